@@ -4,18 +4,24 @@
 //! decides, and why no member is stranded, is in `task::group`; what it takes to move and to end members is in
 //! `pool::groups`. Here are the names.
 
-mod builder;
-mod statistics;
-mod stopping;
-mod submitting;
+use std::{
+    error::Error,
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
 
-use std::fmt;
-
-pub use self::{builder::GroupBuilder, statistics::GroupStatistics, stopping::GroupTermination};
 #[cfg(feature = "histograms")]
 use crate::histogram::RunHistograms;
 use crate::{
-    CancelReason, ConfigError, Handle, TaskBuilder, pool::IfRunning, sync::Arc, task::GroupState,
+    Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
+    ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
+    pool::IfRunning,
+    sync::Arc,
+    task::{Counted, GroupState},
+    wait::Place,
 };
 
 /// A named group of an executor's tasks: how many of them may run at once, and what is done with all of them
@@ -135,6 +141,71 @@ impl TaskBuilder<'_> {
     /// ```
     pub fn group(self, group: &Group) -> Self {
         self.in_group(Arc::clone(&group.state))
+    }
+}
+
+/// Describes a [`Group`] before it is made; from [`Handle::group`]. Without further calls a group limits nothing, and is a
+/// handle on its tasks.
+#[derive(Clone)]
+#[must_use = "no group is made until `build` is called"]
+pub struct GroupBuilder<'a> {
+    handle: &'a Handle,
+    name: Arc<str>,
+    limit: usize,
+    reserved: usize,
+}
+
+impl<'a> GroupBuilder<'a> {
+    fn new(handle: &'a Handle, name: Arc<str>) -> Self {
+        Self { handle, name, limit: usize::MAX, reserved: 0 }
+    }
+
+    /// Sets how many tasks of the group may run at once; with 1 they never overlap. The default is no limit.
+    #[doc(alias("semaphore", "max_concurrency", "concurrency_limit", "buffer_unordered"))]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Sets how many workers stay free for other tasks: at most as many tasks of the group run at once as the core pool
+    /// size leaves without these. One may always run, even if all workers are reserved. The default is zero. If the
+    /// [core pool size](Handle::set_core_pool_size) is changed this counts from the new one.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// // Whatever the batch does, one worker is there for the others.
+    /// let batch = executor.group("batch").reserve(1).build()?;
+    /// assert_eq!((batch.reserved(), batch.limit()), (1, usize::MAX));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn reserve(mut self, workers: usize) -> Self {
+        self.reserved = workers;
+        self
+    }
+
+    /// Makes the group.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::ZeroLimit`] if the limit is zero.
+    pub fn build(self) -> Result<Group, ConfigError> {
+        if self.limit == 0 {
+            return Err(ConfigError::ZeroLimit);
+        }
+        let state = self.handle.pool().new_group(self.name, self.limit, self.reserved);
+        Ok(Group { handle: self.handle.clone(), state })
+    }
+}
+
+impl fmt::Debug for GroupBuilder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupBuilder")
+            .field("name", &self.name)
+            .field("limit", &self.limit)
+            .field("reserved", &self.reserved)
+            .finish_non_exhaustive()
     }
 }
 
@@ -309,5 +380,384 @@ impl fmt::Debug for Group {
             .field("waiting", &waiting)
             .field("active", &active)
             .finish_non_exhaustive()
+    }
+}
+
+/// The verbs that submit a task to the group: each is the one of [`task`](Self::task).
+impl Group {
+    /// Returns a builder that describes a task of this group before it is submitted.
+    ///
+    /// Every submission can fail as that to the executor does, and with
+    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The error owns the
+    /// task.
+    pub fn task(&self) -> TaskBuilder<'_> {
+        self.handle.task().group(self)
+    }
+
+    /// Submits a task to the group: see [`Handle::execute`](crate::Handle::execute).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
+    where
+        F: FnOnce() + Send + 'static,
+    {
+        self.task().execute(closure)
+    }
+
+    /// Submits a task to the group: see [`Handle::submit`](crate::Handle::submit).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: TaskOutput + Send + 'static,
+    {
+        self.task().submit(closure)
+    }
+
+    /// Submits a task to the group: see [`Handle::schedule`](crate::Handle::schedule).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn schedule<F, T>(
+        &self,
+        delay: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: TaskOutput + Send + 'static,
+    {
+        self.task().schedule(delay, closure)
+    }
+
+    /// Submits a task to the group: see [`Handle::schedule_at`](crate::Handle::schedule_at).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn schedule_at<F, T>(
+        &self,
+        instant: impl Into<Option<Instant>>,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: TaskOutput + Send + 'static,
+    {
+        self.task().schedule_at(instant, closure)
+    }
+
+    /// Submits a task to the group: see
+    /// [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn schedule_at_fixed_rate<F, O>(
+        &self,
+        initial_delay: Duration,
+        period: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
+    {
+        self.task().schedule_at_fixed_rate(initial_delay, period, closure)
+    }
+
+    /// Submits a task to the group: see
+    /// [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn schedule_with_fixed_delay<F, O>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        closure: F,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: UnitOutcome,
+    {
+        self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
+    }
+
+    /// Submits a task to the group: see [`Handle::repeat`](crate::Handle::repeat).
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics when it is asked for the first run.
+    pub fn repeat<G, F, O>(
+        &self,
+        trigger: G,
+        body: F,
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
+    where
+        G: Trigger,
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        self.task().repeat(trigger, body)
+    }
+
+    /// Submits a task to the group: see [`Handle::retry`](crate::Handle::retry). It is a member from its first attempt to
+    /// its last, and takes a permit for each attempt, not for the time in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task) says.
+    pub fn retry<F, T, E>(
+        &self,
+        backoff: Backoff,
+        body: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnMut() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        self.task().retry(backoff, body)
+    }
+}
+
+impl Group {
+    /// Stops admitting tasks to the group; what is submitted from now on is refused, as after the
+    /// [shutdown](crate::Handle::shutdown) of an executor, with
+    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and with its closure, and no handler is asked. The executor and its
+    /// other tasks go on.
+    ///
+    /// The executor's two policies decide whether pending tasks run or are cancelled: by default one-shot tasks still run, and
+    /// periodic ones are cancelled. A periodic task that runs finishes its run, and its future has ended at once. A paused
+    /// group is resumed: what is kept has to run to its end. A submission to the group that waits for room in the
+    /// executor is refused, and does not hold up the group's end. Does not wait. Idempotent. Takes time linear in the number of
+    /// the group's tasks.
+    pub fn shutdown(&self) {
+        self.handle.pool().shut_group_down(&self.state);
+    }
+
+    /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
+    /// runs, and returns the pending ones, to be run or dropped, in the order in which they were submitted. Does not wait. A
+    /// task that a worker was just about to start ends as cancelled. Takes O(n log n).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{DrainedTask, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mail = executor.group("mail").build()?;
+    /// let letter = mail.schedule(Duration::from_secs(3600), || "sent")?;
+    /// mail.shutdown_now().into_iter().for_each(DrainedTask::run);
+    /// assert_eq!(letter.join()?, "sent");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use = "dropping pending tasks cancels them"]
+    pub fn shutdown_now(&self) -> Vec<DrainedTask> {
+        self.handle.pool().stop_group(&self.state)
+    }
+
+    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most `patience` for
+    /// its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for
+    /// those that run. Returns a report that says what became of the tasks, by number and name. Blocks for no longer
+    /// than both times together, on the executor's clock; if that is a manual one
+    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
+    /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let reports = executor.group("reports").build()?;
+    /// reports.task().name("yearly").schedule(Duration::from_secs(3600), || { /* … */ })?;
+    /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
+    /// let report = reports.shutdown_within(patience, grace)?;
+    /// assert!(report.is_terminated() && reports.is_terminated());
+    /// assert_eq!(report.cancelled()[0].name(), Some("yearly"));
+    /// assert!(executor.submit(|| "goes on")?.join().is_ok());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The group has then
+    /// been shut down, and nothing else has been done.
+    pub fn shutdown_within(
+        &self,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        self.handle.pool().stop_group_within(&self.state, patience, grace)
+    }
+
+    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left,
+    /// but for no longer than `timeout`. Returns `true` if it has ended. A `timeout` of `Duration::MAX` waits without limit.
+    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mail = executor.group("mail").build()?;
+    /// let last = mail.schedule(Duration::from_millis(1), || "still runs")?;
+    /// mail.shutdown();
+    /// assert!(mail.submit(|| "too late").is_err());
+    /// assert!(mail.await_termination(Duration::from_secs(60))?);
+    /// assert!(last.is_done() && !executor.is_shutdown());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], at once, wherever a wait for the [executor](crate::Handle::await_termination) is refused: the
+    /// group may need the calling thread.
+    pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        self.handle.pool().await_group(&self.state, timeout)
+    }
+
+    /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination)
+    /// defines it. It blocks no thread, needs no runtime, is `'static`, may be dropped at any time, and
+    /// stops nothing itself. A task that blocks on it may wait for itself.
+    pub fn termination(&self) -> GroupTermination {
+        GroupTermination { group: self.clone(), place: Place::default() }
+    }
+
+    /// Returns `true` if the group was shut down; some of its tasks may still be there.
+    #[must_use]
+    pub fn is_shutdown(&self) -> bool {
+        self.state.is_shut_down()
+    }
+
+    /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
+    #[must_use]
+    pub fn is_terminated(&self) -> bool {
+        self.state.is_terminated()
+    }
+}
+
+/// A future that completes when a group has ended: see [`Group::termination`].
+#[must_use = "it waits for nothing unless it is awaited"]
+pub struct GroupTermination {
+    group: Group,
+    place: Place,
+}
+
+impl Future for GroupTermination {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { group, place } = &mut *self;
+        let answer = group.state.poll_terminated(place, context.waker());
+        answer.map_or(Poll::Pending, Poll::Ready)
+    }
+}
+
+impl Drop for GroupTermination {
+    fn drop(&mut self) {
+        self.group.state.forget(&mut self.place);
+    }
+}
+
+impl fmt::Debug for GroupTermination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupTermination")
+            .field("group", &self.group.name())
+            .field("is_terminated", &self.group.is_terminated())
+            .finish()
+    }
+}
+
+/// How many tasks a group has and had, in one consistent snapshot; from
+/// [`Group::statistics`](crate::Group::statistics).
+///
+/// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
+/// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::ScheduledThreadPoolExecutor;
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let mail = executor.group("mail").build()?;
+/// mail.submit(|| "ran")?.join()?;
+/// mail.schedule(Duration::from_secs(60), || "cancelled")?.cancel();
+/// mail.schedule(Duration::from_secs(60), || "waits")?;
+/// let now = mail.statistics();
+/// assert_eq!((now.submitted, now.completed, now.cancelled, now.pending), (3, 1, 1, 1));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct GroupStatistics {
+    /// The number of pending tasks, due or not.
+    pub pending: usize,
+    /// The number of these that are due and wait for the group, because of its limit, its order or a pause. A task that
+    /// is due is one of them as soon as a worker has looked at it.
+    pub waiting: usize,
+    /// The number of tasks that run, which is at most the limit, unless that was lowered.
+    pub active: usize,
+    /// The number of tasks that have been admitted.
+    pub submitted: u64,
+    /// The number of submissions that were refused because the group was shut down.
+    pub rejected: u64,
+    /// The number of tasks that ended with a result, or because their trigger ended.
+    pub completed: u64,
+    /// The number of tasks that ended because a run failed.
+    pub failed: u64,
+    /// The number of tasks that were cancelled, for whatever reason, including a timeout and those that were given
+    /// back. A task that is cancelled while it runs is active until its body has returned.
+    pub cancelled: u64,
+    /// The number of runs; each run of a periodic task counts, and one that its gate has skipped does not.
+    pub runs: u64,
+    /// The number of these that failed, including those after which the task went on.
+    pub failed_runs: u64,
+}
+
+impl GroupStatistics {
+    fn new(counted: Counted) -> Self {
+        let Counted { pending, parked, active, totals } = counted;
+        Self {
+            pending,
+            waiting: parked,
+            active,
+            submitted: totals.submitted,
+            rejected: totals.rejected,
+            completed: totals.completed,
+            failed: totals.failed,
+            cancelled: totals.cancelled,
+            runs: totals.runs,
+            failed_runs: totals.failed_runs,
+        }
+    }
+}
+
+/// One line for a log, with all counts.
+impl fmt::Display for GroupStatistics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { active, pending, waiting, submitted, .. } = self;
+        write!(
+            f,
+            "tasks: {active} active, {pending} pending ({waiting} due), {submitted} submitted"
+        )?;
+        let Self { completed, failed, cancelled, rejected, .. } = self;
+        write!(f, ", {completed} completed, {failed} failed, {cancelled} cancelled")?;
+        let Self { runs, failed_runs, .. } = self;
+        write!(f, ", {rejected} rejected; runs: {runs}, {failed_runs} failed")
     }
 }
