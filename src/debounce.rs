@@ -168,6 +168,7 @@ impl Handle {
     ///
     /// The same as [`repeat`](Self::repeat).
     #[doc(alias = "coalesce")]
+    #[track_caller]
     pub fn debounce<F, O>(
         &self,
         quiet: Duration,
@@ -206,6 +207,7 @@ impl Handle {
     ///
     /// The same as [`repeat`](Self::repeat).
     #[doc(alias("rate_limit", "RateLimiter"))]
+    #[track_caller]
     pub fn throttle<F, O>(
         &self,
         period: Duration,
@@ -225,20 +227,18 @@ impl TaskBuilder<'_> {
     /// # Errors
     ///
     /// The same as [`Handle::debounce`].
+    #[track_caller]
     pub fn debounce<F, O>(
         self,
         quiet: Duration,
-        mut body: F,
+        body: F,
     ) -> Result<Debounced, RejectedExecutionError>
     where
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let task = self.repeat(on_demand(), move || {
-            Run::body_begins();
-            body()
-        })?;
-        Ok(Debounced { task: task.task_handle(), quiet, max_wait: Duration::MAX })
+        let task = self.called(body)?;
+        Ok(Debounced { task, quiet, max_wait: Duration::MAX })
     }
 
     /// Submits the task: see [`Handle::throttle`].
@@ -246,20 +246,31 @@ impl TaskBuilder<'_> {
     /// # Errors
     ///
     /// The same as [`Handle::throttle`].
+    #[track_caller]
     pub fn throttle<F, O>(
         self,
         period: Duration,
-        mut body: F,
+        body: F,
     ) -> Result<Throttled, RejectedExecutionError>
     where
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let task = self.repeat(on_demand(), move || {
+        Ok(Throttled { task: self.called(body)?, period })
+    }
+
+    /// Submits a task that runs for its calls.
+    #[track_caller]
+    fn called<F, O>(self, mut body: F) -> Result<TaskHandle, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let body = move || {
             Run::body_begins();
             body()
-        })?;
-        Ok(Throttled { task: task.task_handle(), period })
+        };
+        Ok(self.repeat(on_demand(), body)?.task_handle())
     }
 }
 

@@ -399,6 +399,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
     where
         F: FnOnce() + Send + 'static,
@@ -411,6 +412,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -424,6 +426,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn schedule<F, T>(
         &self,
         delay: Duration,
@@ -441,6 +444,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn schedule_at<F, T>(
         &self,
         instant: impl Into<Option<Instant>>,
@@ -459,6 +463,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn schedule_at_fixed_rate<F, O>(
         &self,
         initial_delay: Duration,
@@ -478,6 +483,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn schedule_with_fixed_delay<F, O>(
         &self,
         initial_delay: Duration,
@@ -500,6 +506,7 @@ impl Group {
     /// # Panics
     ///
     /// If the trigger panics when it is asked for the first run.
+    #[track_caller]
     pub fn repeat<G, F, O>(
         &self,
         trigger: G,
@@ -519,6 +526,7 @@ impl Group {
     /// # Errors
     ///
     /// As [`task`](Self::task) says.
+    #[track_caller]
     pub fn retry<F, T, E>(
         &self,
         backoff: Backoff,

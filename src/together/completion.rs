@@ -123,6 +123,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Errors
     ///
     /// As [`Handle::submit`]; then nothing is pushed.
+    #[track_caller]
     pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -137,6 +138,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Errors
     ///
     /// As [`Handle::schedule`]; then nothing is pushed.
+    #[track_caller]
     pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,

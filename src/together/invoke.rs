@@ -43,6 +43,7 @@ impl Handle {
     /// [cancelled and signalled](ScheduledFuture::cancel_and_signal).
     #[doc(alias = "invokeAll")]
     #[doc(alias = "join_all")]
+    #[track_caller]
     pub fn invoke_all<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -79,6 +80,7 @@ impl Handle {
     /// # Errors
     ///
     /// As [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
+    #[track_caller]
     pub fn invoke_all_timeout<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -102,6 +104,7 @@ impl Handle {
     /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not
     /// all have ended. Otherwise as [`invoke_all`](Self::invoke_all), but never
     /// [`InvokeError::WouldDeadlock`].
+    #[track_caller]
     pub fn invoke_all_within<F, T>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -155,6 +158,7 @@ impl Handle {
     /// cancelled and signalled.
     #[doc(alias = "invokeAny")]
     #[doc(alias("select_ok", "race"))]
+    #[track_caller]
     pub fn invoke_any<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -177,6 +181,7 @@ impl Handle {
     ///
     /// [`InvokeAnyError::TimedOut`] if by then no task has succeeded and not all have failed. Otherwise
     /// as [`invoke_any`](Self::invoke_any), but never [`InvokeAnyError::WouldDeadlock`].
+    #[track_caller]
     pub fn invoke_any_timeout<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -200,6 +205,7 @@ impl Handle {
     /// [`InvokeAnyError::Interrupted`] if the token is raised, before the call or during it, and no
     /// task had succeeded. Otherwise as [`invoke_any`](Self::invoke_any), but never
     /// [`InvokeAnyError::WouldDeadlock`].
+    #[track_caller]
     pub fn invoke_any_within<F, T, E>(
         &self,
         closures: impl IntoIterator<Item = F>,
@@ -227,6 +233,7 @@ impl Handle {
 struct Submitted<T>(TaskSet<T>);
 
 impl<T: Send + 'static> Submitted<T> {
+    #[track_caller]
     fn new<F>(handle: &Handle, closures: impl IntoIterator<Item = F>) -> Result<Self, InvokeError>
     where
         F: FnOnce() -> T + Send + 'static,
@@ -267,6 +274,7 @@ impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
 
     /// Submits the closures until one has succeeded, and then waits for one that does. `wait` returns
     /// the next task that ends, or `None` if all have been taken.
+    #[track_caller]
     fn run<F>(
         mut self,
         closures: impl IntoIterator<Item = F>,

@@ -1,9 +1,10 @@
 //! Runs that take longer than their set time are named, once, with where they were scheduled.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use punctual::{
-    Builder, FailureSource, MissedRuns, ScheduledThreadPoolExecutor, SlowRun, TaskRun, trigger,
+    Backoff, Builder, ExecutorCompletionService, FailureSource, MissedRuns,
+    ScheduledThreadPoolExecutor, SlowRun, TaskRun, Trigger, trigger,
 };
 
 use crate::support::{Counter, LONG, Log, eventually, manual_with, ms};
@@ -123,6 +124,50 @@ fn every_verb_is_the_place() {
     named.sort_unstable();
     // A trigger has run twice by then.
     named.dedup();
+    assert_eq!(named, lines);
+}
+
+/// So is every verb that is made of these: of a group, of what is called, and of what waits for several tasks.
+#[test]
+fn every_verb_that_is_made_of_others_is_the_place() {
+    let log = Log::new();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+    let executor = logged(&log)(builder.warn_after(Duration::ZERO)).build().unwrap();
+    let (now, beat) = (executor.clock().now(), Duration::ZERO);
+    let (group, service) =
+        (executor.group("verbs").build().unwrap(), ExecutorCompletionService::new(&executor));
+    let once = || trigger::every(NS).times(1);
+    let ok = [|| Ok::<_, ()>(())];
+    let first = line!() + 3;
+    #[rustfmt::skip]
+    let scheduled = [
+        group.execute(|| ()).map(drop).unwrap(),
+        group.submit(|| ()).map(drop).unwrap(),
+        group.schedule(beat, || ()).map(drop).unwrap(),
+        group.schedule_at(now, || ()).map(drop).unwrap(),
+        group.schedule_at_fixed_rate(beat, LONG, || ()).map(drop).unwrap(),
+        group.schedule_with_fixed_delay(beat, LONG, || ()).map(drop).unwrap(),
+        group.repeat(once(), || ()).map(drop).unwrap(),
+        group.retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
+        executor.retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
+        service.submit(|| ()).map(drop).unwrap(),
+        service.schedule(beat, || ()).map(drop).unwrap(),
+        executor.invoke_all([|| ()]).map(drop).unwrap(),
+        executor.invoke_all_timeout([|| ()], LONG).map(drop).unwrap(),
+        executor.invoke_any(ok).unwrap(),
+        executor.invoke_any_timeout(ok, LONG).unwrap(),
+    ];
+    let called = line!() + 1;
+    let debounced = executor.debounce(beat, || ()).unwrap();
+    let throttled = executor.throttle(beat, || ()).unwrap();
+    assert!(debounced.call() && throttled.call());
+    let lines: Vec<_> = (first..).take(scheduled.len()).chain([called, called + 1]).collect();
+    eventually("all have run", || log.entries().len() == lines.len());
+    drop(executor.shutdown_now());
+    executor.close().unwrap();
+    let mut named: Vec<_> = log.entries().iter().map(|run| run.scheduled_at().line()).collect();
+    assert!(log.entries().iter().all(|run| run.scheduled_at().file() == file!()));
+    named.sort_unstable();
     assert_eq!(named, lines);
 }
 
