@@ -1,15 +1,18 @@
 //! The builder: it collects the settings, checks them, and makes the executor.
-
-mod callbacks;
-mod observing;
+//!
+//! All callbacks are called with no lock held, and none of them ends a worker by panicking. The executor keeps these
+//! closures, and a handle keeps the memory of its executor, though not the threads. So a closure that holds a handle
+//! to its own executor is never freed.
 
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, DrivenExecutor, DropPolicy, RejectedExecutionHandler,
-    ScheduledThreadPoolExecutor, ThreadFactory,
+    Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport,
+    RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
+    TaskContext, TaskRun, ThreadFactory,
     pool::{Callbacks, Config, ObservingConfig, share_factory, share_handler},
-    sync::cores,
+    sync::{Arc, cores},
+    task::{Hooks, Wrapper},
     unwind::{Contained, note_locations},
 };
 
@@ -330,7 +333,337 @@ impl Builder {
         self.on_drop = policy;
         self
     }
+}
 
+/// The callbacks: at the start and end of threads, around each run, for each submission, after a failure, and when the
+/// executor has ended.
+impl Builder {
+    /// Sets the callback that each worker calls first, in its thread. A panic in it is reported,
+    /// and the worker starts all the same. The callback cannot wait for the end of its own
+    /// executor, because the executor waits for this thread:
+    /// [`await_termination`](crate::Handle::await_termination) returns
+    /// [`WouldDeadlock`](crate::WouldDeadlock) at once, even with a time limit.
+    ///
+    /// ```
+    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let threads = Arc::new(AtomicUsize::new(0));
+    /// let (started, stopped) = (threads.clone(), threads.clone());
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .on_thread_start(move || drop(started.fetch_add(1, Ordering::SeqCst)))
+    ///     .on_thread_stop(move || drop(stopped.fetch_sub(1, Ordering::SeqCst)))
+    ///     .build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(threads.load(Ordering::SeqCst), 1);
+    /// executor.close()?;
+    /// assert_eq!(threads.load(Ordering::SeqCst), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "start_handler")]
+    pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().thread_start = Some(Contained::new(Arc::new(callback)));
+        self
+    }
+
+    /// Sets the callback that each worker calls last, in its thread. It cannot wait for the end of
+    /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
+    #[doc(alias = "exit_handler")]
+    pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
+        self
+    }
+
+    /// Sets the hook that is called before each run of each task, in the thread that runs it. If
+    /// the hook panics, the closure does not run, and the run has failed with that panic. Java:
+    /// `beforeExecute`.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::{Failure, ScheduledThreadPoolExecutor, TaskContext};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let also_tell = tell.clone();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .before_execute(move |task: &TaskContext| {
+    ///         tell.send(format!("{} begins", task.name().unwrap_or("it".into()))).ok();
+    ///     })
+    ///     .after_execute(move |_: &TaskContext, outcome: Result<(), &Failure>| {
+    ///         also_tell.send(outcome.map_or("it failed", |()| "it is done").to_owned()).ok();
+    ///     })
+    ///     .build()?;
+    /// executor.task().name("cleaning").submit(|| ())?.join()?;
+    /// assert_eq!(told.try_iter().collect::<Vec<_>>(), ["cleaning begins", "it is done"]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "beforeExecute")]
+    #[doc(alias("middleware", "on_before_task_poll"))]
+    pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
+        self.hooks().before = Some(Contained::new(Arc::new(hook)));
+        self
+    }
+
+    /// Sets the hook that is called after each run of each task, with its outcome, before any other
+    /// thread can see that outcome: when a future has ended, its hook has returned. If the hook
+    /// panics, the outcome stands. It is not called if [`before_execute`](Self::before_execute)
+    /// panicked. Java: `afterExecute`, which in a scheduled executor never sees a failure.
+    #[doc(alias = "afterExecute")]
+    pub fn after_execute(
+        mut self,
+        hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks().after = Some(Contained::new(Arc::new(hook)));
+        self
+    }
+
+    /// Sets the hook that is called once, when everything has ended, before any thread can observe
+    /// the end. The last worker calls it, or, if no worker is left, the thread that shuts the
+    /// executor down, so it may run inside the call of [`shutdown`](crate::Handle::shutdown). The
+    /// executor has terminated only when the hook has returned, so in the hook
+    /// [`await_termination`](crate::Handle::await_termination) returns
+    /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let builder = ScheduledThreadPoolExecutor::builder();
+    /// let executor = builder.terminated(move || tell.send("it has ended").unwrap_or(())).build()?;
+    /// executor.close()?;
+    /// assert_eq!(told.try_recv()?, "it has ended");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
+        self
+    }
+
+    /// Sets a decorator, which wraps code around every closure. The decorator is called for each
+    /// submission, in the thread that submits, and returns the wrapper that is called around each
+    /// run. So it can carry the context of the submitter along, such as a trace or a request.
+    /// Order, futures and the cost of cancelling are those of tasks without a decorator; a
+    /// decorated task takes two allocations more. If the decorator panics, the panic propagates to
+    /// the submitter. Java: `decorateTask`.
+    ///
+    /// ```
+    /// use std::{cell::Cell, time::{Duration, Instant}};
+    /// use punctual::{TaskRun, ScheduledThreadPoolExecutor, Submission};
+    ///
+    /// thread_local!(static REQUEST: Cell<u32> = const { Cell::new(0) });
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .decorate_task(|_: &Submission<'_>| {
+    ///         let request = REQUEST.get(); // of the thread that submits
+    ///         move |task: TaskRun<'_>| {
+    ///             let before = REQUEST.replace(request);
+    ///             let done = task.run();
+    ///             REQUEST.set(before);
+    ///             done
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// REQUEST.set(42);
+    /// assert_eq!(executor.submit(|| REQUEST.get())?.join()?, 42);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "decorateTask")]
+    #[doc(alias("middleware", "task_local"))]
+    pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
+    where
+        D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
+        W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
+    {
+        let decorate = move |task: &Submission<'_>| Wrapper::new(decorator(task));
+        self.callbacks().decorate = Some(Contained::new(Arc::new(decorate)));
+        self
+    }
+
+    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every
+    /// panic in a hook, in the thread where it happened, before any other thread can see the outcome; for
+    /// every panic in the drop of a capture or a result; and at the end of a periodic task that its user did not end, because a
+    /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
+    /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
+    /// itself is caught and not reported. Without a handler, the end of a periodic task that its user did not end is one line on
+    /// standard error, unless a panic has said it there or a subscriber of `tracing` hears it. To record where panics begin, the first executor that is
+    /// built with a handler installs a panic hook in front of that of the process, which is called
+    /// as before.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::{FailureReport, ScheduledThreadPoolExecutor};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .failure_handler(move |report: &FailureReport<'_>| drop(tell.send(report.to_string())))
+    ///     .build()?;
+    /// executor.task().name("backup").execute(|| panic!("disk full"))?;
+    /// let line = told.recv()?;
+    /// assert!(line.starts_with("a task (task ") && line.contains("\"backup\", run 1) panicked at "));
+    /// assert!(line.ends_with(": disk full"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "UncaughtExceptionHandler")]
+    #[doc(alias("panic_handler", "unhandled_panic", "on_panic"))]
+    pub fn failure_handler(
+        mut self,
+        handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.hooks().on_failure = Some(Contained::new(Arc::new(handler)));
+        self
+    }
+
+    fn callbacks(&mut self) -> &mut Callbacks {
+        &mut self.config.callbacks
+    }
+
+    fn hooks(&mut self) -> &mut Hooks {
+        &mut self.config.callbacks.hooks
+    }
+}
+
+/// What the executor watches while it works. What is not switched on costs nothing.
+impl Builder {
+    /// Has the executor keep [histograms](crate::Histograms) of how late its runs start and how
+    /// long they take: for all runs, and for each of the first `names` names that tasks are
+    /// submitted with. The runs of other tasks count for the pool alone, so a program that makes
+    /// up names without end does not run out of memory. They are read by
+    /// [`Handle::histograms`](crate::Handle::histograms).
+    ///
+    /// The memory is allocated when a worker starts and when a name is first seen, and does not grow: 70
+    /// KiB for each worker and for each name. To record a run takes no reading of the clock, since
+    /// the worker's next one is its end. Lateness counts from the moment for which a run was
+    /// planned, also where an earlier run was what made it late; so a stall is seen in every run that it
+    /// delayed, and no correction for coordinated omission is needed. Runs that
+    /// [`MissedRuns`](crate::MissedRuns) leaves out are not recorded:
+    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask), is not recorded either.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
+    /// let executor = builder.histograms(16).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let (initial_delay, period) = (second, second);
+    /// executor.task().name("sweep").schedule_at_fixed_rate(initial_delay, period, || ())?;
+    /// clock.run_for(4 * second);
+    /// let histograms = executor.histograms().expect("they are kept");
+    /// assert_eq!(histograms.pool().runs(), 4);
+    /// let sweep = histograms.named("sweep").expect("one of the first sixteen names");
+    /// assert_eq!(sweep.lateness().max(), Some(Duration::ZERO)); // the clock stood still
+    /// println!("p99 {:?}", sweep.run_time().quantile(0.99));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("percentiles", "latency"))]
+    #[cfg(feature = "histograms")]
+    pub fn histograms(mut self, names: usize) -> Self {
+        self.config.observing.histogram_names = Some(names);
+        self
+    }
+
+    /// Has the executor report when nothing that is due could start for as long as `after`, because all
+    /// workers were occupied: by a warning event, and by a call of `callback` with the tasks that
+    /// occupy them. A starvation is reported once when it has lasted that long, and again each time
+    /// it has lasted twice as long as it had at the last report. It ends when a worker takes a task.
+    ///
+    /// The callback is called on the thread that expires [timeouts](crate::TaskBuilder::timeout), with
+    /// no lock held; the first worker that is started starts that thread as well. While the callback
+    /// runs, no timeout expires, so it should be short; it may submit tasks. A panic in it is reported as that of a
+    /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the executor
+    /// does not look; while all are busy it looks at most once in the time that was set.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, Starvation};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .core_pool_size(1)
+    ///     .on_starvation(Duration::from_millis(5), move |starvation: &Starvation| {
+    ///         tell.send(starvation.clone()).ok();
+    ///     })
+    ///     .build()?;
+    /// let (end, ends) = mpsc::channel();
+    /// executor.task().name("upload").execute(move || drop(ends.recv()))?;
+    /// executor.task().name("heartbeat").execute(|| ())?;
+    /// let is_heartbeat = |it: &Starvation| it.next_task().name() == Some("heartbeat");
+    /// let starvation = told.iter().find(is_heartbeat).expect("it is reported");
+    /// assert_eq!(starvation.running()[0].name(), Some("upload"));
+    /// end.send(())?;
+    /// # executor.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("watchdog", "stall"))]
+    pub fn on_starvation(
+        mut self,
+        after: Duration,
+        callback: impl Fn(&Starvation) + Send + Sync + 'static,
+    ) -> Self {
+        self.config.observing.starvation_after = Some(after);
+        self.callbacks().starvation = Some(Contained::new(Arc::new(callback)));
+        self
+    }
+
+    /// Sets how long a run may take before it is named, for all tasks of which nothing else is
+    /// [said](crate::TaskBuilder::warn_after), where that is explained. By default there is no such time. Every task
+    /// then costs what that costs, and is no longer a single allocation.
+    pub fn warn_after(mut self, limit: Duration) -> Self {
+        self.config.observing.warn_after = Some(limit);
+        self
+    }
+
+    /// Sets the callback to which runs are named that take longer than they
+    /// [should](crate::TaskBuilder::warn_after), each once. It is called while the run goes on, on the
+    /// thread that expires [timeouts](crate::TaskBuilder::timeout); if that thread was late, on the worker, when the
+    /// body has returned. No lock is held. It should be short, since no timeout expires meanwhile. A panic in
+    /// it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, SlowRun};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .on_slow_run(move |run: &SlowRun| drop(tell.send(run.clone())))
+    ///     .build()?;
+    /// let (end, ends) = mpsc::channel();
+    /// let task = executor.task().name("report").warn_after(Duration::from_millis(5));
+    /// task.execute(move || drop(ends.recv()))?;
+    /// let slow = told.recv()?; // while it runs
+    /// assert_eq!((slow.name(), slow.run_number()), (Some("report"), 1));
+    /// assert!(slow.scheduled_at().file().ends_with(".rs"));
+    /// end.send(())?;
+    /// # executor.close()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "watchdog")]
+    pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
+        self.callbacks().slow_run = Some(Contained::new(Arc::new(callback)));
+        self
+    }
+
+    /// Sets whether each run appears under the `tracing` span in which its task was scheduled; by
+    /// default it does not, and appears under whatever span its worker is in. The span of the one run of a one-shot task
+    /// is then a child of the span that was current where the task was submitted. The spans of a
+    /// periodic task's runs are no children of it, which would all belong to work that is long
+    /// over; each [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from)
+    /// it. The task holds the span until the task has ended.
+    ///
+    /// Only if a subscriber listens is the span kept, at the cost of two allocations. Without the feature
+    /// `tracing` this changes nothing.
+    ///
+    /// The cookbook in the book has an example (`docs/book/cookbook/watching.md`).
+    #[doc(alias = "instrument")]
+    pub fn submitter_span(mut self, follow: bool) -> Self {
+        self.config.observing.submitter_span = follow;
+        self
+    }
+}
+
+impl Builder {
     /// Builds the executor. Starts no thread and does not block, unless the core is to be
     /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
     /// started.
