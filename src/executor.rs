@@ -5,25 +5,27 @@
 //! alive. The owner dereferences to its handle, so each method exists once, and a function that
 //! only schedules takes a `&Handle` and accepts either type.
 //!
-//! The verbs that submit are in [`submitting`]. What stops an executor is in [`stopping`]: the verbs of the handle,
-//! those that consume the owner, and the owner's drop. What tunes it while it runs is in [`tuning`], what inspects it
-//! in [`inspection`].
+//! Here are the two, how the executor is tuned while it runs, and what can be seen of it. The verbs that submit are in
+//! [`submitting`]. What stops an executor is in [`stopping`]: the verbs of the handle, those that consume the owner, and
+//! the owner's drop.
 
-mod inspection;
 mod stopping;
 mod submitting;
-mod tuning;
 
-use std::ops::Deref;
-
-pub use self::{
-    inspection::PendingTask,
-    stopping::{DropPolicy, Termination},
+use std::{
+    fmt, io,
+    ops::Deref,
+    time::{Duration, Instant},
 };
+
+pub use self::stopping::{DropPolicy, Termination};
 use crate::{
-    Clock, TaskBuilder,
-    pool::{Config, Pool, PoolRef, PoolRefs},
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, Shared, Statistics, TaskBuilder,
+    TaskHandle, TaskId, ThreadFactory,
+    pool::{Config, Pool, PoolRef, PoolRefs, share_factory, share_handler},
+    queue::SnapshotEntry,
     sync::Arc,
+    task::Task,
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay.
@@ -256,6 +258,440 @@ impl Handle {
 
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.pool_refs.pool()
+    }
+}
+
+/// The settings of an executor that can be read and changed while it runs.
+impl Handle {
+    /// Returns the core pool size: how many workers the executor is to have. Java:
+    /// `getCorePoolSize`.
+    #[doc(alias = "getCorePoolSize")]
+    #[doc(alias("worker_threads", "num_threads", "num_workers"))]
+    #[must_use]
+    pub fn core_pool_size(&self) -> usize {
+        self.pool().workers().core_size()
+    }
+
+    /// Sets the core pool size: how many workers the executor is to have. Java: `setCorePoolSize`.
+    ///
+    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has
+    /// left these, and blocks while the threads are being started. The other workers are started as
+    /// they are needed: by later submissions, or when tasks are due and no worker is idle. If a
+    /// worker cannot be started, the executor tries again when the next one is needed.
+    ///
+    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from
+    /// their last task, and does not wait for that. Running tasks are not disturbed.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.set_core_pool_size(4); // more work is to come
+    /// assert_eq!(executor.core_pool_size(), 4);
+    /// assert_eq!(executor.prestart_all_core_threads()?, 4);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "setCorePoolSize")]
+    #[doc(alias("resize", "set_num_threads"))]
+    pub fn set_core_pool_size(&self, size: usize) {
+        self.pool().set_core_pool_size(size);
+    }
+
+    /// Returns how long a worker that may retire stays idle before it does. Java:
+    /// `getKeepAliveTime`.
+    #[doc(alias = "getKeepAliveTime")]
+    #[must_use]
+    pub fn keep_alive(&self) -> Duration {
+        self.pool().workers().keep_alive()
+    }
+
+    /// Sets how long a worker that may retire stays idle before it does; see
+    /// [`Builder::keep_alive`](crate::Builder::keep_alive). Java: `setKeepAliveTime`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(4);
+    /// executor.set_keep_alive(Duration::from_secs(60))?;
+    /// executor.set_allows_core_thread_timeout(true)?;
+    /// assert!(executor.set_keep_alive(Duration::ZERO).is_err());
+    /// assert_eq!(executor.keep_alive(), Duration::from_secs(60));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::ZeroKeepAlive`] if it is zero and core threads may time out. Nothing is
+    /// changed then.
+    #[doc(alias = "setKeepAliveTime")]
+    pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), ConfigError> {
+        self.pool().set_times(Some(keep_alive), None)
+    }
+
+    /// Returns `true` if workers of the core retire as well when they have been idle for the
+    /// keep-alive. Java: `allowsCoreThreadTimeOut`.
+    #[doc(alias = "allowsCoreThreadTimeOut")]
+    #[must_use]
+    pub fn allows_core_thread_timeout(&self) -> bool {
+        self.pool().workers().core_timeout()
+    }
+
+    /// Sets whether workers of the core retire as well when they have been idle for the keep-alive;
+    /// see [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout).
+    /// Java: `allowCoreThreadTimeOut`.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once.
+    /// Nothing is changed then.
+    #[doc(alias = "allowCoreThreadTimeOut")]
+    pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
+        self.pool().set_times(None, Some(allow))
+    }
+
+    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and
+    /// `false` if all workers of the core have been started or the executor was shut down. Blocks
+    /// while the thread is being started. Java: `prestartCoreThread`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// assert!(executor.prestart_core_thread()?);
+    /// assert!(!executor.prestart_core_thread()?, "there is one");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The error that kept the thread from being started.
+    #[doc(alias = "prestartCoreThread")]
+    pub fn prestart_core_thread(&self) -> io::Result<bool> {
+        self.pool().start_core_worker()
+    }
+
+    /// Starts all workers of the core that are missing, and returns how many these were. Blocks
+    /// while the threads are being started. Java: `prestartAllCoreThreads`.
+    ///
+    /// # Errors
+    ///
+    /// The error that kept a thread from being started; the threads before it have been started.
+    #[doc(alias = "prestartAllCoreThreads")]
+    pub fn prestart_all_core_threads(&self) -> io::Result<usize> {
+        let mut started = 0;
+        while self.prestart_core_thread()? {
+            started += 1;
+        }
+        Ok(started)
+    }
+
+    /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
+    /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
+    #[doc(alias = "getThreadFactory")]
+    #[must_use]
+    pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
+        self.pool().thread_factory().get().into()
+    }
+
+    /// Sets the factory that starts the threads, from the next thread on. Accepts what
+    /// [`Builder::thread_factory`](crate::Builder::thread_factory) accepts. Java:
+    /// `setThreadFactory`.
+    #[doc(alias = "setThreadFactory")]
+    pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
+        self.pool().thread_factory().set(share_factory(factory));
+    }
+
+    /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
+    /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// `getRejectedExecutionHandler`.
+    #[doc(alias = "getRejectedExecutionHandler")]
+    #[must_use]
+    pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
+        self.pool().rejection().get().into()
+    }
+
+    /// Sets the handler that decides about rejected tasks, from the next one on. Accepts what
+    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) accepts.
+    /// Java: `setRejectedExecutionHandler`.
+    ///
+    /// ```
+    /// use punctual::{DiscardPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let before = executor.rejected_execution_handler();
+    /// executor.set_rejected_execution_handler(DiscardPolicy);
+    /// executor.set_rejected_execution_handler(before); // as it was
+    /// ```
+    #[doc(alias = "setRejectedExecutionHandler")]
+    pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
+        self.pool().rejection().set(share_handler(handler));
+    }
+
+    /// Returns how many tasks may be pending, or `None` if there is no bound; see
+    /// [`Builder::max_pending`](crate::Builder::max_pending).
+    #[must_use]
+    pub fn max_pending(&self) -> Option<usize> {
+        self.pool().max_pending()
+    }
+}
+
+/// Counts, and the pending tasks. There is no live view of the queue, unlike in Java, whose iterator shows the heap's
+/// order and whose `remove` leaves the future pending. There is a snapshot, in due order, and each task in it can be
+/// cancelled.
+impl Handle {
+    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes
+    /// time linear in the number of workers; submissions and workers wait while it counts, which is
+    /// less than a microsecond.
+    ///
+    /// [`Statistics`] has an example.
+    #[doc(alias("metrics", "stats"))]
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.pool().statistics()
+    }
+
+    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
+    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
+    /// these.
+    #[doc(alias("percentiles", "latency"))]
+    #[cfg(feature = "histograms")]
+    #[must_use]
+    pub fn histograms(&self) -> Option<crate::Histograms> {
+        self.pool().histograms()
+    }
+
+    /// Returns how many workers there are, without one that is still being started. Java:
+    /// `getPoolSize`.
+    #[doc(alias = "getPoolSize")]
+    #[must_use]
+    pub fn pool_size(&self) -> usize {
+        self.pool().workers().size()
+    }
+
+    /// Returns the largest number of workers that there have ever been at once. Java:
+    /// `getLargestPoolSize`.
+    #[doc(alias = "getLargestPoolSize")]
+    #[must_use]
+    pub fn largest_pool_size(&self) -> usize {
+        self.pool().workers().largest()
+    }
+
+    /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
+    /// `getActiveCount`.
+    #[doc(alias = "getActiveCount")]
+    #[must_use]
+    pub fn active_count(&self) -> usize {
+        self.statistics().active
+    }
+
+    /// Returns how many tasks have run, are running or are pending; those that were cancelled do
+    /// not count. Costs as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
+    #[doc(alias = "getTaskCount")]
+    #[must_use]
+    pub fn task_count(&self) -> u64 {
+        let now = self.statistics();
+        now.submitted - now.cancelled
+    }
+
+    /// Returns how many tasks have run to their end, with a result or a panic. Costs as much as
+    /// [`statistics`](Self::statistics), which tells the two apart, and counts the runs of periodic
+    /// tasks in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
+    /// too.
+    #[doc(alias = "getCompletedTaskCount")]
+    #[must_use]
+    pub fn completed_task_count(&self) -> u64 {
+        let now = self.statistics();
+        now.completed + now.failed
+    }
+
+    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
+    #[must_use]
+    pub fn pending_count(&self) -> usize {
+        self.pool().pending_count()
+    }
+
+    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log
+    /// n). While it copies the queue, one handle for each task, nothing can be submitted or taken.
+    /// Java: `getQueue`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// for (name, minutes) in [("lunch", 240), ("tea", 30), ("dinner", 600)] {
+    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
+    /// }
+    /// let pending = executor.pending_tasks();
+    /// let names: Vec<_> = pending.iter().filter_map(|task| task.name()).collect();
+    /// assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["tea", "lunch", "dinner"]);
+    /// pending[0].task_handle().cancel();
+    /// assert_eq!(executor.pending_count(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "getQueue")]
+    #[doc(alias = "queue")]
+    #[must_use]
+    pub fn pending_tasks(&self) -> Vec<PendingTask> {
+        let listed = self.pool().pending();
+        listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
+    }
+
+    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
+    /// has ended or belongs to another executor is left alone. The future of a removed task ends as
+    /// cancelled, with [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java:
+    /// `remove`, after which the future stays pending forever.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{CancelReason, ScheduledThreadPoolExecutor, TaskError};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let task = executor.schedule(Duration::from_secs(60), || ())?;
+    /// assert!(executor.remove(&task));
+    /// assert!(matches!(task.join(), Err(TaskError::Cancelled(CancelReason::Removed))));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn remove<T>(&self, task: &ScheduledFuture<T>) -> bool {
+        task.remove_from(self.pool())
+    }
+
+    /// Removes cancelled tasks from the queue, and returns how many these were. That is nearly
+    /// always zero, because cancelling a task removes it as well: this finds only the tasks that a
+    /// call in another thread has cancelled and not yet removed. Takes time linear in the number of
+    /// pending tasks. Java: `purge`, which is needed there.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn purge(&self) -> usize {
+        self.pool().purge()
+    }
+
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let now = self.statistics();
+        f.debug_struct(what)
+            .field("name", &self.pool().thread_name())
+            .field("state", &now.state)
+            .field("core_pool_size", &now.core_pool_size)
+            .field("pool_size", &now.pool_size)
+            .field("active", &now.active)
+            .field("pending", &now.pending)
+            .field("completed", &now.completed)
+            .field("failed", &now.failed)
+            .field("cancelled", &now.cancelled)
+            .field("rejected", &now.rejected)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f, "Handle")
+    }
+}
+
+impl fmt::Debug for ScheduledThreadPoolExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.handle.describe(f, "ScheduledThreadPoolExecutor")
+    }
+}
+
+/// A task that was pending when [`Handle::pending_tasks`] took its snapshot.
+///
+/// [`pending_tasks`](Handle::pending_tasks) has an example.
+#[derive(Clone)]
+pub struct PendingTask {
+    handle: TaskHandle,
+    next_run: Option<Instant>,
+    delay: Duration,
+    runs: u64,
+    is_periodic: bool,
+}
+
+impl PendingTask {
+    fn new(listed: SnapshotEntry<Arc<Task>>, pool_ref: &PoolRef) -> Self {
+        let SnapshotEntry { deadline, ticket, element: task } = listed;
+        Self {
+            next_run: pool_ref.pool().clock().instant_of(deadline),
+            delay: deadline.delay_at(pool_ref.pool().clock().read()),
+            // The count of a task that has begun since cannot be read.
+            runs: task.runs().unwrap_or(0),
+            is_periodic: task.is_periodic(),
+            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
+        }
+    }
+
+    /// Returns the number of the task.
+    #[must_use]
+    pub fn id(&self) -> TaskId {
+        self.handle.id()
+    }
+
+    /// Returns the name of the task, if it has one.
+    #[must_use]
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.handle.name()
+    }
+
+    /// Returns when the task was due, or `None` for a task that was never due.
+    #[must_use]
+    pub fn next_run(&self) -> Option<Instant> {
+        self.next_run
+    }
+
+    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
+    /// due already, `Duration::MAX` for a task that was never due.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Returns how many runs the task had had; zero for a one-shot task.
+    #[must_use]
+    pub fn run_count(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns `true` if the task is periodic.
+    #[must_use]
+    pub fn is_periodic(&self) -> bool {
+        self.is_periodic
+    }
+
+    /// Returns a handle that can cancel the task, and that shows its present state.
+    #[must_use]
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.handle
+    }
+}
+
+/// One line for a log, with the present state and the rest as of the snapshot:
+/// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
+impl fmt::Display for PendingTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id())?;
+        if let Some(name) = self.name() {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, " ({}): ", self.handle.state())?;
+        match self.delay {
+            Duration::ZERO => f.write_str("due"),
+            Duration::MAX => f.write_str("never due"),
+            delay => write!(f, "due in {delay:?}"),
+        }?;
+        write!(f, ", runs {}", self.runs)
+    }
+}
+
+impl fmt::Debug for PendingTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingTask")
+            .field("id", &format_args!("{}", self.id()))
+            .field("name", &self.name())
+            .field("delay", &self.delay)
+            .field("run_count", &self.runs)
+            .field("is_periodic", &self.is_periodic)
+            .finish_non_exhaustive()
     }
 }
 
