@@ -41,30 +41,23 @@
 //! the submitter's thread is the submitter's. A panic on a worker ends the task as failed, and is
 //! reported like a panic of its body.
 
-mod at;
 mod context;
-mod from_fn;
-mod jitter;
-mod on_demand;
-mod retry;
-
-use std::time::Duration;
-
-pub use self::{
-    at::{At, at},
-    context::{Due, TriggerContext},
-    from_fn::{FromFn, from_fn},
-    jitter::Jitter,
-    on_demand::{OnDemand, on_demand},
-    retry::{Backoff, Retry},
-};
-pub(crate) use self::{context::LastRun, retry::Once};
-use crate::time::saturating_nanos;
-
 #[cfg(feature = "cron")]
 mod cron;
+mod jitter;
+mod retry;
+
+use std::{fmt, time::Duration};
+
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
+pub(crate) use self::{context::LastRun, retry::Once};
+pub use self::{
+    context::{Due, TriggerContext},
+    jitter::Jitter,
+    retry::{Backoff, Retry},
+};
+use crate::time::saturating_nanos;
 
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.
 ///
@@ -277,6 +270,8 @@ pub trait Trigger: Send + 'static {
     {
         Jitter::new(self, most)
     }
+
+    pass_on!();
 }
 
 /// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are
@@ -387,6 +382,154 @@ impl Trigger for FixedDelay {
     }
 }
 
+/// Runs at these moments, which have to be in order. A moment that is not later than
+/// [`after`](TriggerContext::after) is left out. They may be moments of the executor's clock, of the wall
+/// clock, or of either.
+///
+/// ```
+/// use std::time::{Duration, UNIX_EPOCH};
+/// use punctual::{ScheduledThreadPoolExecutor, trigger::at};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// // At 1 January 2100, 00:00 in UTC, and an hour later.
+/// let century = UNIX_EPOCH + Duration::from_secs(4_102_444_800);
+/// let _fireworks = executor.repeat(at([century, century + Duration::from_secs(3600)]), || ())?;
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+pub fn at<I>(moments: I) -> At<I::IntoIter>
+where
+    I: IntoIterator<Item: Into<Due>>,
+    I::IntoIter: Send + 'static,
+{
+    At(moments.into_iter())
+}
+
+/// Given moments; from [`at`].
+#[derive(Clone, Debug)]
+pub struct At<I>(I);
+
+impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        // The first run may be at the moment of submission.
+        let is_first = last.last.is_none();
+        // Not every machine has both clocks.
+        let (mut after, mut after_wall) = (None, None);
+        self.0.by_ref().map(Into::into).find(|due| match *due {
+            Due::OnDemand => true,
+            Due::At(moment) => {
+                let after = *after.get_or_insert_with(|| last.after());
+                moment > after || is_first && moment == after
+            }
+            Due::Wall(moment) => {
+                let after = *after_wall.get_or_insert_with(|| last.after_wall());
+                moment > after || is_first && moment == after
+            }
+        })
+    }
+}
+
+/// Runs only on request: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
+/// [`reschedule`](crate::ScheduledFuture::reschedule), for after the last request, however often it is
+/// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::on_demand};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let save = executor.repeat(on_demand(), || println!("saved"))?;
+/// clock.run_for(Duration::from_secs(60));
+/// assert_eq!(executor.statistics().runs, 0);
+/// save.run_now();
+/// clock.run_until_idle();
+/// assert_eq!(executor.statistics().runs, 1);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use]
+pub fn on_demand() -> OnDemand {
+    OnDemand(())
+}
+
+/// No schedule; from [`on_demand`].
+#[derive(Clone, Copy, Debug)]
+pub struct OnDemand(());
+
+impl Trigger for OnDemand {
+    fn next(&mut self, _: &TriggerContext<'_>) -> Option<Due> {
+        Some(Due::OnDemand)
+    }
+}
+
+/// Runs when the function says.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::trigger::from_fn;
+///
+/// // One second after the end of a run, and ten after one that has failed.
+/// let patient = from_fn(|last| {
+///     let wait = if last.failures_in_a_row() == 0 { 1 } else { 10 };
+///     Some((last.ended().unwrap_or(last.after()) + Duration::from_secs(wait)).into())
+/// });
+/// ```
+pub fn from_fn<F>(next: F) -> FromFn<F>
+where
+    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
+{
+    FromFn(next)
+}
+
+/// A function; from [`from_fn`].
+#[derive(Clone)]
+pub struct FromFn<F>(F);
+
+impl<F> Trigger for FromFn<F>
+where
+    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
+{
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        (self.0)(last)
+    }
+}
+
+impl<F> fmt::Debug for FromFn<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FromFn").finish_non_exhaustive()
+    }
+}
+
+/// What a trigger around another one has the one inside answer, as it stands: the methods of [`Trigger`] that are named.
+macro_rules! pass_on {
+    ($($method:ident)*) => { $(pass_on!(@$method);)* };
+    (@offset) => {
+        fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+            self.inner.offset(moment, last)
+        }
+    };
+    (@share) => {
+        fn share(&mut self, name: Option<&str>) -> bool {
+            self.inner.share(name)
+        }
+    };
+    (@between) => {
+        fn between(&self, from: Due, to: Due) -> u64 {
+            self.inner.between(from, to)
+        }
+    };
+    (@is_asked_again) => {
+        fn is_asked_again(&self) -> bool {
+            self.inner.is_asked_again()
+        }
+    };
+    (@retries) => {
+        fn retries(&self) -> bool {
+            self.inner.retries()
+        }
+    };
+}
+use pass_on;
+
 /// So many runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
@@ -399,25 +542,7 @@ impl<G: Trigger> Trigger for Times<G> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        self.inner.offset(moment, last)
-    }
-
-    fn share(&mut self, name: Option<&str>) -> bool {
-        self.inner.share(name)
-    }
-
-    fn between(&self, from: Due, to: Due) -> u64 {
-        self.inner.between(from, to)
-    }
-
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-
-    fn retries(&self) -> bool {
-        self.inner.retries()
-    }
+    pass_on!(offset share between is_asked_again retries);
 }
 
 /// The runs of another trigger that are not later than a moment; from [`Trigger::until`].
@@ -437,23 +562,9 @@ impl<G: Trigger> Trigger for Until<G> {
         (!due.is_after(self.end, last.clock)).then_some(tick)
     }
 
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        self.inner.offset(moment, last)
-    }
-
-    fn share(&mut self, name: Option<&str>) -> bool {
-        self.inner.share(name)
-    }
-
     fn between(&self, from: Due, to: Due) -> u64 {
         self.inner.between(from, to.earlier(self.end))
     }
 
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-
-    fn retries(&self) -> bool {
-        self.inner.retries()
-    }
+    pass_on!(offset share is_asked_again retries);
 }

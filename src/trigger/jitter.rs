@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Due, Trigger, TriggerContext};
+use super::{Due, Trigger, TriggerContext, pass_on};
 use crate::time::saturating_nanos;
 
 /// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
@@ -105,17 +105,7 @@ impl<G: Trigger> Trigger for Jitter<G> {
         self.is_seeded && self.inner.share(name)
     }
 
-    fn between(&self, from: Due, to: Due) -> u64 {
-        self.inner.between(from, to)
-    }
-
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-
-    fn retries(&self) -> bool {
-        self.inner.retries()
-    }
+    pass_on!(between is_asked_again retries);
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.

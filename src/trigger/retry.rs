@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix};
+use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix, pass_on};
 use crate::time::{Timestamp, saturating_nanos};
 
 /// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
@@ -231,21 +231,11 @@ impl<G: Trigger> Trigger for Retry<G> {
         if self.failed > 0 { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
     }
 
-    fn share(&mut self, name: Option<&str>) -> bool {
-        self.inner.share(name)
-    }
-
-    fn between(&self, from: Due, to: Due) -> u64 {
-        self.inner.between(from, to)
-    }
-
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-
     fn retries(&self) -> bool {
         true
     }
+
+    pass_on!(share between is_asked_again);
 }
 
 /// One run, at once: what [`TaskBuilder::retry`](crate::TaskBuilder::retry) tries again.

@@ -17,7 +17,7 @@
 //! an ASCII character or at the end of the text, and so never inside of a character.
 
 use super::{
-    error::CronError,
+    CronError,
     fields::{DaysOfMonth, DaysOfWeek, Fields},
 };
 
