@@ -45,9 +45,7 @@
 //! `awaiting`, is its own.)
 
 mod awaiting;
-mod bulk;
 mod element;
-mod looking;
 mod taking;
 
 use std::{
@@ -57,16 +55,14 @@ use std::{
 
 pub use self::{
     awaiting::{ExpirationStream, NextExpired},
-    bulk::When,
-    element::{Delayed, Expired, InsertError, Key, Queued, Refused},
-    looking::{CheapClone, Iter},
+    element::{CheapClone, Delayed, Expired, InsertError, Iter, Key, Queued, Refused, When},
     taking::{Drain, Expirations},
 };
 use crate::{
-    queue::SingleQueue,
+    queue::{SingleQueue, SnapshotEntry},
     sync::process::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
-    unwind::discard,
+    unwind::{Contained, discard},
 };
 
 /// A queue of elements that can be taken once their delay has expired, and not before, by any number
@@ -408,6 +404,176 @@ impl<T> DelayQueue<T> {
     }
 }
 
+/// Many at once: the elements are collected from the user's iterator first, and then inserted under one lock.
+impl<T> DelayQueue<T> {
+    /// Inserts all elements in one step, each with its delay or its deadline, and returns their keys
+    /// in the same order. All delays are counted from the same time, now. Does not block. This is
+    /// faster than inserting them one by one. Java: `addAll`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// let keys = queue.insert_all((1..=3).map(|n| (Duration::from_secs(n), n)))?;
+    /// assert_eq!(queue.remove(keys[1]), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Returns [`Refused`], with all elements, if the queue is closed or has no room for all of them.
+    /// None of them was inserted then.
+    #[doc(alias = "addAll")]
+    pub fn insert_all<W: When>(
+        &self,
+        elements: impl IntoIterator<Item = (W, T)>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>> {
+        let now = self.clock.read();
+        let timed = elements.into_iter();
+        self.insert_timed(timed.map(|(when, element)| (when.deadline(&self.clock, now), element)))
+    }
+
+    /// Inserts all elements in one step, each with its own deadline. Otherwise as
+    /// [`insert_all`](Self::insert_all).
+    ///
+    /// # Errors
+    ///
+    /// As [`insert_all`](Self::insert_all).
+    pub fn put_all(
+        &self,
+        elements: impl IntoIterator<Item = T>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>>
+    where
+        T: Delayed,
+    {
+        let own = elements.into_iter();
+        self.insert_timed(own.map(|element| (self.deadline_of(element.deadline()), element)))
+    }
+
+    fn insert_timed(
+        &self,
+        elements: impl Iterator<Item = (Timestamp, T)>,
+    ) -> Result<Vec<Key>, Refused<Vec<T>>> {
+        match self.queue.insert_all(elements.collect()) {
+            Ok(tickets) => {
+                Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
+            }
+            Err(refused) => {
+                let element = refused.elements.into_iter().map(|(_, element)| element).collect();
+                Err(Refused { error: refused.why.into(), element })
+            }
+        }
+    }
+}
+
+/// Inspecting the elements that are in the queue, and removing some of them.
+///
+/// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every
+/// inspection copies the state of one moment under the lock, and the caller uses the copy outside the lock. Cloning is
+/// user code, and this crate runs none under a lock, so an element has to be a [`CheapClone`].
+impl<T> DelayQueue<T> {
+    /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
+    /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue = DelayQueue::new();
+    /// queue.insert(Duration::from_secs(60), "a minute")?;
+    /// queue.insert(Duration::from_secs(1), "a second")?;
+    /// assert_eq!(queue.peek().map(|queued| queued.element), Some("a second"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn peek(&self) -> Option<Queued<T>>
+    where
+        T: CheapClone,
+    {
+        self.queue.peek(T::clone).map(|listed| self.queued(listed))
+    }
+
+    /// Returns the key of the element that will be taken first, for elements of any type.
+    #[must_use]
+    pub fn peek_key(&self) -> Option<Key> {
+        self.queue.peek(|_| ()).map(|listed| self.queued(listed).key)
+    }
+
+    /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be
+    /// taken. O(n log n); the queue is locked for the copying, O(n). Java: `toArray`.
+    #[doc(alias = "toArray")]
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<Queued<T>>
+    where
+        T: CheapClone,
+    {
+        let listed = self.queue.snapshot(T::clone).into_iter();
+        listed.map(|listed| self.queued(listed)).collect()
+    }
+
+    /// Returns the keys of all elements, in the order in which they will be taken, for elements of any
+    /// type. Otherwise as [`to_vec`](Self::to_vec).
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let listed = self.queue.snapshot(|_| ()).into_iter();
+        listed.map(|listed| self.queued(listed).key).collect()
+    }
+
+    /// Returns an iterator over a [snapshot](Self::to_vec) that is made now. Later changes to the queue
+    /// do not affect it. Java: `iterator`, `stream`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue: DelayQueue<u32> = (1..=3).map(|n| (Duration::from_secs(60), n)).collect();
+    /// assert_eq!(queue.iter().map(|queued| queued.element).sum::<u32>(), 6);
+    /// assert_eq!(queue.len(), 3); // none was taken
+    /// ```
+    pub fn iter(&self) -> Iter<T>
+    where
+        T: CheapClone,
+    {
+        Iter::over(self.to_vec())
+    }
+
+    /// Removes the elements for which `keep` returns `false`, and returns their number. Java:
+    /// `removeIf` with the opposite predicate; `retainAll`, `removeAll`.
+    ///
+    /// `keep` is called for each element that is in the queue now, in order, while the queue is not
+    /// locked, so it may use the queue. An element that is taken meanwhile stays taken, and one that
+    /// is inserted meanwhile stays in. If `keep` panics, nothing is removed. O(n log n).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// let queue: DelayQueue<u32> = (0..10).map(|n| (Duration::from_secs(60), n)).collect();
+    /// assert_eq!(queue.retain(|n| n % 2 == 0), 5);
+    /// assert_eq!(queue.len(), 5);
+    /// ```
+    #[doc(alias = "removeIf")]
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize
+    where
+        T: CheapClone,
+    {
+        // These may be the last clones of elements that are removed, or taken meanwhile. So their
+        // drops are contained, also if the predicate panics.
+        let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
+        let unwanted = listed.iter().filter(|listed| !keep(&listed.element));
+        let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
+        let removed = unwanted.into_iter().filter_map(|ticket| self.queue.remove(ticket));
+        removed.map(discard).count()
+    }
+
+    fn queued<V>(&self, entry: SnapshotEntry<V>) -> Queued<V> {
+        let SnapshotEntry { deadline, ticket, element } = entry;
+        let key = Key::new(self.id, ticket);
+        Queued { element, key, deadline: self.clock.instant_of(deadline) }
+    }
+}
+
 impl<T> Default for DelayQueue<T> {
     fn default() -> Self {
         Self::new()
@@ -427,6 +593,87 @@ impl<T> fmt::Debug for DelayQueue<T> {
             .field("len", &self.len())
             .field("is_closed", &self.is_closed())
             .finish_non_exhaustive()
+    }
+}
+
+/// Inserts all elements, as [`DelayQueue::insert_all`] does, and drops their keys.
+///
+/// # Panics
+///
+/// Panics if there is an element to insert and the queue is closed or full; the elements are
+/// dropped. If that can happen, use `insert_all`, which returns them.
+impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
+        must(self.insert_all(elements));
+    }
+}
+
+/// Inserts all elements into a queue that is shared, as for the queue itself.
+///
+/// # Panics
+///
+/// Panics as for the queue itself.
+impl<T, W: When> Extend<(W, T)> for &DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
+        must(self.insert_all(elements));
+    }
+}
+
+/// Inserts all elements, as [`DelayQueue::put_all`] does, and drops their keys.
+///
+/// # Panics
+///
+/// Panics if there is an element to insert and the queue is closed or full; the elements are
+/// dropped. If that can happen, use `put_all`, which returns them.
+impl<T: Delayed> Extend<T> for DelayQueue<T> {
+    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
+        must(self.put_all(elements));
+    }
+}
+
+#[track_caller]
+#[allow(clippy::panic, reason = "`extend` cannot return anything, as its documentation says")]
+fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
+    if let Err(Refused { error, element: elements }) = inserted {
+        elements.into_iter().for_each(discard);
+        panic!("cannot extend: {error}");
+    }
+}
+
+impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
+    /// Makes a queue on the system's clock.
+    fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
+        let mut queue = Self::new();
+        queue.extend(elements);
+        queue
+    }
+}
+
+impl<T: Delayed> FromIterator<T> for DelayQueue<T> {
+    /// Makes a queue on the system's clock.
+    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
+        let mut queue = Self::new();
+        queue.extend(elements);
+        queue
+    }
+}
+
+impl<T> IntoIterator for DelayQueue<T> {
+    type Item = Queued<T>;
+    type IntoIter = Iter<T>;
+
+    /// Iterates over all elements, as [`remove_all`](Self::remove_all) returns them.
+    fn into_iter(self) -> Iter<T> {
+        Iter::over(self.remove_all())
+    }
+}
+
+impl<T: CheapClone> IntoIterator for &DelayQueue<T> {
+    type Item = Queued<T>;
+    type IntoIter = Iter<T>;
+
+    fn into_iter(self) -> Iter<T> {
+        self.iter()
     }
 }
 

@@ -82,9 +82,7 @@ impl<T> DelayQueue<T> {
     /// # }).unwrap();
     /// ```
     pub fn next(&self) -> NextExpired<'_, T> {
-        NextExpired {
-            taker: AsyncTaker { queue: QueueRef::Borrowed(self), waiter: AsyncWaiter::new() },
-        }
+        NextExpired { taker: AsyncTaker::new(QueueRef::Borrowed(self)) }
     }
 
     /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
@@ -108,17 +106,13 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn stream(&self) -> ExpirationStream<'_, T> {
-        ExpirationStream {
-            taker: AsyncTaker { queue: QueueRef::Borrowed(self), waiter: AsyncWaiter::new() },
-        }
+        ExpirationStream { taker: AsyncTaker::new(QueueRef::Borrowed(self)) }
     }
 
     /// As [`stream`](Self::stream), but the stream owns a reference to the queue, and so has no
     /// lifetime.
     pub fn into_stream(self: Arc<Self>) -> ExpirationStream<'static, T> {
-        ExpirationStream {
-            taker: AsyncTaker { queue: QueueRef::Owned(self), waiter: AsyncWaiter::new() },
-        }
+        ExpirationStream { taker: AsyncTaker::new(QueueRef::Owned(self)) }
     }
 }
 
@@ -144,7 +138,11 @@ impl<T> Deref for QueueRef<'_, T> {
     }
 }
 
-impl<T> AsyncTaker<'_, T> {
+impl<'a, T> AsyncTaker<'a, T> {
+    fn new(queue: QueueRef<'a, T>) -> Self {
+        Self { queue, waiter: AsyncWaiter::new() }
+    }
+
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
         let Self { queue, waiter } = self;
         let set_alarm = |deadline, waker| WaiterAlarm::set(&queue.clock, deadline, waker);

@@ -1,19 +1,25 @@
 //! What goes into the queue and what comes out: keys, elements with their key and deadline, elements
-//! that have a deadline of their own, and the errors of those that were not inserted. Such an error
-//! holds what was refused, so an insertion that fails loses nothing.
+//! that have a deadline of their own, elements that can be inspected, and the errors of those that were not inserted.
+//! Such an error holds what was refused, so an insertion that fails loses nothing.
 
 use std::{
     error::Error,
     fmt,
     hash::{Hash, Hasher},
-    rc::Rc,
-    sync::Arc,
-    time::Instant,
+    iter::FusedIterator,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    num::NonZero,
+    rc::{self, Rc},
+    sync::{self, Arc},
+    thread::ThreadId,
+    time::{Duration, Instant, SystemTime},
+    vec,
 };
 
 use crate::{
     entry::Ticket,
     queue::{self, Refusal},
+    time::Timestamp,
 };
 
 /// Identifies one element for as long as it is in its [`DelayQueue`](super::DelayQueue).
@@ -121,29 +127,136 @@ pub trait Delayed {
     fn deadline(&self) -> Option<Instant>;
 }
 
-impl<T: Delayed + ?Sized> Delayed for &T {
-    fn deadline(&self) -> Option<Instant> {
-        (**self).deadline()
+macro_rules! delayed {
+    ($($pointer:ty)*) => {$(
+        impl<T: Delayed + ?Sized> Delayed for $pointer {
+            fn deadline(&self) -> Option<Instant> {
+                (**self).deadline()
+            }
+        }
+    )*};
+}
+
+delayed! { &T Box<T> Rc<T> Arc<T> }
+
+/// When an element expires that is inserted with others: after a `Duration`, at an `Instant`, or
+/// never, for `None` of either.
+pub trait When: sealed::When {}
+
+impl<W: sealed::When> When for W {}
+
+mod sealed {
+    use super::{Duration, Instant, Timestamp};
+    use crate::time::Clock;
+
+    pub trait When {
+        #[doc(hidden)]
+        #[allow(private_interfaces, reason = "sealed: for this crate only")]
+        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp;
+    }
+
+    impl When for Duration {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, _: &Clock, now: Timestamp) -> Timestamp {
+            now.after(self)
+        }
+    }
+
+    impl When for Instant {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, clock: &Clock, _: Timestamp) -> Timestamp {
+            clock.deadline_of(self)
+        }
+    }
+
+    impl<W: When> When for Option<W> {
+        #[allow(private_interfaces, reason = "as above")]
+        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp {
+            self.map_or(Timestamp::NEVER, |when| when.deadline(clock, now))
+        }
     }
 }
 
-impl<T: Delayed + ?Sized> Delayed for Box<T> {
-    fn deadline(&self) -> Option<Instant> {
-        (**self).deadline()
+/// A type whose `clone` is like copying a number: it does not block, does not panic, and does not use
+/// the queue. Elements of such a type can be [inspected](super::DelayQueue::peek) while they are
+/// in the queue.
+///
+/// Numbers, references, `Arc`, addresses and times are such types, and compounds of these. Elements
+/// of other types can be queued in an `Arc`, and a small type of your own can implement the trait:
+///
+/// ```
+/// use punctual::delay_queue::CheapClone;
+///
+/// #[derive(Clone, Copy)]
+/// struct OrderNumber(u64);
+///
+/// impl CheapClone for OrderNumber {}
+/// ```
+///
+/// If a type breaks the promise, all users of the queue wait for its `clone`, and the queue deadlocks
+/// if that uses the queue.
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` cannot be looked at while they are in the queue",
+    note = "cloning one would be user code under the queue's lock; queue `Arc<{Self}>`, or write `impl CheapClone for {Self} {{}}` if a clone is as cheap as that of a number"
+)]
+pub trait CheapClone: Clone {}
+
+macro_rules! cheap {
+    ($($type:ty)*) => { $(impl CheapClone for $type {})* };
+}
+
+cheap! {
+    () bool char f32 f64
+    u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize
+    NonZero<u8> NonZero<u16> NonZero<u32> NonZero<u64> NonZero<u128> NonZero<usize>
+    NonZero<i8> NonZero<i16> NonZero<i32> NonZero<i64> NonZero<i128> NonZero<isize>
+    Duration Instant SystemTime ThreadId Key
+    IpAddr Ipv4Addr Ipv6Addr SocketAddr SocketAddrV4 SocketAddrV6
+}
+
+impl<T: ?Sized> CheapClone for &T {}
+impl<T: ?Sized> CheapClone for Arc<T> {}
+impl<T: ?Sized> CheapClone for sync::Weak<T> {}
+impl<T: ?Sized> CheapClone for Rc<T> {}
+impl<T: ?Sized> CheapClone for rc::Weak<T> {}
+impl<T: CheapClone> CheapClone for Option<T> {}
+impl<T: CheapClone, const N: usize> CheapClone for [T; N] {}
+impl<A: CheapClone, B: CheapClone> CheapClone for (A, B) {}
+impl<A: CheapClone, B: CheapClone, C: CheapClone> CheapClone for (A, B, C) {}
+impl<A: CheapClone, B: CheapClone, C: CheapClone, D: CheapClone> CheapClone for (A, B, C, D) {}
+
+/// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`].
+#[derive(Debug)]
+#[must_use = "an iterator does nothing unless it is iterated over"]
+pub struct Iter<T>(vec::IntoIter<Queued<T>>);
+
+impl<T> Iter<T> {
+    pub(super) fn over(queued: Vec<Queued<T>>) -> Self {
+        Self(queued.into_iter())
     }
 }
 
-impl<T: Delayed + ?Sized> Delayed for Rc<T> {
-    fn deadline(&self) -> Option<Instant> {
-        (**self).deadline()
+impl<T> Iterator for Iter<T> {
+    type Item = Queued<T>;
+
+    fn next(&mut self) -> Option<Queued<T>> {
+        self.0.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
     }
 }
 
-impl<T: Delayed + ?Sized> Delayed for Arc<T> {
-    fn deadline(&self) -> Option<Instant> {
-        (**self).deadline()
+impl<T> DoubleEndedIterator for Iter<T> {
+    fn next_back(&mut self) -> Option<Queued<T>> {
+        self.0.next_back()
     }
 }
+
+impl<T> ExactSizeIterator for Iter<T> {}
+
+impl<T> FusedIterator for Iter<T> {}
 
 /// The reason why a [`DelayQueue`](super::DelayQueue) refused an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
