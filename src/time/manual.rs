@@ -23,6 +23,13 @@
 //! from its park and off the list, takes note of it. So `run_until_idle`, called after `schedule`,
 //! waits for what `schedule` set in motion.
 //!
+//! # The wall time
+//!
+//! It goes on with the clock, and a test may set it. The state keeps one pair, what the wall clock showed at which
+//! timestamp, so to set the wall clock moves no deadline by itself. The threads that watch the wall clock are woken in
+//! the same step, under the clock's lock, and count as busy from then on. So a test that sets the wall clock and then
+//! waits [until idle](ManualClock::run_until_idle) finds every task that follows that clock where it belongs now.
+//!
 //! # Going on by itself
 //!
 //! With [`ManualClock::set_auto_advance`] no thread has to move the clock. The clock then also counts
@@ -54,14 +61,6 @@
 
 mod presence;
 mod state;
-mod wall;
-
-use std::{
-    cell::Cell,
-    fmt,
-    task::Waker,
-    time::{Duration, Instant},
-};
 
 pub(super) use self::presence::Presence;
 use self::state::{ClockAlarm, ClockState, Sleeper};
@@ -69,6 +68,12 @@ use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
     sync::{Arc, Condvar, Mutex, OnceLock, Parker},
     unwind::{discard, wake_all},
+};
+use std::{
+    cell::Cell,
+    fmt,
+    task::Waker,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 /// A clock that stands still until a test moves it: for tests of everything that is timed.
@@ -136,6 +141,15 @@ struct SharedClock {
     changed: Condvar,
 }
 
+/// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
+const BEGINNING: Duration = Duration::from_secs(946_684_800);
+
+/// Returns what the wall clock shows on a new clock that shows `elapsed`.
+fn wall_at_first(elapsed: Duration) -> SystemTime {
+    let beginning = UNIX_EPOCH + BEGINNING;
+    beginning.checked_add(elapsed).unwrap_or(beginning)
+}
+
 impl ManualClock {
     /// Returns a clock that shows its origin.
     #[must_use]
@@ -162,7 +176,7 @@ impl ManualClock {
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
-        let state = Mutex::new(ClockState::new(now, wall::at_first(elapsed)));
+        let state = Mutex::new(ClockState::new(now, wall_at_first(elapsed)));
         let base = OnceLock::new();
         let shared = SharedClock { base, origin, state, changed: Condvar::default() };
         Self { shared: Arc::new(shared) }
@@ -489,6 +503,55 @@ impl ManualClock {
     #[cfg(test)]
     pub(crate) fn sleepers(&self) -> Vec<Timestamp> {
         self.shared.state.lock().deadlines()
+    }
+}
+
+/// The wall time.
+impl ManualClock {
+    /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it
+    /// goes on as the clock is moved. Does not block.
+    #[must_use]
+    pub fn wall_time(&self) -> SystemTime {
+        self.shared.state.lock().wall_time()
+    }
+
+    /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine
+    /// has slept. The clock itself stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do
+    /// not change, nor do rates and delays. Tasks that are planned
+    /// [on the wall clock](crate::trigger::Due::Wall) follow it. Does not block: wait
+    /// [until idle](Self::run_until_idle) before you look at them.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::at};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let hour = Duration::from_secs(3600);
+    /// let tea = executor.repeat(at([clock.wall_time() + 4 * hour]), || ())?;
+    ///
+    /// clock.set_wall_time(clock.wall_time() + 3 * hour); // to summer time, by somebody in a hurry
+    /// clock.run_until_idle();
+    /// assert_eq!(tea.delay(), Some(hour));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn set_wall_time(&self, wall: SystemTime) {
+        self.shared.state.lock().set_wall_time(wall);
+    }
+
+    /// Returns the present, and the wall time at the same moment.
+    pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
+        let state = self.shared.state.lock();
+        (state.now(), state.wall_time())
+    }
+
+    /// Has the calling thread, whose parker this is, be woken when the wall clock is set.
+    pub(super) fn watch_wall(&self, parker: &Parker) {
+        self.shared.state.lock().watch_wall(parker.thread());
+    }
+
+    pub(super) fn unwatch_wall(&self, parker: &Parker) {
+        self.shared.state.lock().unwatch_wall(parker.thread());
     }
 }
 
