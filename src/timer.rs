@@ -56,27 +56,12 @@ impl Handle {
     /// queue at once. Costs what a task costs: one allocation, and O(log n).
     ///
     /// ```
-    /// # use std::future::Future;
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
-    /// # fn block_on<F: Future>(future: F) -> F::Output {
-    /// #     struct Unpark(std::thread::Thread);
-    /// #     impl std::task::Wake for Unpark {
-    /// #         fn wake(self: std::sync::Arc<Self>) { self.0.unpark() }
-    /// #     }
-    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
     ///
     /// let timers = ScheduledThreadPoolExecutor::new(1);
     /// let begun = std::time::Instant::now();
-    /// block_on(timers.sleep(Duration::from_millis(5)))?; // on tokio, smol or any other: `.await`
+    /// smol::block_on(timers.sleep(Duration::from_millis(5)))?; // in async code: `.await`
     /// assert!(begun.elapsed() >= Duration::from_millis(5));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

@@ -167,19 +167,6 @@ impl CancellationToken {
     /// does not borrow the token. It may be dropped at any time, so it can be used in a `select`.
     ///
     /// ```
-    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
-    /// #     struct Unpark(std::thread::Thread);
-    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
-    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     let mut context = std::task::Context::from_waker(&waker);
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut context) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
     /// use std::time::Duration;
     /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
     ///
@@ -187,7 +174,7 @@ impl CancellationToken {
     /// let token = CancellationToken::new();
     /// let raises = token.clone();
     /// executor.schedule(Duration::from_millis(1), move || raises.cancel())?;
-    /// # block_on(async {
+    /// # smol::block_on(async {
     /// token.cancelled().await;
     /// # });
     /// assert!(token.is_cancelled());

@@ -54,24 +54,10 @@ impl<T> DelayQueue<T> {
     /// which wakes the tasks.
     ///
     /// ```
-    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
-    /// #     let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// #     struct Unpark(std::thread::Thread);
-    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
-    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     let mut context = std::task::Context::from_waker(&waker);
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut context) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
     /// use std::time::Duration;
     /// use punctual::DelayQueue;
     ///
-    /// # block_on(async {
+    /// # smol::block_on(async {
     /// let queue = DelayQueue::new();
     /// queue.insert(Duration::from_millis(1), "tea")?;
     /// queue.close();

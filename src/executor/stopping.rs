@@ -158,23 +158,10 @@ impl Handle {
     /// blocks on it, in a `block_on`, waits for itself and never ends.**
     ///
     /// ```
-    /// # fn block_on<F: std::future::Future>(future: F) -> F::Output {
-    /// #     struct Unpark(std::thread::Thread);
-    /// #     impl std::task::Wake for Unpark { fn wake(self: std::sync::Arc<Self>) { self.0.unpark(); } }
-    /// #     let waker = std::sync::Arc::new(Unpark(std::thread::current())).into();
-    /// #     let mut context = std::task::Context::from_waker(&waker);
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     loop {
-    /// #         match future.as_mut().poll(&mut context) {
-    /// #             std::task::Poll::Ready(output) => return output,
-    /// #             std::task::Poll::Pending => std::thread::park(),
-    /// #         }
-    /// #     }
-    /// # }
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// # block_on(async {
+    /// # smol::block_on(async {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let last = executor.schedule(Duration::from_millis(1), || "still runs")?;
     /// executor.shutdown();

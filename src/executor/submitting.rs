@@ -85,17 +85,10 @@ impl Handle {
     /// `handle.spawn(future)` with tokio, for instance, where `handle` is tokio's.
     ///
     /// ```
-    /// # fn block_on<F: Future>(future: F) -> F::Output {
-    /// #     let mut future = std::pin::pin!(future);
-    /// #     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
-    /// #     loop {
-    /// #         if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) { return output }
-    /// #     }
-    /// # }
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let answer = executor.submit(|| block_on(async { 6 * 7 }))?;
+    /// let answer = executor.submit(|| smol::block_on(async { 6 * 7 }))?;
     /// assert_eq!(answer.join()?, 42);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
