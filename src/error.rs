@@ -353,7 +353,8 @@ pub enum CancelReason {
     /// Somebody called `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
     /// token.
     Requested,
-    /// The executor was shut down, and its policies do not keep tasks of this kind.
+    /// The executor was shut down, and its policies do not keep tasks of this kind; or it had no worker left for
+    /// the task, and could start none.
     Shutdown,
     /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
     /// [`DrainedTask`](crate::DrainedTask) was not run.

@@ -19,7 +19,9 @@
 //! the look.
 //!
 //! A thread that cannot be started is an event, and the task stays pending: there is no submission to
-//! refuse. A worker that is free takes it, and the next step that looks for a worker tries again.
+//! refuse. A worker that is free takes it, and the next step that looks for a worker tries again. Once the executor
+//! is shut down there may be no such step. Then, if no worker lives, the task ends as one that the shutdown has not kept
+//! (`Pool::end_stranded`); otherwise the executor would never end.
 
 use std::task::Waker;
 

@@ -41,6 +41,7 @@ use crate::{
     entry::Requeue,
     queue::{Admission, QueueEntry},
     sync::{
+        Arc,
         atomic::{AtomicBool, Ordering},
         thread,
     },
@@ -110,7 +111,7 @@ impl Shutdown {
 // The three ways to stop.
 impl Pool {
     /// Admits no more tasks. Those that the policies keep will still run.
-    pub(crate) fn shutdown(&self) {
+    pub(crate) fn shutdown(self: &Arc<Self>) {
         let stopping = self.begin_stopping("shut down", Phase::ShuttingDown);
         let (keep_delayed, keep_periodic) = (self.keeps_delayed(), self.keeps_periodic());
         let of_series =
@@ -126,7 +127,7 @@ impl Pool {
     }
 
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
-    pub(crate) fn stop(&self) {
+    pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = self.begin_stopping("dropped", Phase::OwnerDropped);
         self.close_queue(Admission::only([Requeue::Turn, Requeue::SeriesTurn]));
         let called_off = self.close_groups();
@@ -136,7 +137,7 @@ impl Pool {
     }
 
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
-    pub(crate) fn shutdown_now(&self) -> DrainedTasks {
+    pub(crate) fn shutdown_now(self: &Arc<Self>) -> DrainedTasks {
         let _stopping = self.begin_stopping("shut down now", Phase::Stopping);
         self.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
@@ -148,7 +149,7 @@ impl Pool {
     /// [Shuts down](Self::shutdown), and after `patience` [at once](Self::shutdown_now). Waits for
     /// another `grace` for the tasks that run, and after that gives up: the owner's drop does not wait then.
     pub(crate) fn shutdown_within(
-        &self,
+        self: &Arc<Self>,
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
@@ -172,7 +173,7 @@ impl Pool {
     }
 
     /// Advances the phase. The pool does not terminate before what this returns is dropped.
-    fn begin_stopping(&self, what: &'static str, phase: Phase) -> Stopping<'_> {
+    fn begin_stopping(self: &Arc<Self>, what: &'static str, phase: Phase) -> Stopping<'_> {
         self.shutdown.lifecycle.advance(phase);
         trace::lifecycle(what, self.thread_name());
         Stopping { pool: self, phase, _scope: PoolScope::enter(self, Role::Stopper) }
@@ -217,7 +218,7 @@ impl Pool {
 
 /// A shutdown that is under way.
 struct Stopping<'a> {
-    pool: &'a Pool,
+    pool: &'a Arc<Pool>,
     phase: Phase,
     _scope: PoolScope,
 }
@@ -225,7 +226,7 @@ struct Stopping<'a> {
 impl Stopping<'_> {
     /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
-    /// which could move others.
+    /// which could move others. What is left has a worker, or is given one: no submission looks for one from now on.
     fn cancel(self, called_off: Vec<ListedMember>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
         let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         self.pool.pending_decreased();
@@ -234,6 +235,7 @@ impl Stopping<'_> {
             discard(element);
         }
         self.pool.end_called_off(called_off, self.phase.reason(), IfRunning::LetReturn);
+        self.pool.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
     }
 }
 
@@ -255,13 +257,13 @@ impl Pool {
         self.shutdown.keep_periodic.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn set_keep_delayed(&self, keep: bool) {
+    pub(crate) fn set_keep_delayed(self: &Arc<Self>, keep: bool) {
         // Ordering: see `policy_changed`.
         self.shutdown.keep_delayed.store(keep, Ordering::SeqCst);
         self.policy_changed();
     }
 
-    pub(crate) fn set_keep_periodic(&self, keep: bool) {
+    pub(crate) fn set_keep_periodic(self: &Arc<Self>, keep: bool) {
         // Ordering: see `policy_changed`.
         self.shutdown.keep_periodic.store(keep, Ordering::SeqCst);
         self.policy_changed();
@@ -272,7 +274,7 @@ impl Pool {
     ///
     /// Ordering: the setter writes the policy and then reads the phase; a shutdown advances the
     /// phase and then reads the policies. All four are sequentially consistent; see `queue::waiters`.
-    fn policy_changed(&self) {
+    fn policy_changed(self: &Arc<Self>) {
         if self.shutdown.phase() == Phase::ShuttingDown {
             self.shutdown();
         }

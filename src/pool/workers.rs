@@ -31,7 +31,8 @@
 //! > started as are wanted.
 //!
 //! For the queue ensures that an idle worker wakes up in time. (A start that fails is the one
-//! exception: the thread that tried goes on, and the next step tries again.) The statement is
+//! exception: the thread that tried goes on, and the next step tries again. In a closed queue there may be no next
+//! step: a thread that fails there, while no worker lives, ends the tasks that are to come.) The statement is
 //! preserved by those that could break it:
 //!
 //! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is
@@ -46,6 +47,7 @@
 //! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
+//! * *A shutdown* looks once more when the queue is closed, after starts that have failed.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as

@@ -43,7 +43,8 @@ pub enum FailureSource {
     TimeLimit,
     /// No code failed: a periodic task lost its place in the queue, and that has ended it.
     /// Either the queue had no room for its next run, or another task
-    /// [displaced it](crate::RejectedTask::discard_oldest).
+    /// [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and
+    /// could start none.
     Displaced,
 }
 

@@ -24,6 +24,8 @@ use crate::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
+    task::Cancellation,
+    time::Timestamp,
     trace,
     unwind::{contain, discard, message_of},
 };
@@ -130,8 +132,33 @@ impl Pool {
         let name = format!("{}-{number}", self.thread_name());
         let worker = WorkerThread::new(Arc::clone(self), number, stats, name.clone());
         let started = || self.worker_started(number);
-        self.start_thread(permit, (name, Some(number)), started, || worker.work())?;
-        Ok(true)
+        let made = self.start_thread(permit, (name, Some(number)), started, || worker.work());
+        if made.is_err() {
+            self.end_stranded();
+        }
+        made.map(|()| true)
+    }
+
+    /// Ends the tasks that are to come and that nobody would take, when a worker could not be started: the queue is closed,
+    /// so no submission tries again, and there is no other worker. A parked task stays: what moves it tries again.
+    fn end_stranded(&self) {
+        if !self.queue.is_closed() || self.workers.live() > 0 || !self.shutdown.register() {
+            return;
+        }
+        let reason = self.phase().reason();
+        for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
+            // What is never due waits for a change, as a parked task does.
+            if deadline == Timestamp::NEVER {
+                continue;
+            }
+            let Some(task) = self.queue.remove(ticket) else { continue };
+            let found = self.end_as_cancelled(&*task, ticket.sequence, reason);
+            if found != Cancellation::TooLate && task.is_periodic() {
+                self.tell_displaced(&*task, ticket.sequence, "no thread could be started for it");
+            }
+            discard(task);
+        }
+        self.deregister();
     }
 
     /// Counts a worker as started from now on.

@@ -9,12 +9,14 @@ use std::{
 };
 
 use punctual::{
-    Builder, Debounced, Group, Handle, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor,
-    TaskHandle, Throttled, Trigger, Worker, current_task,
+    Builder, CancelReason, Debounced, Group, Handle, ManualClock, ScheduledFuture,
+    ScheduledThreadPoolExecutor, TaskHandle, TaskState, Throttled, Trigger, Worker, current_task,
     trigger::{every, on_demand},
 };
 
-use crate::support::{Counter, Log, elsewhere, eventually, manual_with, ms, start};
+use crate::support::{
+    Counter, Log, assert_cancelled, elsewhere, eventually, in_time, manual_with, ms, start,
+};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -322,4 +324,33 @@ fn a_thread_factory_may_bring_a_task_forward() {
     elsewhere(move || handle.execute(|| ()).unwrap()).get();
     begun.wait_for(1);
     eventually("both are there", || executor.pool_size() == 2);
+}
+
+/// The last task of an executor that was shut down, or is shut down then, is brought forward when no worker lives and no
+/// thread can be started: it ends as one that the shutdown has not kept, and so does the executor.
+#[test]
+fn a_closed_executor_ends_though_no_thread_can_be_started() {
+    for is_shut_down_first in [true, false] {
+        let (clock, executor, _, first) = abandoned(usize::MAX - 1);
+        let begun = Log::new();
+        let [task, other] = [1, 2].map(|_| {
+            let task = executor.schedule(ms(1), body(&clock, &begun)).expect("it is open");
+            assert!(task.pause());
+            task
+        });
+        first.drop_worker();
+        assert_eq!(executor.pool_size(), 0);
+        if is_shut_down_first {
+            executor.shutdown();
+        }
+        assert!(task.resume());
+        executor.shutdown();
+        assert_cancelled(&task, CancelReason::Shutdown);
+        assert_eq!(other.state(), TaskState::Paused, "it may get a worker yet");
+        assert!(!executor.is_terminated());
+        assert!(other.run_now());
+        in_time("the end", move || executor.close()).expect("not on a worker");
+        assert_cancelled(&other, CancelReason::Shutdown);
+        assert!(begun.entries().is_empty());
+    }
 }
