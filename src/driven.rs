@@ -307,17 +307,13 @@ impl DrivenExecutor {
     /// Sleeps in between. On a [`ManualClock`](crate::ManualClock) somebody has to move it, or it [goes on
     /// by itself](crate::ManualClock::set_auto_advance). Java: `close`.
     pub fn close(mut self) {
-        self.shut_down_and_wait();
-    }
-
-    fn shut_down_and_wait(&mut self) {
         self.handle.shutdown();
         let termination = self.handle.termination();
         self.run_until(termination);
     }
 
-    /// The same for the drop, which waits for nothing once a shutdown with a deadline is over.
-    fn shut_down_and_wait_unless_given_up(&mut self) {
+    /// Closes as far as the drop does, which waits for nothing once a shutdown with a deadline is over.
+    fn close_unless_given_up(&mut self) {
         self.handle.shutdown();
         let pool = self.handle.pool();
         let mut place = Place::default();
@@ -339,7 +335,7 @@ impl Drop for DrivenExecutor {
         let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
         match policy {
             DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
-            DropPolicy::Close => self.shut_down_and_wait_unless_given_up(),
+            DropPolicy::Close => self.close_unless_given_up(),
             DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
         }
         // What is due, and all that is left if it was shut down before.

@@ -181,7 +181,7 @@ impl CancellationToken {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn cancelled(&self) -> WaitForCancellation {
-        WaitForCancellation::new(self.clone())
+        WaitForCancellation { token: self.clone(), places: Places::default() }
     }
 
     /// Blocks until the token is raised.
@@ -323,12 +323,6 @@ impl Error for Cancelled {}
 pub struct WaitForCancellation {
     token: CancellationToken,
     places: Places,
-}
-
-impl WaitForCancellation {
-    pub(super) fn new(token: CancellationToken) -> Self {
-        Self { token, places: Places::default() }
-    }
 }
 
 impl Future for WaitForCancellation {

@@ -185,8 +185,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
         let mut taker = self.shared.taker();
         loop {
-            let gate = Gate::new();
-            if let Some(answer) = taker.poll(&gate.waker()) {
+            let gate = Arc::new(Gate::default());
+            if let Some(answer) = taker.poll(&Waker::from(Arc::clone(&gate))) {
                 return Ok(answer);
             }
             let Ok(_waiting) = self.enter_join(&gate) else {
@@ -438,14 +438,6 @@ struct GateState {
 }
 
 impl Gate {
-    fn new() -> Arc<Self> {
-        Arc::new(Self::default())
-    }
-
-    fn waker(self: &Arc<Self>) -> Waker {
-        Waker::from(Arc::clone(self))
-    }
-
     /// One of the futures can end without a worker, and open the gate.
     fn may_open_without_worker(&self) {
         self.0.lock().may_open_without_worker = true;

@@ -52,11 +52,14 @@ impl Handle {
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        let submitted = Submitted::new(self, closures)?;
-        for future in &submitted.0 {
+        let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
+        for closure in closures {
+            submitted.push(self.submit(closure)?);
+        }
+        for future in submitted.iter() {
             future.wait().map_err(|_| InvokeError::WouldDeadlock)?;
         }
-        Ok(submitted.into_futures())
+        Ok(submitted.detach().into_iter().collect())
     }
 
     /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than `timeout`,
@@ -116,20 +119,20 @@ impl Handle {
     {
         let limit = limit.into();
         let deadline = limit.deadline(self.pool().clock());
-        let mut submitted = Submitted(TaskSet::new());
+        let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
         for closure in closures {
             if limit.is_cancelled() {
                 return Err(InvokeError::Interrupted);
             }
-            submitted.0.push(self.submit(closure)?);
+            submitted.push(self.submit(closure)?);
         }
-        if !submitted.0.iter().all(|future| future.ends_within(&limit, deadline)) {
+        if !submitted.iter().all(|future| future.ends_within(&limit, deadline)) {
             match limit.reached() {
                 LimitReached::Cancelled => return Err(InvokeError::Interrupted),
-                LimitReached::TimedOut => submitted.0.cancel_and_signal_all(),
+                LimitReached::TimedOut => submitted.cancel_and_signal_all(),
             };
         }
-        Ok(submitted.into_futures())
+        Ok(submitted.detach().into_iter().collect())
     }
 
     /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
@@ -226,33 +229,6 @@ impl Handle {
             Ok(None) if limit.is_cancelled() => Err(InvokeAnyError::Interrupted),
             Ok(ended) => Ok(ended),
         })
-    }
-}
-
-/// The futures of an `invoke_all` that is under way. Its drop cancels what has not ended.
-struct Submitted<T>(TaskSet<T>);
-
-impl<T: Send + 'static> Submitted<T> {
-    #[track_caller]
-    fn new<F>(handle: &Handle, closures: impl IntoIterator<Item = F>) -> Result<Self, InvokeError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-    {
-        let mut submitted = Self(TaskSet::new());
-        for closure in closures {
-            submitted.0.push(handle.start(Duration::ZERO, closure)?);
-        }
-        Ok(submitted)
-    }
-
-    fn into_futures(mut self) -> Vec<ScheduledFuture<T>> {
-        std::mem::take(&mut self.0).into_iter().collect()
-    }
-}
-
-impl<T> Drop for Submitted<T> {
-    fn drop(&mut self) {
-        self.0.cancel_and_signal_all();
     }
 }
 

@@ -17,9 +17,6 @@ use std::{
 
 use crate::{Limit, ScheduledFuture, TaskError, unwind::discard};
 
-/// The results of the tasks of a set, in the order in which their futures were pushed.
-type Results<T> = Vec<Result<T, TaskError>>;
-
 /// Futures that are joined, awaited or cancelled together. They may be of several executors.
 ///
 /// The futures stay in the order in which they were pushed, and so do the results. **Dropping it
@@ -196,12 +193,7 @@ impl<T: 'static> TaskSet<T> {
         let deadlines: Vec<_> = self.futures.iter().map(deadline).collect();
         let mut limited = self.futures.iter().zip(deadlines);
         let all_ended = limited.all(|(future, deadline)| future.ends_within(&limit, deadline));
-        all_ended.then(|| self.take_results())
-    }
-
-    /// Takes the results of the tasks, all of which have ended.
-    fn take_results(&mut self) -> Results<T> {
-        self.join_all()
+        all_ended.then(|| self.join_all())
     }
 }
 
@@ -265,20 +257,7 @@ impl<T: 'static> IntoFuture for TaskSet<T> {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct JoinAll<T> {
     left: vec::IntoIter<ScheduledFuture<T>>,
-    results: Results<T>,
-}
-
-impl<T: 'static> JoinAll<T> {
-    /// Takes the result of the first future that is left, and removes the future; `None` if none is
-    /// left.
-    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<T, TaskError>>> {
-        let Some(first) = self.left.as_mut_slice().first_mut() else {
-            return Poll::Ready(None);
-        };
-        let result = ready!(Pin::new(first).poll(context));
-        self.left.next();
-        Poll::Ready(Some(result))
-    }
+    results: Vec<Result<T, TaskError>>,
 }
 
 /// No result is ever pinned.
@@ -288,10 +267,12 @@ impl<T: 'static> Future for JoinAll<T> {
     type Output = Vec<Result<T, TaskError>>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        while let Some(result) = ready!(self.poll_next(context)) {
-            self.results.push(result);
+        let Self { left, results } = &mut *self;
+        while let Some(first) = left.as_mut_slice().first_mut() {
+            results.push(ready!(Pin::new(first).poll(context)));
+            left.next();
         }
-        Poll::Ready(std::mem::take(&mut self.results))
+        Poll::Ready(std::mem::take(results))
     }
 }
 
