@@ -36,64 +36,24 @@ pub(crate) struct Sample {
     pub(crate) run_time: u64,
 }
 
-/// One distribution, with what its buckets do not say exactly.
-#[derive(Clone)]
-struct Tally {
-    counts: hdrhistogram::Histogram<u64>,
-    min: u64,
-    max: u64,
-    sum: u128,
-}
-
-impl Tally {
-    fn new() -> Self {
-        let made = hdrhistogram::Histogram::new_with_bounds(LOWEST, HIGHEST, SIGNIFICANT_DIGITS);
-        let counts = made.unwrap_or_else(|_| unreachable!("the bounds are in order"));
-        Self { counts, min: u64::MAX, max: 0, sum: 0 }
-    }
-
-    #[inline]
-    fn record(&mut self, nanos: u64) {
-        self.counts.saturating_record(nanos);
-        self.min = self.min.min(nanos);
-        self.max = self.max.max(nanos);
-        self.sum += u128::from(nanos);
-    }
-
-    fn add(&mut self, other: &Self) {
-        let added = self.counts.add(&other.counts);
-        debug_assert!(added.is_ok(), "all have the same bounds");
-        self.min = self.min.min(other.min);
-        self.max = self.max.max(other.max);
-        self.sum += other.sum;
-    }
-}
-
 /// Where runs are recorded; see the [module](self).
-pub(crate) struct Recorder(Mutex<Tallies>);
-
-struct Tallies {
-    lateness: Tally,
-    run_time: Tally,
-}
+pub(crate) struct Recorder(Mutex<RunHistograms>);
 
 impl Recorder {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Tallies { lateness: Tally::new(), run_time: Tally::new() }))
+        Self(Mutex::new(RunHistograms::new()))
     }
 
     #[inline]
     pub(crate) fn record(&self, sample: Sample) {
-        let mut tallies = self.0.lock();
-        tallies.lateness.record(sample.lateness);
-        tallies.run_time.record(sample.run_time);
+        let mut recorded = self.0.lock();
+        recorded.lateness.record(sample.lateness);
+        recorded.run_time.record(sample.run_time);
     }
 
     /// Adds what has been recorded here to a snapshot.
     pub(crate) fn add_to(&self, sum: &mut RunHistograms) {
-        let tallies = self.0.lock();
-        sum.lateness.0.add(&tallies.lateness);
-        sum.run_time.0.add(&tallies.run_time);
+        sum.add(&self.0.lock());
     }
 }
 
@@ -144,7 +104,13 @@ impl Recorders {
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]
-pub struct Histogram(Tally);
+pub struct Histogram {
+    counts: hdrhistogram::Histogram<u64>,
+    // What the buckets do not say exactly.
+    min: u64,
+    max: u64,
+    sum: u128,
+}
 
 /// So many durations, none of which is outside of these bounds; from [`Histogram::buckets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,35 +125,57 @@ pub struct HistogramBucket {
 }
 
 impl Histogram {
+    fn new() -> Self {
+        let made = hdrhistogram::Histogram::new_with_bounds(LOWEST, HIGHEST, SIGNIFICANT_DIGITS);
+        let counts = made.unwrap_or_else(|_| unreachable!("the bounds are in order"));
+        Self { counts, min: u64::MAX, max: 0, sum: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, nanos: u64) {
+        self.counts.saturating_record(nanos);
+        self.min = self.min.min(nanos);
+        self.max = self.max.max(nanos);
+        self.sum += u128::from(nanos);
+    }
+
+    fn add(&mut self, other: &Self) {
+        let added = self.counts.add(&other.counts);
+        debug_assert!(added.is_ok(), "all have the same bounds");
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.sum += other.sum;
+    }
+
     /// Returns how many durations have been recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.0.counts.len()
+        self.counts.len()
     }
 
     /// Returns the shortest duration, exactly; `None` if there is none.
     #[must_use]
     pub fn min(&self) -> Option<Duration> {
-        self.nonzero(|| Duration::from_nanos(self.0.min))
+        self.nonzero(|| Duration::from_nanos(self.min))
     }
 
     /// Returns the longest duration, exactly; `None` if there is none.
     #[must_use]
     pub fn max(&self) -> Option<Duration> {
-        self.nonzero(|| Duration::from_nanos(self.0.max))
+        self.nonzero(|| Duration::from_nanos(self.max))
     }
 
     /// Returns the sum of all durations, exactly, up to 584 years.
     #[must_use]
     pub fn sum(&self) -> Duration {
-        Duration::from_nanos(u64::try_from(self.0.sum).unwrap_or(u64::MAX))
+        Duration::from_nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
     /// Returns the mean, rounded down to nanoseconds; `None` if there is none.
     #[must_use]
     pub fn mean(&self) -> Option<Duration> {
         self.nonzero(|| {
-            let mean = self.0.sum / u128::from(self.count());
+            let mean = self.sum / u128::from(self.count());
             Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
         })
     }
@@ -200,11 +188,11 @@ impl Histogram {
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
             let share = if share >= 0.0 { share } else { 0.0 };
-            let value = self.0.counts.value_at_quantile(share);
+            let value = self.counts.value_at_quantile(share);
             // The value of the last bucket is its bound; beyond that only the largest is known.
-            let is_last = value >= self.0.counts.highest_equivalent(HIGHEST);
-            let value = if is_last { self.0.max } else { value };
-            Duration::from_nanos(value.clamp(self.0.min, self.0.max))
+            let is_last = value >= self.counts.highest_equivalent(HIGHEST);
+            let value = if is_last { self.max } else { value };
+            Duration::from_nanos(value.clamp(self.min, self.max))
         })
     }
 
@@ -229,7 +217,7 @@ impl Histogram {
     #[must_use]
     pub fn count_within(&self, limit: Duration) -> u64 {
         match u64::try_from(limit.as_nanos()) {
-            Ok(limit) if limit < HIGHEST => self.0.counts.count_between(0, limit),
+            Ok(limit) if limit < HIGHEST => self.counts.count_between(0, limit),
             // The last bucket also counts values above the highest that is recorded.
             _ => self.count(),
         }
@@ -237,7 +225,7 @@ impl Histogram {
 
     /// Returns the buckets that are not empty, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
-        let counts = &self.0.counts;
+        let counts = &self.counts;
         counts.iter_recorded().map(|step| HistogramBucket {
             from: Duration::from_nanos(counts.lowest_equivalent(step.value_iterated_to())),
             to: Duration::from_nanos(counts.highest_equivalent(step.value_iterated_to())),
@@ -284,13 +272,13 @@ pub struct RunHistograms {
 
 impl RunHistograms {
     pub(crate) fn new() -> Self {
-        Self { lateness: Histogram(Tally::new()), run_time: Histogram(Tally::new()) }
+        Self { lateness: Histogram::new(), run_time: Histogram::new() }
     }
 
     /// Adds another snapshot to this one.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.lateness.0.add(&other.lateness.0);
-        self.run_time.0.add(&other.run_time.0);
+        self.lateness.add(&other.lateness);
+        self.run_time.add(&other.run_time);
     }
 
     /// Returns how long after the moment for which it was planned each run started, as

@@ -17,12 +17,12 @@ fn recorded(values: impl IntoIterator<Item = Duration>) -> RunHistograms {
 /// The memory of a distribution is as its page says, and stays so.
 #[test]
 fn a_distribution_has_all_its_buckets_from_the_beginning() {
-    let mut tally = Tally::new();
-    let buckets = tally.counts.distinct_values();
+    let mut histogram = Histogram::new();
+    let buckets = histogram.counts.distinct_values();
     assert_eq!(buckets, 4_480);
-    tally.record(u64::MAX);
-    tally.record(0);
-    assert_eq!(tally.counts.distinct_values(), buckets);
+    histogram.record(u64::MAX);
+    histogram.record(0);
+    assert_eq!(histogram.counts.distinct_values(), buckets);
 }
 
 /// A quantile is at most a hundredth too long, from the shortest to the longest that is counted.
