@@ -135,7 +135,7 @@ impl<T: 'static> ScheduledFuture<T> {
     /// wait can end without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        if self.handle.ends_in_time(timeout) { self.try_join() } else { None }
+        self.join_within(timeout)
     }
 
     /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns

@@ -265,14 +265,6 @@ impl TaskHandle {
         Ok(())
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`. Returns `true` if the task has ended.
-    pub(super) fn ends_in_time(&self, timeout: Duration) -> bool {
-        let mut place = Place::default();
-        let has_ended = self.block_soon(&mut place, self.clock().read().after(timeout));
-        self.forget_unless(has_ended, &mut place);
-        has_ended
-    }
-
     fn block_soon(&self, place: &mut Place, deadline: Timestamp) -> bool {
         let is_done = || self.state().is_done();
         let poll = |waker: &Waker| self.poll_done(place, waker);
@@ -283,23 +275,23 @@ impl TaskHandle {
     /// `true` if the task has ended, whatever the limit says. The result stays where it is.
     pub(super) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
         let mut place = Place::default();
-        let poll = |waker: &Waker| self.poll_done(&mut place, waker);
-        let has_ended = limit.block(self.clock(), deadline, poll).is_some();
-        self.forget_unless(has_ended, &mut place);
+        let has_ended = match limit.token() {
+            None => self.block_soon(&mut place, deadline),
+            Some(token) => {
+                let poll = |waker: &Waker| self.poll_done(&mut place, waker);
+                token.block_unless_raised(self.clock(), deadline, poll).is_some()
+            }
+        };
+        // A task that has ended keeps no list of those who wait for it.
+        if !has_ended {
+            self.task.forget(&mut place);
+        }
         has_ended
     }
 
     /// The poll of [`wait`].
     fn poll_done(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.task.poll_done(place, waker).then_some(())
-    }
-
-    /// Takes the waker of this thread off the task's list if its wait was given up. A task that has
-    /// ended keeps no list.
-    fn forget_unless(&self, has_ended: bool, place: &mut Place) {
-        if !has_ended {
-            self.task.forget(place);
-        }
     }
 
     /// Takes the waker of an `await` off the task, and gives up the result that handles would keep.
