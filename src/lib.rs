@@ -189,7 +189,6 @@ mod builder;
 mod debounce;
 pub mod delay_queue;
 mod driven;
-mod error;
 mod executor;
 mod future;
 mod group;
@@ -209,8 +208,9 @@ mod queue;
 mod task;
 mod token;
 pub mod trigger;
-// Layer 1: time, waiting, user code, counts, threads on demand, events.
+// Layer 1: time, waiting, user code, errors, counts, threads on demand, events.
 mod entry;
+mod error;
 #[cfg(feature = "histograms")]
 mod histogram;
 mod lazy_thread;

@@ -266,6 +266,35 @@ fn the_map_lists_every_file() {
     }
 }
 
+/// The map, and the list of modules in the root, have each module in the layer that it has here.
+#[test]
+fn each_module_has_one_layer() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut of_list, mut seen) = (0, 0);
+    let mut check = |module: &str, named: u8| {
+        let (own, _) = layer(module).unwrap_or_else(|| panic!("{module} has no layer"));
+        assert_eq!(own, named, "{module}");
+        seen += 1;
+    };
+    let page = fs::read_to_string(root.join("docs/architecture.md")).expect("the page");
+    for cells in page.lines().map(|line| line.split(" | ").collect::<Vec<_>>()) {
+        let [number, files, _] = cells[..] else { continue };
+        let Ok(number) = number.trim_start_matches("| ").parse() else { continue };
+        let names = files.split('`').filter(|name| name.ends_with(".rs"));
+        names.for_each(|name| check(word(name).as_str(), number));
+    }
+    let list = fs::read_to_string(root.join("src/lib.rs")).expect("the root");
+    for line in list.lines() {
+        if let Some(title) = line.strip_prefix("// Layer ") {
+            of_list = title.split(':').next().and_then(|n| n.parse().ok()).expect("a number");
+        }
+        if let Some(name) = line.trim_start_matches("pub ").strip_prefix("mod ") {
+            check(name.trim_end_matches(';'), of_list);
+        }
+    }
+    assert!(seen > 100, "there are files: {seen}");
+}
+
 /// The names that the sources, except for tests, declare with one of these words at the beginning
 /// of a line.
 fn declared<'a>(sources: &'a [(PathBuf, String)], starts: &'a str) -> impl Iterator<Item = String> {
