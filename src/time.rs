@@ -166,7 +166,7 @@ enum TimeSource {
     System {
         origin: Instant,
     },
-    /// Reads no clock of the system, unless somebody asks it for an [`Instant`].
+    /// Reads no clock of the system, unless it is asked for an [`Instant`].
     Manual(ManualClock),
 }
 

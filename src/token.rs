@@ -255,7 +255,7 @@ impl CancellationToken {
         limit < Timestamp::NEVER && limit <= self.clock.read()
     }
 
-    /// Returns when a wait has to look at the clock, because nobody wakes it for the time limit.
+    /// Returns when a wait has to look at the clock, because no thread wakes it for the time limit.
     fn end_of_waits(&self) -> Timestamp {
         if self.watch == LimitWatch::Look { self.limit() } else { Timestamp::NEVER }
     }

@@ -25,7 +25,7 @@
 //! call ([`contain_located`]), each panic that begins, by type, message and location; and the panic
 //! that comes out is looked up among them.
 //!
-//! There is no hook until somebody needs it: the first executor that is built with a failure handler
+//! There is no hook until an executor needs it: the first executor that is built with a failure handler
 //! puts one before the process's own, which is called as before ([`note_locations`]).
 
 use std::{

@@ -23,7 +23,7 @@
 //! each of these ([`timer`]), so on Linux estimates are exact, without a tick.
 //!
 //! Elsewhere, and where the timer cannot be had, the watch compares the clocks every
-//! [thirty seconds](TICK), and only while somebody waits for a moment of the wall clock. What has been
+//! [thirty seconds](TICK), and only while a task waits for a moment of the wall clock. What has been
 //! set is followed that much later, and a correction of 500 millionths adds up to 15 ms in that time.
 //!
 //! A manual clock tells its watchers itself ([`manual`](super::manual)).
@@ -34,7 +34,7 @@
 //! thread makes the watch first, then queues what waits, and reads the clocks once more when it is
 //! queued. After a change the watcher looks through what is queued: the other side of `queue::waiters`.
 //!
-//! A watcher that ticks and sees nobody [waiting](Waiting) sleeps without a limit. It decides that, and
+//! A watcher that ticks and sees no task [waiting](Waiting) sleeps without a limit. It decides that, and
 //! says so, under the lock of [`Told`]; a thread that begins to wait is counted first and takes the lock
 //! then. (The count is that of the process: the watcher of one executor ticks while a task waits at
 //! another.)
@@ -43,7 +43,7 @@
 mod timer;
 #[cfg(not(all(target_os = "linux", feature = "wall-clock")))]
 mod timer {
-    //! In place of the timer, where nobody says that the wall clock was set.
+    //! In place of the timer, where the system does not say that the wall clock was set.
 
     use std::io;
 
@@ -84,7 +84,7 @@ use crate::{
     unwind::wake_all,
 };
 
-/// How often the clocks are compared where nobody says that one was set.
+/// How often the clocks are compared where the system does not say that one was set.
 const TICK: Duration = Duration::from_secs(30);
 
 /// By how many nanoseconds two clocks of the system may seem to have parted because a thread has lost its
@@ -169,7 +169,7 @@ pub(crate) fn estimate((now, wall): (Timestamp, SystemTime), moment: SystemTime)
 /// How many moments of the wall clock are waited for.
 static WAITING: AtomicU64 = AtomicU64::new(0);
 
-/// Somebody waits for a moment of the wall clock, until this is dropped.
+/// A task waits for a moment of the wall clock, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting(());
 
@@ -180,7 +180,7 @@ impl Waiting {
         Self(())
     }
 
-    fn is_anybody() -> bool {
+    fn is_any() -> bool {
         WAITING.load(Ordering::Relaxed) > 0
     }
 }
@@ -206,7 +206,7 @@ struct Told {
     lead: i128,
     /// How to wake the watcher from a sleep without the timer.
     watcher: Option<Waker>,
-    /// Whether the watcher sleeps until somebody waits.
+    /// Whether the watcher sleeps until a task waits.
     sleeps_on: bool,
 }
 
@@ -259,18 +259,18 @@ impl WallWatch {
     }
 
     /// Returns when a caller is to look again at the latest, if it looks [without a
-    /// timer](Self::without_timer) and nobody wakes it when the clock is set.
+    /// timer](Self::without_timer) and is not woken when the clock is set.
     pub(crate) fn next_look(&self) -> Timestamp {
-        if self.clock.is_manual() || !Waiting::is_anybody() {
+        if self.clock.is_manual() || !Waiting::is_any() {
             return Timestamp::NEVER;
         }
         self.clock.read().after(TICK)
     }
 
-    /// Returns `true` if the wall clock has been set since this was last asked, and somebody waits for
+    /// Returns `true` if the wall clock has been set since this was last asked, and a task waits for
     /// one of its moments.
     pub(crate) fn concerns_anybody(&self) -> bool {
-        Waiting::is_anybody() && self.has_changed()
+        Waiting::is_any() && self.has_changed()
     }
 
     /// Returns `true` if the wall clock has been set since this was last asked.
@@ -295,14 +295,14 @@ impl WallWatch {
         }
         let mut told = self.told.lock();
         // A manual clock needs no tick. A timer that could not be waited for is tried again soon.
-        let is_long = self.clock.is_manual() || self.timer.is_none() && !Waiting::is_anybody();
+        let is_long = self.clock.is_manual() || self.timer.is_none() && !Waiting::is_any();
         told.sleeps_on = is_long;
         drop(told);
         let limit = if is_long { Timestamp::NEVER } else { self.clock.read().after(TICK) };
         self.clock.wait(parker).park_until(limit);
     }
 
-    /// Tells the watcher that somebody [waits](Waiting).
+    /// Tells the watcher that a task [waits](Waiting).
     pub(crate) fn tell_waiting(&self) {
         if self.timer.is_some() || self.clock.is_manual() {
             return;
@@ -384,7 +384,7 @@ mod tests {
         assert_eq!(changes_now(), 100);
     }
 
-    /// Where the system says nothing, the watcher sleeps without a limit as long as nobody waits, is woken
+    /// Where the system says nothing, the watcher sleeps without a limit as long as no task waits, is woken
     /// by the first who does, and by the end.
     #[test]
     fn a_watcher_without_a_timer_ticks_only_while_somebody_waits() {

@@ -6,7 +6,7 @@
 //! waits on a manual clock and never works for one has no such record, and nothing is counted for it.
 //!
 //! The record comes to be when the thread becomes a worker or begins its first wait, so before
-//! anybody can have the thread's waker for that wait.
+//! any other thread can have its waker for that wait.
 //!
 //! # When a thread takes note
 //!
