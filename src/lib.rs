@@ -264,85 +264,53 @@ pub use crate::{
     pool::Histograms,
 };
 
-/// Runs the README's examples as tests.
+/// The examples of the README and of each page of the book that has some are run as tests. Some pages need features, and
+/// one sends itself a signal.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
-
-/// The examples of the book are run as tests: those of each page that has some. Some pages need features, and one sends
-/// itself a signal.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/first-task.md")]
-struct FirstTask;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/series.md")]
-struct Series;
-
-#[cfg(all(doctest, feature = "cron"))]
-#[doc = include_str!("../docs/book/calendar.md")]
-struct Calendar;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/cancelling.md")]
-struct Cancelling;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/timers.md")]
-struct Timers;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/groups.md")]
-struct Groups;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/testing-time.md")]
-struct TestingTime;
-
-#[cfg(all(doctest, feature = "histograms", feature = "metrics", feature = "serde"))]
-#[doc = include_str!("../docs/book/observability.md")]
-struct Observability;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/driven.md")]
-struct Driven;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/precision.md")]
-struct Precision;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/coming-from-tokio.md")]
-struct ComingFromTokio;
-
-#[cfg(all(doctest, feature = "cron"))]
-#[doc = include_str!("../docs/book/cookbook/timers.md")]
-struct CookbookTimers;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/cookbook/requests.md")]
-struct CookbookRequests;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/cookbook/load.md")]
-struct CookbookLoad;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/cookbook/async-code.md")]
-struct CookbookAsyncCode;
-
-#[cfg(all(doctest, unix))]
-#[doc = include_str!("../docs/book/cookbook/stopping.md")]
-struct CookbookStopping;
-
-#[cfg(all(doctest, feature = "metrics"))]
-#[doc = include_str!("../docs/book/cookbook/watching.md")]
-struct CookbookWatching;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/book/cookbook/testing.md")]
-struct CookbookTesting;
-
-#[cfg(doctest)]
-#[doc = include_str!("../docs/coming-from-java.md")]
-struct ComingFromJava;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/book/first-task.md")]
+    struct FirstTask;
+    #[doc = include_str!("../docs/book/series.md")]
+    struct Series;
+    #[cfg(feature = "cron")]
+    #[doc = include_str!("../docs/book/calendar.md")]
+    struct Calendar;
+    #[doc = include_str!("../docs/book/cancelling.md")]
+    struct Cancelling;
+    #[doc = include_str!("../docs/book/timers.md")]
+    struct Timers;
+    #[doc = include_str!("../docs/book/groups.md")]
+    struct Groups;
+    #[doc = include_str!("../docs/book/testing-time.md")]
+    struct TestingTime;
+    #[cfg(all(feature = "histograms", feature = "metrics", feature = "serde"))]
+    #[doc = include_str!("../docs/book/observability.md")]
+    struct Observability;
+    #[doc = include_str!("../docs/book/driven.md")]
+    struct Driven;
+    #[doc = include_str!("../docs/book/precision.md")]
+    struct Precision;
+    #[doc = include_str!("../docs/book/coming-from-tokio.md")]
+    struct ComingFromTokio;
+    #[cfg(feature = "cron")]
+    #[doc = include_str!("../docs/book/cookbook/timers.md")]
+    struct CookbookTimers;
+    #[doc = include_str!("../docs/book/cookbook/requests.md")]
+    struct CookbookRequests;
+    #[doc = include_str!("../docs/book/cookbook/load.md")]
+    struct CookbookLoad;
+    #[doc = include_str!("../docs/book/cookbook/async-code.md")]
+    struct CookbookAsyncCode;
+    #[cfg(unix)]
+    #[doc = include_str!("../docs/book/cookbook/stopping.md")]
+    struct CookbookStopping;
+    #[cfg(feature = "metrics")]
+    #[doc = include_str!("../docs/book/cookbook/watching.md")]
+    struct CookbookWatching;
+    #[doc = include_str!("../docs/book/cookbook/testing.md")]
+    struct CookbookTesting;
+    #[doc = include_str!("../docs/coming-from-java.md")]
+    struct ComingFromJava;
+}

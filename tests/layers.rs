@@ -318,12 +318,9 @@ fn no_two_public_types_share_a_name() {
 /// The modules of which one stands in for the other, in another build. The two declare the same types.
 const BACK_ENDS: [[&str; 2]; 1] = [["src/sync/model.rs", "src/sync/native.rs"]];
 
-/// The types that a source declares at the top level of a module. Those of `src/lib.rs` that exist in
-/// doc tests only, one for each page of the book, are no types of the library.
+/// The types that a source declares at the top level of a module.
 fn types_of(text: &str) -> impl Iterator<Item = String> {
-    let is_page = |line: &str| line.starts_with("#[cfg(") && line.contains("doctest");
-    let items = text.split("\n\n").filter(move |item| !item.lines().any(is_page));
-    items.flat_map(str::lines).filter_map(|line| {
+    text.lines().filter_map(|line| {
         let declaration = match line.strip_prefix("pub(") {
             Some(scoped) => scoped.split_once(") ")?.1,
             None => line.strip_prefix("pub ").unwrap_or(line),
