@@ -88,9 +88,7 @@ impl TaskError {
             _ => None,
         }
     }
-}
 
-impl TaskError {
     /// Returns the error with which the task has failed, if it is an `E`: the very value that its last run has
     /// returned. The [`retry`](crate::Handle::retry) of a closure that returns `Result<T, E>` has an example.
     ///
@@ -181,14 +179,21 @@ impl fmt::Display for FailureKind {
     }
 }
 
-enum Cause {
+struct Cause {
+    kind: FailureKind,
+    message: Box<str>,
+    left: Left,
+}
+
+/// What the code that failed has left behind.
+enum Left {
     Panic(Panicked),
-    Error { message: Box<str>, error: BoxedError },
-    NoCode { kind: FailureKind, message: Box<str> },
+    Error(BoxedError),
+    /// No code failed.
+    Nothing,
 }
 
 struct Panicked {
-    message: Box<str>,
     location: Option<PanicLocation>,
     /// In a lock because the failure is `Sync`, which a payload need not be.
     payload: Mutex<PanicPayload>,
@@ -198,36 +203,36 @@ struct Panicked {
 pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
 
 impl Failure {
+    fn new(kind: FailureKind, message: impl Into<Box<str>>, left: Left) -> Self {
+        Self(Box::new(Cause { kind, message: message.into(), left }))
+    }
+
     pub(crate) fn of_panic((payload, location): (PanicPayload, Option<PanicLocation>)) -> Self {
-        let message = message_of(&*payload).into();
+        let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);
-        Self(Box::new(Cause::Panic(Panicked { message, location, payload })))
+        Self::new(FailureKind::Panic, message, Left::Panic(Panicked { location, payload }))
     }
 
     /// Asks the error for its message, which is user code: the caller holds no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
-        Self(Box::new(Cause::Error { message: error.to_string().into(), error }))
+        Self::new(FailureKind::Error, error.to_string(), Left::Error(error))
     }
 
     /// Returns the failure of a run that exceeded this limit.
     pub(crate) fn of_time_limit(limit: Duration) -> Self {
-        let message = format!("the run exceeded its time limit of {limit:?}").into();
-        Self(Box::new(Cause::NoCode { kind: FailureKind::TimeLimit, message }))
+        let message = format!("the run exceeded its time limit of {limit:?}");
+        Self::new(FailureKind::TimeLimit, message, Left::Nothing)
     }
 
     /// Returns the failure of a task that lost its place in the queue.
     pub(crate) fn of_displacement(why: &str) -> Self {
-        Self(Box::new(Cause::NoCode { kind: FailureKind::Displaced, message: why.into() }))
+        Self::new(FailureKind::Displaced, why, Left::Nothing)
     }
 
     /// Returns what caused the failure.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
-        match *self.0 {
-            Cause::Panic(_) => FailureKind::Panic,
-            Cause::Error { .. } => FailureKind::Error,
-            Cause::NoCode { kind, .. } => kind,
-        }
+        self.0.kind
     }
 
     /// Returns `true` if code panicked.
@@ -240,11 +245,7 @@ impl Failure {
     /// error; or what happened, if no code failed.
     #[must_use]
     pub fn message(&self) -> &str {
-        match &*self.0 {
-            Cause::Panic(Panicked { message, .. })
-            | Cause::Error { message, .. }
-            | Cause::NoCode { message, .. } => message,
-        }
+        &self.0.message
     }
 
     /// Returns where the panic began; `None` if it is not known, or if nothing panicked.
@@ -252,9 +253,9 @@ impl Failure {
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        match &*self.0 {
-            Cause::Panic(panicked) => panicked.location.as_ref(),
-            Cause::Error { .. } | Cause::NoCode { .. } => None,
+        match &self.0.left {
+            Left::Panic(panicked) => panicked.location.as_ref(),
+            Left::Error(_) | Left::Nothing => None,
         }
     }
 
@@ -275,31 +276,32 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
-        match &*self.0 {
-            Cause::Error { error, .. } => Some(&**error),
-            Cause::Panic(_) | Cause::NoCode { .. } => None,
+        match &self.0.left {
+            Left::Error(error) => Some(&**error),
+            Left::Panic(_) | Left::Nothing => None,
         }
     }
 
     /// Returns the error that the run returned, if it is an `E`.
     fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
-        let cause = match *self.0 {
-            Cause::Error { message, error } => match error.downcast() {
+        let Cause { kind, message, left } = *self.0;
+        let left = match left {
+            Left::Error(error) => match error.downcast() {
                 Ok(error) => return Ok(*error),
-                Err(error) => Cause::Error { message, error },
+                Err(error) => Left::Error(error),
             },
-            cause @ (Cause::Panic(_) | Cause::NoCode { .. }) => cause,
+            left @ (Left::Panic(_) | Left::Nothing) => left,
         };
-        Err(Self(Box::new(cause)))
+        Err(Self::new(kind, message, left))
     }
 
     /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
     /// error is.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
-        match &*self.0 {
-            Cause::Panic(panicked) => panicked.payload.lock().is::<T>(),
-            Cause::Error { .. } | Cause::NoCode { .. } => false,
+        match &self.0.left {
+            Left::Panic(panicked) => panicked.payload.lock().is::<T>(),
+            Left::Error(_) | Left::Nothing => false,
         }
     }
 
@@ -308,10 +310,11 @@ impl Failure {
     #[doc(alias = "into_panic")]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
-        match *self.0 {
-            Cause::Panic(panicked) => panicked.payload.into_inner(),
-            Cause::Error { error, .. } => Box::new(error),
-            Cause::NoCode { message, .. } => Box::new(String::from(message)),
+        let Cause { message, left, .. } = *self.0;
+        match left {
+            Left::Panic(panicked) => panicked.payload.into_inner(),
+            Left::Error(error) => Box::new(error),
+            Left::Nothing => Box::new(String::from(message)),
         }
     }
 

@@ -366,6 +366,7 @@ impl Handle {
     {
         self.task().repeat(trigger, body)
     }
+
     /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and the
     /// limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits between two
     /// attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute` does.
