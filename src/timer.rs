@@ -27,7 +27,7 @@
 //! # Why no wake-up is lost
 //!
 //! A timer that waits has an alarm in the queue, which wakes the waker that it has, unless the timer
-//! itself has taken it out ([`Alarm`](crate::task::Alarm)). A poll reads the clock, and before the
+//! itself has taken it out ([`Alarm`]). A poll reads the clock, and before the
 //! deadline looks for the alarm. If that is there, it is yet to go off. If it is gone, the pool has ended
 //! it, since a worker takes it at the deadline and not before. A move that does not find it forgets it.
 

@@ -225,7 +225,7 @@ impl<A: CheapClone, B: CheapClone> CheapClone for (A, B) {}
 impl<A: CheapClone, B: CheapClone, C: CheapClone> CheapClone for (A, B, C) {}
 impl<A: CheapClone, B: CheapClone, C: CheapClone, D: CheapClone> CheapClone for (A, B, C, D) {}
 
-/// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`].
+/// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`](super::DelayQueue::iter).
 #[derive(Debug)]
 #[must_use = "an iterator does nothing unless it is iterated over"]
 pub struct Iter<T>(vec::IntoIter<Queued<T>>);
