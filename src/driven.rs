@@ -13,7 +13,6 @@ use std::{
     ops::Deref,
     pin::pin,
     task::{Context, Poll, Waker},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -311,14 +310,6 @@ impl DrivenExecutor {
         let termination = self.handle.termination();
         self.run_until(termination);
     }
-
-    /// Closes as far as the drop does, which waits for nothing once a shutdown with a deadline is over.
-    fn close_unless_given_up(&mut self) {
-        self.handle.shutdown();
-        let pool = self.handle.pool();
-        let mut place = Place::default();
-        self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(&mut place, waker));
-    }
 }
 
 impl Deref for DrivenExecutor {
@@ -332,11 +323,9 @@ impl Deref for DrivenExecutor {
 impl Drop for DrivenExecutor {
     fn drop(&mut self) {
         let pool = self.handle.pool();
-        let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
-        match policy {
-            DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
-            DropPolicy::Close => self.close_unless_given_up(),
-            DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
+        if self.on_drop.carry_out(pool) == DropPolicy::Close {
+            let mut place = Place::default();
+            self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(&mut place, waker));
         }
         // What is due, and all that is left if it was shut down before.
         self.driver.run_all();

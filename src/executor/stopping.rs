@@ -400,19 +400,26 @@ pub enum DropPolicy {
     ShutdownNow,
 }
 
+impl DropPolicy {
+    /// Stops the pool as the drop of its owner does. Returns the policy that held: while the thread panics that is another.
+    pub(crate) fn carry_out(self, pool: &Arc<Pool>) -> Self {
+        let policy = if thread::panicking() { Self::ShutdownNow } else { self };
+        match policy {
+            Self::Stop | Self::ShutdownBackground => pool.stop(),
+            Self::Close => pool.shutdown(),
+            Self::ShutdownNow => drop(pool.shutdown_now()),
+        }
+        policy
+    }
+}
+
 impl Drop for ScheduledThreadPoolExecutor {
     fn drop(&mut self) {
         if !self.is_open {
             return;
         }
         let pool = self.handle.pool();
-        let policy = if thread::panicking() { DropPolicy::ShutdownNow } else { self.on_drop };
-        match policy {
-            DropPolicy::Stop | DropPolicy::ShutdownBackground => pool.stop(),
-            DropPolicy::Close => pool.shutdown(),
-            DropPolicy::ShutdownNow => drop(pool.shutdown_now()),
-        }
-        if matches!(policy, DropPolicy::Stop | DropPolicy::Close) {
+        if matches!(self.on_drop.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
             pool.join_unless_given_up();
         }
     }
