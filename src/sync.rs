@@ -39,7 +39,7 @@ pub(crate) use std::sync::{Arc, OnceLock, Weak};
 
 #[cfg(punctual_models)]
 pub(crate) use self::backend::Scoped;
-use self::backend::{Condition, Lock, LockGuard};
+use self::backend::{Lock, LockGuard};
 #[cfg(debug_assertions)]
 use self::rank::Held;
 pub(crate) use self::{
@@ -94,6 +94,20 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
     pub(crate) fn into_inner(self) -> T {
         self.lock.into_inner()
     }
+
+    /// As [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
+    /// each closure takes its lock in this way.
+    #[inline]
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {
+        #[cfg(debug_assertions)]
+        let _held = Held::new::<T>(RANK, self.number);
+        MutexGuard {
+            guard: self.lock.lock_briefly(),
+            #[cfg(debug_assertions)]
+            _held,
+        }
+    }
 }
 
 impl<T: ?Sized, const RANK: u8> Mutex<T, RANK> {
@@ -104,22 +118,6 @@ impl<T: ?Sized, const RANK: u8> Mutex<T, RANK> {
         let _held = Held::new::<T>(RANK, self.number);
         MutexGuard {
             guard: self.lock.lock(),
-            #[cfg(debug_assertions)]
-            _held,
-        }
-    }
-}
-
-impl<T, const RANK: u8> Mutex<T, RANK> {
-    /// As [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
-    /// each closure takes its lock in this way.
-    #[inline]
-    #[cfg_attr(debug_assertions, track_caller)]
-    pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {
-        #[cfg(debug_assertions)]
-        let _held = Held::new::<T>(RANK, self.number);
-        MutexGuard {
-            guard: self.lock.lock_briefly(),
             #[cfg(debug_assertions)]
             _held,
         }
@@ -139,22 +137,6 @@ impl<T: ?Sized> DerefMut for MutexGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.guard
-    }
-}
-
-/// A condition on what a [`Mutex`] protects. Only the manual clock uses it, for threads that wait
-/// until the others have come to rest; every other wait parks.
-#[derive(Debug, Default)]
-pub(crate) struct Condvar(Condition);
-
-impl Condvar {
-    pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        rank::assert_one_held("a thread is about to wait");
-        self.0.wait(&mut guard.guard);
-    }
-
-    pub(crate) fn notify_all(&self) {
-        self.0.notify_all();
     }
 }
 

@@ -132,14 +132,11 @@ fn assert_same(page: &str, listed: &[Name], declared: &BTreeSet<Name>) {
 
 fn is_lock(kind: &str) -> bool {
     let is_lock = ["Mutex<", "Watched<"].iter().any(|lock| kind.contains(lock));
-    (is_lock || kind.starts_with("Condvar")) && !kind.contains("parking_lot::")
+    is_lock && !kind.contains("parking_lot::")
 }
 
 /// The rank in the type of a lock.
 fn rank_of(kind: &str) -> &str {
-    if kind.starts_with("Condvar") {
-        return "condition";
-    }
     kind.split_once("rank::").map_or("LEAF", |(_, rest)| rest.split(' ').next().unwrap_or(rest))
 }
 

@@ -42,8 +42,7 @@ pub(crate) use self::checker::{atomic, spin_loop, thread, thread_local, thread_n
 #[derive(Debug, Default)]
 pub(super) struct Lock<T: ?Sized>(Mutex<T>);
 
-/// A held lock. It is empty only while its thread waits for a condition.
-pub(super) struct LockGuard<'a, T: ?Sized>(Option<MutexGuard<'a, T>>);
+pub(super) type LockGuard<'a, T> = MutexGuard<'a, T>;
 
 impl<T> Lock<T> {
     pub(super) fn new(value: T) -> Self {
@@ -61,43 +60,7 @@ impl<T> Lock<T> {
 
 impl<T: ?Sized> Lock<T> {
     pub(super) fn lock(&self) -> LockGuard<'_, T> {
-        LockGuard(Some(self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
-    }
-}
-
-impl<T: ?Sized> std::ops::Deref for LockGuard<'_, T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        match &self.0 {
-            Some(guard) => guard,
-            None => unreachable!("its thread waits"),
-        }
-    }
-}
-
-impl<T: ?Sized> std::ops::DerefMut for LockGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        match &mut self.0 {
-            Some(guard) => guard,
-            None => unreachable!("its thread waits"),
-        }
-    }
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Condition(Condvar);
-
-impl Condition {
-    pub(super) fn wait<T>(&self, guard: &mut LockGuard<'_, T>) {
-        if let Some(held) = guard.0.take() {
-            let held = self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner());
-            guard.0 = Some(held);
-        }
-    }
-
-    pub(super) fn notify_all(&self) {
-        self.0.notify_all();
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

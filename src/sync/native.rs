@@ -64,19 +64,6 @@ impl<T: ?Sized> Lock<T> {
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Condition(parking_lot::Condvar);
-
-impl Condition {
-    pub(super) fn wait<T>(&self, guard: &mut LockGuard<'_, T>) {
-        self.0.wait(guard);
-    }
-
-    pub(super) fn notify_all(&self) {
-        self.0.notify_all();
-    }
-}
-
 /// What a thread parks on.
 pub(super) struct Token(crossbeam_utils::sync::Parker);
 

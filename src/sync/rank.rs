@@ -46,15 +46,7 @@ pub(super) use self::checked::Held;
 #[inline]
 pub(crate) fn assert_none_held(what: &str) {
     #[cfg(debug_assertions)]
-    checked::assert_at_most(0, what);
-    #[cfg(not(debug_assertions))]
-    let _ = what;
-}
-
-/// Panics if the calling thread holds more than one lock. Does nothing in release builds.
-pub(super) fn assert_one_held(what: &str) {
-    #[cfg(debug_assertions)]
-    checked::assert_at_most(1, what);
+    checked::assert_none_held(what);
     #[cfg(not(debug_assertions))]
     let _ = what;
 }
@@ -165,12 +157,9 @@ mod checked {
     }
 
     #[track_caller]
-    pub(super) fn assert_at_most(count: usize, what: &str) {
-        let first = STACK.try_with(|stack| {
-            let stack = stack.borrow();
-            if stack.len > count { stack.places[0] } else { None }
-        });
-        if let Ok(Some(held)) = first {
+    pub(super) fn assert_none_held(what: &str) {
+        let last = STACK.try_with(|stack| stack.borrow().last().copied());
+        if let Ok(Some(held)) = last {
             panic!("{what} under the lock of {held}: see docs/locks.md");
         }
     }

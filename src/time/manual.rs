@@ -66,7 +66,7 @@ pub(super) use self::presence::Presence;
 use self::state::{ClockAlarm, ClockState, Sleeper};
 use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
-    sync::{Arc, Condvar, Mutex, OnceLock, Parker},
+    sync::{Arc, Mutex, OnceLock, Parker},
     unwind::{discard, wake_all},
 };
 use std::{
@@ -137,8 +137,6 @@ struct SharedClock {
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
     state: Mutex<ClockState>,
-    /// Signalled when the list or the number of workers has changed.
-    changed: Condvar,
 }
 
 /// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
@@ -178,8 +176,7 @@ impl ManualClock {
         let now = origin.after(elapsed).min(Timestamp::LAST);
         let state = Mutex::new(ClockState::new(now, wall_at_first(elapsed)));
         let base = OnceLock::new();
-        let shared = SharedClock { base, origin, state, changed: Condvar::default() };
-        Self { shared: Arc::new(shared) }
+        Self { shared: Arc::new(SharedClock { base, origin, state }) }
     }
 
     /// Returns the present as an [`Instant`], for [`schedule_at`](crate::Handle::schedule_at). Does
@@ -211,9 +208,15 @@ impl ManualClock {
     /// Blocks until no worker of the executors on this clock has anything to do before time moves:
     /// what was due has run. Blocks as long as a task runs.
     pub fn run_until_idle(&self) {
+        let parker = Parker::current();
         let mut state = self.shared.state.lock();
         while !state.is_idle() {
-            self.shared.changed.wait(&mut state);
+            state.await_idle(parker.thread());
+            drop(state);
+            parker.park();
+            state = self.shared.state.lock();
+            state.give_up_idle(parker.thread());
+            Presence::notice_after_park(&parker);
         }
     }
 
@@ -434,7 +437,7 @@ impl ManualClock {
             wake_all(woken);
             return;
         }
-        self.shared.changed.notify_all();
+        state.tell_if_idle();
         drop(state);
         parker.park();
         let mut state = self.shared.state.lock();
@@ -489,8 +492,10 @@ impl ManualClock {
     }
 
     pub(super) fn worker_ended(&self) {
-        self.change(|state| state.workers -= 1);
-        self.shared.changed.notify_all();
+        self.change(|state| {
+            state.workers -= 1;
+            state.tell_if_idle();
+        });
     }
 
     /// Returns how often a thread has gone to sleep.

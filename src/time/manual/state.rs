@@ -31,6 +31,8 @@ pub(super) struct ClockState {
     wall: (Timestamp, SystemTime),
     /// The threads to be woken when the wall clock is set.
     wall_watchers: Vec<Arc<ParkedThread>>,
+    /// The threads to be woken when no worker has anything to do.
+    idle_watchers: Vec<Arc<ParkedThread>>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     pub(super) parks: usize,
@@ -64,6 +66,7 @@ impl ClockState {
             have_looked: false,
             wall: (now, wall),
             wall_watchers: Vec::new(),
+            idle_watchers: Vec::new(),
             #[cfg(test)]
             parks: 0,
         }
@@ -125,6 +128,22 @@ impl ClockState {
     pub(super) fn is_idle(&self) -> bool {
         let rests = |sleeper: &&Sleeper| sleeper.is_worker && !is_woken(&sleeper.thread);
         self.sleepers.iter().filter(rests).count() == self.workers
+    }
+
+    /// Has a thread be woken when it is [idle](Self::is_idle).
+    pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>) {
+        self.idle_watchers.push(Arc::clone(thread));
+    }
+
+    pub(super) fn give_up_idle(&mut self, thread: &Arc<ParkedThread>) {
+        self.idle_watchers.retain(|watcher| !Arc::ptr_eq(watcher, thread));
+    }
+
+    /// Wakes the threads that wait for this, if it is idle. It becomes so in two ways: a worker goes to sleep, or ends.
+    pub(super) fn tell_if_idle(&mut self) {
+        if self.is_idle() {
+            self.idle_watchers.drain(..).for_each(Wake::wake);
+        }
     }
 
     /// Returns the nearest deadline that is still to come. A sleeper whose deadline has come has been
