@@ -59,7 +59,7 @@ pub struct TaskHandle {
     has_handles: AtomicBool,
 }
 
-/// What it is done for, and what it returns, is said at the method of the future that has the same name.
+/// Each verb does what the method of [`ScheduledFuture`](crate::ScheduledFuture) with the same name does.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
     /// Cancels the task: see [`ScheduledFuture::cancel`](crate::ScheduledFuture::cancel).
@@ -215,7 +215,7 @@ impl TaskHandle {
     }
 }
 
-/// What a future needs of its handle.
+// What a future needs of its handle.
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
