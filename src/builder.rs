@@ -12,7 +12,7 @@ use crate::{
     TaskContext, TaskRun, ThreadFactory,
     pool::{Callbacks, Config, ObservingConfig, share_factory, share_handler},
     sync::{Arc, cores},
-    task::{Hooks, Wrapper},
+    task::{Around, Hooks},
     unwind::{Contained, note_locations},
 };
 
@@ -474,7 +474,7 @@ impl Builder {
         D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
         W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     {
-        let decorate = move |task: &Submission<'_>| Wrapper::new(decorator(task));
+        let decorate = move |task: &Submission<'_>| Around::of_wrapper(decorator(task));
         self.callbacks().decorate = Some(Contained::new(Arc::new(decorate)));
         self
     }

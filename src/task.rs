@@ -58,6 +58,7 @@
 //! number is used twice.
 
 mod alarm;
+mod around;
 mod awaited;
 mod between_runs;
 mod call;
@@ -83,15 +84,16 @@ mod with_context;
 mod worker_context;
 
 use self::cell::Parts;
+#[cfg(feature = "histograms")]
+pub(crate) use self::layers::Recorded;
 pub(crate) use self::{
     alarm::Alarm,
+    around::Around,
     awaited::{Awaited, Ending},
     cell::Extras,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     hooks::{Drops, Hooks},
-    layers::{
-        Change, Changed, Gated, Layers, Membership, Observation, OnWall, Pace, Wrapped, Wrapper,
-    },
+    layers::{Change, Changed, Gated, Layers, Membership, OnWall, Pace},
     payload::{Node, Task},
     period::{Period, SharedName},
     plan::Plan,
@@ -100,9 +102,9 @@ pub(crate) use self::{
     worker_context::{OverLimit, WorkerContext},
 };
 pub use self::{
+    around::{Done, Submission, TaskRun},
     context::TaskContext,
     failure::{FailedRun, FailurePolicy},
-    layers::{Done, Submission, TaskRun},
     missed_runs::MissedRuns,
     outcome::Outcome,
     report::{FailureReport, FailureSource},
@@ -111,7 +113,10 @@ pub use self::{
     state::TaskState,
     with_context::{with_context, with_context_once},
 };
-use crate::{CancellationToken, RejectionReason, sync::Arc, time::Timestamp, unwind::discard};
+use crate::{
+    CancellationToken, RejectionReason, sync::Arc, time::Timestamp, trace::SubmitterSpan,
+    unwind::discard,
+};
 
 /// What a submission has to know of a task.
 pub(crate) struct Traits {
@@ -191,6 +196,11 @@ impl Task {
 
     pub(crate) fn name(&self) -> Option<Arc<str>> {
         self.with(|parts| parts.name())
+    }
+
+    /// Returns the span in which the task was submitted, if it is kept.
+    fn submitter(&self) -> Option<SubmitterSpan> {
+        self.with(|parts| parts.extras_if_any()?.submitter.clone())
     }
 
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`

@@ -13,11 +13,11 @@ use super::{
 };
 use crate::{
     sync::{Arc, Mutex, thread},
-    task::{FailureSource, Hooks, Submission, Wrapper},
+    task::{Around, FailureSource, Hooks, Submission},
     unwind::{Callback, Contained},
 };
 
-type Decorator = dyn Fn(&Submission<'_>) -> Wrapper + Send + Sync;
+type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
 type Occasion = dyn Fn() + Send + Sync;
 pub(super) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;

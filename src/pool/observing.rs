@@ -11,7 +11,7 @@
 //! A worker that takes a task asks whether the pool has a bound or watches its workers, where it asked
 //! for the bound alone before: one question for both. A submission asks in the same way whether there is a decorator
 //! or something else that is added to a task. Each of the two is one byte of the pool, which never changes. A slow run
-//! is watched by a [wrapper](crate::task::Wrapper) around the closure, which a task without it does not
+//! is watched by a [code around its body](crate::task::Around), which a task without it does not
 //! have. Everything else is behind these branches.
 //!
 //! # The reading of the clock
@@ -37,13 +37,11 @@ pub use self::{
 };
 use super::Pool;
 #[cfg(feature = "histograms")]
-use crate::histogram::{Recorder, Recorders};
 use crate::{
-    sync::Arc,
-    task::{GroupState, Observation, WorkerContext},
-    time::Timestamp,
-    trace,
+    histogram::{Recorder, Recorders},
+    task::GroupState,
 };
+use crate::{sync::Arc, task::WorkerContext, time::Timestamp, trace};
 
 /// What a pool was asked to watch; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -144,22 +142,14 @@ impl Pool {
         })
     }
 
-    /// Returns what is watched of a task that is about to be submitted.
-    pub(crate) fn observation(
-        &self,
-        _name: Option<&Arc<str>>,
-        _group: Option<&Arc<GroupState>>,
-    ) -> Observation {
-        let config = &self.observing.config;
-        Observation {
-            submitter: if config.submitter_span { trace::SubmitterSpan::current() } else { None },
-            #[cfg(feature = "histograms")]
-            recorders: self.recorders_of(_name, _group.map(|group| &**group)),
-        }
+    /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
+    pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
+        if self.observing.config.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
+    /// Returns where the runs of a task are recorded, if that is not the worker's own recorder.
     #[cfg(feature = "histograms")]
-    fn recorders_of(
+    pub(crate) fn recorders_of(
         &self,
         name: Option<&Arc<str>>,
         group: Option<&GroupState>,

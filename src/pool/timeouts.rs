@@ -7,10 +7,10 @@
 //! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the
 //!   limit expires, the task ends as timed out, wherever it is: in the queue, from which it is then
 //!   removed, or running, in which case its token is raised.
-//! * A **periodic task** has one entry for each run, made when the run begins, by a [`Wrapper`]
-//!   around the closure. If the task's policy would end it at the first failure, the expiry ends
+//! * A **periodic task** has one entry for each run, made when the run begins, by the code
+//!   [around](Around) the closure. If the task's policy would end it at the first failure, the expiry ends
 //!   the task. Otherwise the expiry only raises the token, which is the run's own, and when the
-//!   body has returned the run counts as one that failed, whatever it has returned: the wrapper leaves a
+//!   body has returned the run counts as one that failed, whatever it has returned: that code leaves a
 //!   note of it ([`OverLimit`]) for what judges the run.
 //!
 //! # Which thread wins
@@ -56,8 +56,8 @@ use crate::{
         atomic::{AtomicU64, Ordering},
     },
     task::{
-        Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks, OverLimit, Run,
-        Task, Wrapper,
+        Around, Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks,
+        OverLimit, Run, Task,
     },
     time::{Clock, Timestamp, set_timer_slack},
     trace,
@@ -217,16 +217,15 @@ impl PoolRef {
         }
     }
 
-    /// Returns the wrapper that gives each run of a periodic task `budget` of time.
-    pub(crate) fn limit_runs(&self, budget: Duration, policy: FailurePolicy) -> Option<Wrapper> {
+    /// Returns the code around each run that gives each run of a periodic task `budget` of time.
+    pub(crate) fn limit_runs(&self, budget: Duration, policy: FailurePolicy) -> Option<Around> {
         let (timer, hooks) = (Timer::of(self)?, self.pool().callbacks().hooks.clone());
         let ends_task = policy.ends_after(1);
-        Some(Wrapper::new(move |next| {
-            let Some(run) = Run::current() else { return next.run() };
+        Some(Around::new(move |body| {
+            let Some(run) = Run::current() else { return body() };
             let limited = LimitedRun::begin(run, &timer, &hooks, budget, ends_task);
-            let done = next.run();
+            body();
             limited.end();
-            done
         }))
     }
 }

@@ -67,14 +67,14 @@ impl Call<'_> {
 
     #[inline(never)]
     fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
-        let (run, hooks, is_exempt) = (self.run, self.hooks, self.is_extra() || self.is_by_hand());
+        let (run, hooks, late_from) = (self.run, self.hooks, self.late_from());
+        let is_exempt = self.is_extra() || self.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
         if run.started() <= run.planned() && !plan.is_estimated() {
             return Ok(());
         }
-        let asked = run.task().asked_at().unwrap_or(Timestamp::from_nanos(0));
-        let left_out = match plan.is_overdue(asked, run, hooks) {
+        let left_out = match plan.is_overdue(late_from, run, hooks) {
             Ok(false) => return Ok(()),
             Ok(true) => plan.leave_out(run, hooks),
             Err(panic) => RunOutcome::Ended(Err(panic)),

@@ -29,9 +29,10 @@ use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
+    around::Around,
     cell::Parts,
     end::Leftovers,
-    layers::{self, Around, PlacedQuestion},
+    layers::PlacedQuestion,
     payload::Lent,
     plan::{Next, Plan, RunOutcome},
     state::{CancelOutcome, Stage},
@@ -65,8 +66,12 @@ pub(crate) struct Call<'a> {
 /// What only the runs of some tasks have.
 #[derive(Default)]
 struct CallExtras {
-    /// The code that the worker calls around the closure.
+    /// The code that the worker calls around the closure, while the worker has it.
     around: Option<Around>,
+    /// What a layer has called when the body has returned, with no lock held.
+    after_body: Option<fn(&Call<'_>)>,
+    /// The moment from which on a run that was due before counts as late.
+    late_from: Option<Timestamp>,
     /// When the task has to have ended.
     expiry: Option<Timestamp>,
     /// What user code is to be asked before the closure is called.
@@ -111,7 +116,7 @@ impl Call<'_> {
 
     /// Decides whether the run may begin. Returns `true` if the payload is to take the closure out.
     pub(super) fn start(&mut self, parts: &mut Parts<'_>) -> bool {
-        if parts.concerns_runs() {
+        if parts.concerns_runs() && parts.stage.is_scheduled() {
             if let Err(verdict) = self.ask(parts) {
                 self.verdict = verdict;
                 return false;
@@ -137,8 +142,11 @@ impl Call<'_> {
         if parts.is_called_off() {
             return Err(Verdict::Cancelled(CancelReason::Requested));
         }
-        self.extras().has_name = parts.extras().name.is_some();
-        self.ask_layers(None, parts)
+        self.ask_layers(None, parts)?;
+        let (extras, of_task) = (self.extras(), parts.extras());
+        extras.has_name = of_task.name.is_some();
+        extras.around = of_task.around.take();
+        Ok(())
     }
 
     /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
@@ -195,13 +203,20 @@ impl Call<'_> {
         self.extras().expiry = Some(moment);
     }
 
-    /// Takes along what is to be called around the closure, until its layer takes it back when the run is over.
-    pub(super) fn take_along(&mut self, around: Option<Around>) {
-        self.extras().around = around;
+    /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
+    pub(super) fn then(&mut self, after_body: fn(&Call<'_>)) {
+        self.extras().after_body = Some(after_body);
     }
 
-    pub(super) fn take_around(&mut self) -> Option<Around> {
-        self.extras.as_mut().and_then(|extras| extras.around.take())
+    /// Notes the moment at which the run was asked for when it was due already: its lateness begins anew then.
+    pub(super) fn is_late_from(&mut self, asked: Option<Timestamp>) {
+        self.extras().late_from = asked;
+    }
+
+    /// Returns the moment from which on a run that was due before counts as late.
+    pub(super) fn late_from(&self) -> Timestamp {
+        let noted = self.extras.as_ref().and_then(|extras| extras.late_from);
+        noted.unwrap_or(Timestamp::PAST)
     }
 
     /// Notes that the tick for which the task was taken waits on.
@@ -241,7 +256,9 @@ impl Call<'_> {
             Ok(()) => {
                 self.outcome = self.invoke(lent);
                 self.drop_if_last(lent);
-                layers::after_body(self);
+                if let Some(after_body) = self.extras.as_mut().and_then(|it| it.after_body.take()) {
+                    after_body(self);
+                }
             }
             Err(left_out) => {
                 self.miss_run(left_out);
@@ -367,7 +384,7 @@ impl Call<'_> {
     }
 
     fn drop_around(&mut self) {
-        let mut around = self.take_around();
+        let mut around = self.extras.as_mut().and_then(|extras| extras.around.take());
         if around.is_some() {
             self.contain(&mut || drop(around.take()));
         }
@@ -479,10 +496,20 @@ impl Call<'_> {
             **place = self.plan.take();
         }
         self.verdict = Verdict::Again(next);
-        if !parts.is_plain() && parts.is_called_off() {
-            self.verdict = Verdict::Cancelled(CancelReason::Requested);
+        if !parts.is_plain() {
+            self.rest_extended(parts);
         }
         ToStore::Body
+    }
+
+    #[inline(never)]
+    fn rest_extended(&mut self, parts: &mut Parts<'_>) {
+        if let around @ Some(_) = self.extras.as_mut().and_then(|extras| extras.around.take()) {
+            parts.extras().around = around;
+        }
+        if parts.is_called_off() {
+            self.verdict = Verdict::Cancelled(CancelReason::Requested);
+        }
     }
 
     /// Counts the run that another is to follow, if it was one.

@@ -15,6 +15,7 @@
 use std::task::Waker;
 
 use super::{
+    around::Around,
     failure::FailedRun,
     layers::{Core, Layers},
     plan::Plan,
@@ -26,6 +27,7 @@ use crate::{
     entry::{Requeue, Timing},
     sync::{Arc, Mutex, rank},
     time::Timestamp,
+    trace::SubmitterSpan,
     wait::WaitList,
 };
 
@@ -79,7 +81,11 @@ impl<'a> Parts<'a> {
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
+    /// The span in which the task was submitted.
+    pub(crate) submitter: Option<SubmitterSpan>,
     pub(super) token: Option<CancellationToken>,
+    /// The code around each run, unless a worker has it.
+    pub(crate) around: Option<Around>,
     pub(super) waiters: WaitList,
     /// The waker of the asynchronous task that awaits the future.
     pub(super) awaiting: Option<Waker>,
@@ -102,12 +108,12 @@ impl Parts<'_> {
         self.extras.is_none() && self.fresh.is_none()
     }
 
-    /// Returns `true` if a run has to be asked about, or is told of: the task has a name, a token or layers, and not
-    /// only waiters.
+    /// Returns `true` if the task has something that concerns its runs, and not only waiters.
     #[inline]
     pub(super) fn concerns_runs(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| {
-            extras.layers.has_any() || extras.name.is_some() || extras.token.is_some()
+            let Extras { layers, name, token, around, .. } = extras;
+            layers.has_any() || name.is_some() || token.is_some() || around.is_some()
         })
     }
 

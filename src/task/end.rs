@@ -244,8 +244,10 @@ impl Leftovers {
     #[inline(never)]
     fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
         let (layers, core) = parts.split();
-        let of_layers = layers.on_end(&core);
+        let mut of_layers = layers.on_end(&core);
         let extras = parts.extras_if_any()?;
+        of_layers.keep(extras.around.take());
+        of_layers.keep(extras.submitter.take());
         let mut waiters = extras.waiters.take();
         waiters.extend(extras.awaiting.take());
         Some(Self { of_layers, waiters, token: extras.token.clone() })

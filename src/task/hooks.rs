@@ -40,8 +40,8 @@ use std::fmt;
 
 use super::{
     Task,
+    around::Around,
     context::TaskContext,
-    layers::Wrapper,
     payload::Lent,
     plan::{Next, RunReport},
     report::{FailureReport, FailureSource},
@@ -89,18 +89,18 @@ impl Hooks {
     pub(super) fn invoke(
         &self,
         run: &Run,
-        wrapper: Option<&mut Wrapper>,
+        around: Option<&mut Around>,
         lent: &mut dyn Lent,
     ) -> RunReport {
         run.enter(|| {
             self.before(run)?;
-            let report = match wrapper {
+            let report = match around {
                 None => {
                     let mut report = Ok(Next::Nothing);
                     let called = contained(|| report = lent.run());
                     self.reported(FailureSource::Task, run, called.and(report))
                 }
-                Some(wrapper) => self.contain_wrapped(run, wrapper, lent),
+                Some(around) => self.contain_around(run, around, lent),
             };
             self.after(run, &report);
             report
@@ -128,18 +128,27 @@ impl Hooks {
         self.reported(part, run, contained(call))
     }
 
-    /// Calls a body with a wrapper around it, which may have found that the run exceeded its time limit. What
-    /// such a run returns does not count.
-    fn contain_wrapped(&self, run: &Run, wrapper: &mut Wrapper, lent: &mut dyn Lent) -> RunReport {
-        let returned = contained(|| wrapper.call(|| lent.run()));
-        // Taken in any case: a wrapper further out may have panicked since.
-        match (returned, run.take_over_limit()) {
-            (Ok(returned), Some(over)) => {
-                discard(returned);
-                Err(self.over_limit(over, run))
+    /// Calls a body with code around it, which may have found that the run exceeded its time limit. What
+    /// such a run returns does not count. If that code panics, what the body has returned is dropped when the unwinding has
+    /// stopped: a drop that panics as well must not abort the process.
+    fn contain_around(&self, run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
+        let mut report = None;
+        let called = contained(|| around.call(&mut || report = Some(lent.run())));
+        // Taken in any case: code further out may have panicked since.
+        let over = run.take_over_limit();
+        let result = match (called, report, over) {
+            (Ok(()), Some(report), None) => report,
+            (Ok(()), None, None) => unreachable!("the code around a body calls it"),
+            (Ok(()), report, Some(over)) => {
+                discard(report);
+                return Err(self.over_limit(over, run));
             }
-            (returned, _) => self.reported(FailureSource::Task, run, returned.and_then(|it| it)),
-        }
+            (Err(panic), report, _) => {
+                discard(report);
+                Err(panic)
+            }
+        };
+        self.reported(FailureSource::Task, run, result)
     }
 
     /// Returns the failure of a run that exceeded its limit, and reports it if the task has not ended by that.

@@ -36,28 +36,24 @@ mod control;
 mod gate;
 mod limit;
 mod membership;
-mod observation;
 #[cfg(all(test, not(any(shuttle, loom))))]
 #[path = "layers/tests/rate.rs"]
 mod rate;
+#[cfg(feature = "histograms")]
+mod recorded;
 mod wall;
-mod wrapper;
 
-pub use self::wrapper::{Done, Submission, TaskRun};
+pub(super) use self::gate::HeldLease;
+#[cfg(feature = "histograms")]
+pub(crate) use self::recorded::Recorded;
 pub(crate) use self::{
     calls::Pace,
     control::{Change, Changed},
     gate::Gated,
     membership::Membership,
-    observation::Observation,
     wall::OnWall,
-    wrapper::{Wrapped, Wrapper},
 };
 use self::{control::Control, limit::TimeLimit};
-pub(super) use self::{
-    gate::{HeldLease, after_body},
-    wrapper::Wrapper as Around,
-};
 use super::{
     Plan, call::Call, group::Effects, period::Period, plan::RunOutcome, state::Stage,
     verdict::Verdict,
@@ -142,6 +138,15 @@ pub(crate) struct Left {
     pub(super) values: Vec<Box<dyn Send>>,
 }
 
+impl Left {
+    /// Keeps a value of the user's, if there is one.
+    pub(super) fn keep(&mut self, value: Option<impl Send + 'static>) {
+        if let Some(value) = value {
+            self.values.push(Box::new(value));
+        }
+    }
+}
+
 /// One of the layers; see the [module](self).
 pub(crate) trait Layer: Send + 'static {
     /// May this run begin?
@@ -223,7 +228,7 @@ macro_rules! layers {
 }
 
 // The order, written once. A run that is beside the schedule is known as such before it is asked about. Who asks for
-// a permit holds it during a question, so the group comes before the gate. Code around the closure is taken along last.
+// a permit holds it during a question, so the group comes before the gate.
 layers! {
     limit: TimeLimit,
     control: Control,
@@ -232,8 +237,8 @@ layers! {
     gate: Gated,
     #[cfg(all(test, not(any(shuttle, loom))))]
     rate: rate::RateLimit,
-    wrapper: Wrapped,
-    observation: Observation,
+    #[cfg(feature = "histograms")]
+    recorded: Recorded,
 }
 
 impl Layers {

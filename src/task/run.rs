@@ -123,7 +123,7 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
-    /// Returns what the wrapper of the time limit has found, if the run exceeded it.
+    /// Returns what was noted of the time limit, if the run exceeded it.
     pub(super) fn take_over_limit(&self) -> Option<OverLimit> {
         self.worker.over_limit.take()
     }
@@ -140,9 +140,9 @@ impl Run {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Has the run recorded apart, if there is a place for that.
+    /// Has the run recorded apart.
     #[cfg(feature = "histograms")]
-    pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
+    pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.worker.record_in(recorders);
     }
 

@@ -17,7 +17,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// A run that exceeded its time limit, as the wrapper that gives it the limit hands it to what judges the run.
+/// A run that exceeded its time limit, as the code around it that limits it hands it to what judges the run.
 #[derive(Clone, Copy)]
 pub(crate) struct OverLimit {
     pub(crate) limit: Duration,
@@ -37,7 +37,7 @@ pub(crate) struct WorkerContext {
     /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
     pub(super) held: RefCell<Option<HeldLease>>,
-    /// What the wrapper of the present run's time limit has found.
+    /// What has been found of the present run's time limit.
     pub(super) over_limit: Cell<Option<OverLimit>>,
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
@@ -78,10 +78,9 @@ impl WorkerContext {
         }
     }
 
-    /// Has the present run recorded apart, if there is a place for that.
+    /// Has the present run recorded apart.
     #[cfg(feature = "histograms")]
-    pub(super) fn record_in(&self, recorders: Option<&Arc<Recorders>>) {
-        let Some(recorders) = recorders else { return };
+    pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.is_apart.set(true);
         let mut kept = self.recorders.borrow_mut();
         if kept.as_ref().is_none_or(|kept| !Arc::ptr_eq(kept, recorders)) {

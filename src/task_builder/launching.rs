@@ -5,7 +5,7 @@
 //!
 //! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the next step too:
 //!    the error hands it back as it would have run.
-//! 2. The task gets its layers and its wrapper. The executor's decorator is called, and its panic is the submitter's.
+//! 2. The task gets its layers, and the code around its runs. The executor's decorator is called, and its panic is the submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
 //! 4. It enters its group, its limit is armed, and the wall clock is followed. Each of these finds a task that has ended
 //!    meanwhile, and does nothing.
@@ -20,16 +20,15 @@ use super::{
     TaskBuilder,
     joining::{enter_or_leave_group, join},
 };
+#[cfg(feature = "histograms")]
+use crate::task::Recorded;
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason,
     ScheduledFuture, TaskHandle,
     entry::{Ticket, Timing},
     pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     sync::Arc,
-    task::{
-        Drops, Gated, Layers, Membership, Node, Observation, OnWall, Period, Plan, SharedName,
-        Task, Wrapped,
-    },
+    task::{Drops, Gated, Layers, Membership, Node, OnWall, Period, Plan, SharedName, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -114,7 +113,7 @@ impl TaskBuilder<'_> {
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
         let is_on_wall = traits.is_estimated;
         let (_joining, refusal) = join(pool_ref, self.group.as_ref());
-        // Before the wrapper: that which limits the runs of a periodic task needs the timer thread's queue.
+        // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout, is_on_wall),
@@ -125,7 +124,7 @@ impl TaskBuilder<'_> {
         if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
-        // Not earlier: the error hands a refused task back, which needs its wrapper as well.
+        // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
         let staffing = match staffed {
             Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
@@ -166,17 +165,22 @@ impl TaskBuilder<'_> {
     ) -> Result<(), PanicPayload> {
         let pool_ref = self.pool_refs.local();
         let is_periodic = task.is_periodic();
-        let wrapper = self.wrapper(is_periodic, pool_ref, (now, deadline), Location::caller())?;
-        let observation = pool_ref.pool().observation(self.name.as_ref(), self.group.as_ref());
-        let Self { name, gate, group, timeout, .. } = self;
+        let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
+        let submitter = pool_ref.pool().submitter_span();
         let mut layers = Layers::default();
+        #[cfg(feature = "histograms")]
+        layers.add_if(
+            pool_ref.pool().recorders_of(self.name.as_ref(), self.group.as_deref()).map(Recorded),
+        );
+        let Self { name, gate, group, timeout, .. } = self;
         layers.add_if(has_trigger.then_some(OnWall));
         layers.add_if(group.map(Membership::new));
         layers.add_if(gate.map(Gated::new));
-        layers.add_if(wrapper.map(Wrapped::new));
-        layers.add_if(Some(observation).filter(Observation::is_any));
-        if name.is_some() || layers.has_any() {
-            task.extend(|extras| (extras.name, extras.layers) = (name, layers));
+        if name.is_some() || around.is_some() || submitter.is_some() || layers.has_any() {
+            task.extend(|extras| {
+                (extras.name, extras.submitter) = (name, submitter);
+                (extras.around, extras.layers) = (around, layers);
+            });
         }
         if let Some(budget) = timeout.filter(|_| !is_periodic) {
             task.limit(deadline, budget);

@@ -24,7 +24,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{CurrentRun, FailureSource, Hooks, Run, Wrapper},
+    task::{Around, CurrentRun, FailureSource, Hooks, Run},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, discard},
@@ -101,13 +101,13 @@ impl Drop for Watch {
 }
 
 impl PoolRef {
-    /// Returns the wrapper that names each run which takes `limit` or longer; `None` if none can, or if the
+    /// Returns the code around each run that names one which takes `limit` or longer; `None` if none can, or if the
     /// pool is at its end.
     pub(crate) fn watch_runs(
         &self,
         limit: Duration,
         scheduled_at: &'static Location<'static>,
-    ) -> Option<Wrapper> {
+    ) -> Option<Around> {
         if limit == Duration::MAX {
             return None;
         }
@@ -118,11 +118,10 @@ impl PoolRef {
         let (clock, callbacks) = (self.pool().clock().clone(), self.pool().callbacks());
         let (hooks, callback) = (callbacks.hooks.clone(), callbacks.slow_run.clone());
         let watchdog = Arc::new(Watchdog { limit, scheduled_at, clock, hooks, callback });
-        Some(Wrapper::new(move |next| {
+        Some(Around::new(move |body| {
             let watch = Run::current().map(|run| Watch::begin(&watchdog, &timer, run));
-            let done = next.run();
+            body();
             drop(watch);
-            done
         }))
     }
 }

@@ -190,6 +190,7 @@ pub(super) struct Control {
 
 impl Layer for Control {
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        call.is_late_from(self.asked);
         // An extra run: the plan stands.
         if self.plan.is_some() && self.extra == Some(call.run.planned()) {
             call.is_beside_schedule();
@@ -392,11 +393,6 @@ impl Task {
     /// Returns `true` if a [call](super::calls) waits for its run.
     pub(crate) fn is_called(&self) -> bool {
         self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
-    }
-
-    /// Returns since when the planned run counts as late, if it was asked for when it was due already.
-    pub(in crate::task) fn asked_at(&self) -> Option<Timestamp> {
-        self.with(|parts| parts.control().and_then(|control| control.asked))
     }
 }
 

@@ -112,9 +112,7 @@ impl Layer for Gated {
     }
 
     fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
-        if let Some(gate) = self.gate.take() {
-            left.values.push(Box::new(gate));
-        }
+        left.keep(self.gate.take());
     }
 
     fn put_off_until(&self) -> Option<Timestamp> {
@@ -184,7 +182,7 @@ impl Call<'_> {
     }
 
     /// Asks the gate. If it gives a lease, the run holds that, and it is watched over.
-    fn ask_gate(&self, gate: Arc<dyn RunGate>, attempt: u32) -> GateAnswer {
+    fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> GateAnswer {
         let plan = self.plan.as_ref();
         let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
             Some(plan) => (plan.tick_on_wall(), plan.offset()),
@@ -209,11 +207,12 @@ impl Call<'_> {
         called.map_err(discard).ok()
     }
 
-    fn hold(&self, lease: Arc<dyn Lease>) -> GateAnswer {
+    fn hold(&mut self, lease: Arc<dyn Lease>) -> GateAnswer {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         self.run.hold_lease(HeldLease { lease, token, replaced: None });
         if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
+            self.then(|call| call.leave_leased());
             return GateAnswer::Run;
         }
         self.leave_lease(RunEnd::NotRun, None);
@@ -282,14 +281,6 @@ impl Call<'_> {
             self.keep_tick();
         }
         skipped
-    }
-}
-
-/// Called when the body has returned, with no lock held.
-#[inline]
-pub(in crate::task) fn after_body(call: &Call<'_>) {
-    if call.run.is_leased() {
-        call.leave_leased();
     }
 }
 

@@ -11,8 +11,8 @@ use crate::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{
-        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext, Wrapped,
-        Wrapper, call::Call,
+        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext,
+        around::Around, call::Call,
     },
     time::Timestamp,
 };
@@ -118,13 +118,13 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
             1 => gate::Entry::Again(Duration::from_secs(10)),
             _ => gate::Entry::Run,
         });
-    let wrapper = Wrapper::new(move |next| {
+    let around = Around::of_wrapper(move |next| {
         counts.fetch_add(1, Ordering::Relaxed);
         next.run()
     });
     task.extend(|extras| {
         extras.layers.add_if(Some(Gated::new(Arc::new(gate))));
-        extras.layers.add_if(Some(Wrapped::new(wrapper)));
+        extras.around = Some(around);
     });
     let after = [0, 10, 20, 30].map(|moment| {
         assert!(matches!(run(&task, at(moment)), Verdict::Again(_)));

@@ -1,0 +1,111 @@
+//! Code around every run of a closure, for context, timing and tracing.
+//!
+//! A task has one [`Around`] at most, beside its closure. It shares the way of a plan: the worker takes it out of the
+//! node in the step that takes the closure, and puts it back in the step that puts the closure back. So it is there
+//! for the next run whatever became of this one, and nobody has to remember it. It does not replace the closure: queue,
+//! order, ticket and cancelling do not depend on it, and it costs nothing where there is none.
+//!
+//! # Decorators
+//!
+//! A decorator is called once for each task, in the thread that submits it, and returns a wrapper,
+//! which is then called around each run. So it can carry the submitter's context into the run. A wrapper cannot forget
+//! to run the task: it has to return a [`Done`], and only [`TaskRun::run`] makes one. The lifetime is fresh for each
+//! call, so the proof of another run does not fit.
+
+use std::{fmt, marker::PhantomData, time::Duration};
+
+/// A task that is about to be submitted; the argument of a
+/// [decorator](crate::Builder::decorate_task).
+pub struct Submission<'a> {
+    pub(crate) name: Option<&'a str>,
+    pub(crate) is_periodic: bool,
+    pub(crate) delay: Duration,
+}
+
+impl Submission<'_> {
+    /// Returns the name of the task, if it was given one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name
+    }
+
+    /// Returns `true` if the task is periodic.
+    #[must_use]
+    pub fn is_periodic(&self) -> bool {
+        self.is_periodic
+    }
+
+    /// Returns the delay until the task is due for the first time; `Duration::MAX` means never.
+    #[must_use]
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+}
+
+impl fmt::Debug for Submission<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Submission")
+            .field("name", &self.name)
+            .field("is_periodic", &self.is_periodic)
+            .field("delay", &self.delay)
+            .finish()
+    }
+}
+
+/// One run of a task, as the [wrapper](crate::Builder::decorate_task) around it sees it: the closure,
+/// and the wrappers inside this one.
+#[must_use = "the task runs only if the wrapper runs it"]
+pub struct TaskRun<'a>(&'a mut dyn FnMut());
+
+impl<'a> TaskRun<'a> {
+    /// Runs the task, and returns the proof that it was run.
+    ///
+    /// # Panics
+    ///
+    /// With the panic of the task, which unwinds through the wrapper.
+    #[must_use]
+    pub fn run(self) -> Done<'a> {
+        (self.0)();
+        Done(PhantomData)
+    }
+}
+
+impl fmt::Debug for TaskRun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TaskRun").finish_non_exhaustive()
+    }
+}
+
+/// The proof that a task was run; from [`TaskRun::run`].
+#[derive(Debug)]
+pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
+
+/// The code around the runs of one task. It is handed the body, and calls it once unless it panics.
+pub(crate) struct Around(Box<dyn FnMut(&mut dyn FnMut()) + Send>);
+
+impl Around {
+    pub(crate) fn new(around: impl FnMut(&mut dyn FnMut()) + Send + 'static) -> Self {
+        Self(Box::new(around))
+    }
+
+    /// Returns what calls the wrapper that a decorator has returned.
+    pub(crate) fn of_wrapper(
+        mut wrapper: impl FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
+    ) -> Self {
+        Self::new(move |body| {
+            let Done(_) = wrapper(TaskRun(body));
+        })
+    }
+
+    /// Returns this one around `inner`, if there is one.
+    pub(crate) fn enclose(self, inner: Option<Self>) -> Self {
+        let Some(mut inner) = inner else { return self };
+        let mut outer = self;
+        Self::new(move |body| outer.0(&mut || inner.0(body)))
+    }
+
+    /// Calls the body with the code around it. User code: the caller holds no lock.
+    pub(super) fn call(&mut self, body: &mut dyn FnMut()) {
+        self.0(body);
+    }
+}

@@ -1,0 +1,14 @@
+//! A task whose runs are recorded apart, and not in its worker's own recorder: it has a name, or is in a group.
+
+use super::{Core, Layer, NotYet};
+use crate::{histogram::Recorders, sync::Arc, task::call::Call};
+
+/// See the [module](self).
+pub(crate) struct Recorded(pub(crate) Arc<Recorders>);
+
+impl Layer for Recorded {
+    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+        call.run.record_in(&self.0);
+        Ok(())
+    }
+}
