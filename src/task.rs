@@ -168,7 +168,7 @@ impl Task {
     pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         self.with(|parts| {
-            made.set_limit(parts.token_limit());
+            made.set_limit(parts.layers().and_then(|layers| layers.token_limit()));
             parts.extras().token.get_or_insert(made).clone()
         })
     }
@@ -192,6 +192,15 @@ impl Task {
     /// Notes that code outside the pool may run the task from now on.
     pub(crate) fn give_away(&self) {
         self.with(|parts| parts.extras().is_given_away = true);
+    }
+
+    pub(crate) fn state(&self) -> TaskState {
+        self.with(|parts| match parts.stage.state() {
+            TaskState::Scheduled if parts.layers().is_some_and(|it| it.is_paused()) => {
+                TaskState::Paused
+            }
+            state => state,
+        })
     }
 
     pub(crate) fn name(&self) -> Option<Arc<str>> {

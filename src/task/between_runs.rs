@@ -27,8 +27,8 @@ impl Task {
             }
             parts.requeue_extended(Queuing::new(next, why), enqueue)
         });
-        if let Some(Queuing { effects, replaced, .. }) = left {
-            effects.carry_out();
+        if let Some(Queuing { deferred, replaced, .. }) = left {
+            deferred.run();
             discard(replaced);
         }
         requeued

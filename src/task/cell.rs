@@ -177,6 +177,11 @@ impl Parts<'_> {
         self.layers().and_then(|layers| layers.expiry())
     }
 
+    /// Returns `true` if an expiry that was armed for this limit is out of date.
+    pub(super) fn has_moved(&mut self, limit: Timestamp) -> bool {
+        self.layers().is_some_and(|layers| layers.has_moved(limit))
+    }
+
     pub(super) fn is_given_away(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }

@@ -64,7 +64,7 @@ impl End<'_> {
     fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
         let found = match &mut self.request {
             Request::Cancel(reason) => parts.stage.cancel(*reason),
-            Request::TimeOut(limit, _) if parts.expires_at_another(*limit) => return false,
+            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
             Request::TimeOut(_, failure) => {
                 let found = parts.time_out();
                 if failure.is_some() && found != CancelOutcome::TooLate {
@@ -256,8 +256,8 @@ impl Leftovers {
     /// Wakes, and drops the rest. The caller holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
-        let Self { of_layers: Left { effects, values }, waiters, token } = self;
-        effects.carry_out();
+        let Self { of_layers: Left { deferred, values }, waiters, token } = self;
+        deferred.run();
         match &token {
             Some(token) if timed_out => token.cancel(),
             Some(token) => token.set_limit(None),

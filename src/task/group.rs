@@ -54,7 +54,7 @@ pub(crate) use self::{
     end::{EndedMembers, Keeps, MemberEnd},
     roll::{Counted, Entrant, ListedMember, Turn},
 };
-use super::Task;
+use super::{Task, layers::Deferred};
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
@@ -103,6 +103,13 @@ pub(crate) struct Effects {
 }
 
 impl Effects {
+    /// Leaves it to be done when the lock of the member is released.
+    pub(super) fn defer(self, deferred: &mut Deferred) {
+        if self.dispatcher.is_some() || !self.wakers.is_empty() {
+            deferred.push(|| self.carry_out());
+        }
+    }
+
     /// Lets the members go whose turn has come, and wakes those who wait for the end of the group.
     pub(crate) fn carry_out(self) {
         let Self { dispatcher, released, wakers } = self;

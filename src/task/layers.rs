@@ -55,8 +55,7 @@ pub(crate) use self::{
 };
 use self::{control::Control, limit::TimeLimit};
 use super::{
-    Plan, call::Call, group::Effects, period::Period, plan::RunOutcome, state::Stage,
-    verdict::Verdict,
+    Plan, call::Call, period::Period, plan::RunOutcome, state::Stage, verdict::Verdict,
 };
 use crate::{
     CancellationToken,
@@ -96,6 +95,22 @@ pub(crate) trait Question {
 /// A question that is to be asked, and the place of the layer that has it.
 pub(super) type PlacedQuestion = (usize, Box<dyn Question>);
 
+/// What layers want to have done about other tasks, by a thread that has released the task's lock.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
+
+impl Deferred {
+    pub(super) fn push(&mut self, act: impl FnOnce() + 'static) {
+        self.0.push(Box::new(act));
+    }
+
+    /// Does it. The caller holds no lock.
+    pub(super) fn run(self) {
+        self.0.into_iter().for_each(|act| act());
+    }
+}
+
 /// How a task is queued again. The layers change it one after the other.
 pub(crate) struct Queuing {
     /// When the task is due.
@@ -103,14 +118,14 @@ pub(crate) struct Queuing {
     /// Where its entry waits, unless for that moment.
     pub(super) elsewhere: Option<Timing>,
     pub(super) why: Requeue,
-    pub(super) effects: Effects,
+    pub(super) deferred: Deferred,
     /// The schedule that another has replaced, for the caller to drop when it holds no lock.
     pub(super) replaced: Option<Period>,
 }
 
 impl Queuing {
     pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
-        Self { due, elsewhere: None, why, effects: Effects::default(), replaced: None }
+        Self { due, elsewhere: None, why, deferred: Deferred::default(), replaced: None }
     }
 
     pub(super) fn timing(&self) -> Timing {
@@ -127,13 +142,13 @@ pub(crate) struct Replan {
     pub(super) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(super) expiry: Option<Timestamp>,
-    pub(super) effects: Effects,
+    pub(super) deferred: Deferred,
 }
 
 /// What the layers of a task leave that has ended.
 #[derive(Default)]
 pub(crate) struct Left {
-    pub(super) effects: Effects,
+    pub(super) deferred: Deferred,
     /// Values of the user's, for the caller to drop one by one when it holds no lock.
     pub(super) values: Vec<Box<dyn Send>>,
 }
@@ -163,8 +178,8 @@ pub(crate) trait Layer: Send + 'static {
     /// The task is queued again.
     fn on_requeue(&mut self, _: &mut Core<'_>, _: &mut Queuing) {}
 
-    /// A run waits on, until this moment. It `is_extra` if it is beside the schedule.
-    fn on_put_off(&mut self, _moment: Timestamp, _is_extra: bool) {}
+    /// The run waits on, until this moment.
+    fn on_put_off(&mut self, _: &Call<'_>, _until: Timestamp) {}
 
     /// The task is in the queue, and due at another moment.
     fn on_replan(&mut self, _: &mut Replan) {}
@@ -175,6 +190,21 @@ pub(crate) trait Layer: Send + 'static {
     /// Returns when the task has to have ended.
     fn expiry(&self) -> Option<Timestamp> {
         None
+    }
+
+    /// Returns when the token of the task is raised by itself.
+    fn token_limit(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns `true` if what has found the task to have expired at this moment was armed for a limit that has moved.
+    fn has_moved(&self, _limit: Timestamp) -> bool {
+        false
+    }
+
+    /// Returns `true` if the task waits until somebody resumes it.
+    fn is_paused(&self) -> bool {
+        false
     }
 
     /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
@@ -293,8 +323,8 @@ impl Layers {
         self.all().for_each(|layer| layer.on_requeue(task, queuing));
     }
 
-    pub(super) fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
-        self.all().for_each(|layer| layer.on_put_off(moment, is_extra));
+    pub(super) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
+        self.all().for_each(|layer| layer.on_put_off(call, until));
     }
 
     pub(super) fn on_replan(&mut self, replan: &mut Replan) {
@@ -310,6 +340,18 @@ impl Layers {
     /// Returns when the task has to have ended.
     pub(super) fn expiry(&mut self) -> Option<Timestamp> {
         self.all().filter_map(|layer| layer.expiry()).min()
+    }
+
+    pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
+        self.all().find_map(|layer| layer.token_limit())
+    }
+
+    pub(super) fn has_moved(&mut self, limit: Timestamp) -> bool {
+        self.all().any(|layer| layer.has_moved(limit))
+    }
+
+    pub(super) fn is_paused(&mut self) -> bool {
+        self.all().any(|layer| layer.is_paused())
     }
 
     /// Returns `true` if the entry of the task, which is in the queue, stays parked.

@@ -46,16 +46,15 @@
 use std::mem;
 
 use super::{
-    Core, Layer, NotYet, Queuing, Replan,
+    Core, Deferred, Layer, NotYet, Queuing, Replan,
     calls::{Calls, Pace},
 };
 use crate::{
     entry::{EntryMover, Moved, Timing},
     task::{
-        MissedRuns, Plan, Task, TaskState,
+        MissedRuns, Plan, Task,
         call::Call,
         cell::Parts,
-        group::Effects,
         period::{Period, SharedName},
     },
     time::{Clock, Timestamp},
@@ -225,11 +224,15 @@ impl Layer for Control {
         }
     }
 
-    fn on_put_off(&mut self, moment: Timestamp, is_extra: bool) {
-        if is_extra {
+    fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
+        if call.is_extra() {
             // Unless another has been asked for meanwhile.
-            self.extra.get_or_insert(moment);
+            self.extra.get_or_insert(until);
         }
+    }
+
+    fn is_paused(&self) -> bool {
+        self.is_paused
     }
 }
 
@@ -350,7 +353,7 @@ pub(crate) struct Changed {
 pub(super) struct Carried {
     had_effect: bool,
     limit: Option<Timestamp>,
-    pub(super) effects: Effects,
+    pub(super) deferred: Deferred,
     /// To be dropped: a trigger is the user's.
     unused: Option<Period>,
 }
@@ -374,20 +377,11 @@ impl Task {
         mover: &mut dyn EntryMover,
     ) -> Changed {
         let is_over = |limit| limit <= clock.read();
-        let Carried { had_effect, limit, effects, unused } =
+        let Carried { had_effect, limit, deferred, unused } =
             self.with(|parts| parts.change(change, is_over, mover));
-        effects.carry_out();
+        deferred.run();
         discard(unused);
         Changed { had_effect, limit }
-    }
-
-    pub(crate) fn state(&self) -> TaskState {
-        self.with(|parts| match parts.stage.state() {
-            TaskState::Scheduled if parts.control().is_some_and(|it| it.is_paused) => {
-                TaskState::Paused
-            }
-            state => state,
-        })
     }
 
     /// Returns `true` if a [call](super::calls) waits for its run.
@@ -490,8 +484,8 @@ pub(super) fn change_waiting(
     if let Some(layers) = parts.layers() {
         layers.on_replan(&mut replan);
     }
-    let Replan { expiry: limit, effects, .. } = replan;
-    Ok(Carried { had_effect: !is_toggle || before != after, limit, effects, unused })
+    let Replan { expiry: limit, deferred, .. } = replan;
+    Ok(Carried { had_effect: !is_toggle || before != after, limit, deferred, unused })
 }
 
 /// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.

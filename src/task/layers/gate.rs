@@ -247,13 +247,13 @@ impl Call<'_> {
 
     /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
-        let (run, is_extra) = (self.run, self.is_extra());
+        let run = self.run;
         run.task().with(|parts| {
             let Some(layers) = parts.layers() else { return };
             if let Some(gated) = layers.get::<Gated>() {
-                *gated.tick(is_extra) = Some(asked);
+                *gated.tick(self.is_extra()) = Some(asked);
             }
-            layers.on_put_off(asked.entry, is_extra);
+            layers.on_put_off(self, asked.entry);
         });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());

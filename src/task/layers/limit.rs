@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::{Core, Layer, Left, NotYet, Replan};
 use crate::{
     CancelReason, CancellationToken,
-    task::{Task, Verdict, call::Call, cell::Parts},
+    task::{Task, Verdict, call::Call},
     time::Timestamp,
     unwind::discard,
 };
@@ -65,6 +65,14 @@ impl Layer for TimeLimit {
     fn expiry(&self) -> Option<Timestamp> {
         self.of_task.filter(|_| !self.is_ignored).map(|limit| limit.moment)
     }
+
+    fn token_limit(&self) -> Option<Timestamp> {
+        self.expiry().or(self.of_run)
+    }
+
+    fn has_moved(&self, limit: Timestamp) -> bool {
+        self.of_task.is_some_and(|own| own.moment != limit)
+    }
 }
 
 impl TimeLimit {
@@ -73,20 +81,6 @@ impl TimeLimit {
         let moment = due.after(budget);
         self.of_task = Some(Budget { moment, budget });
         moment
-    }
-}
-
-impl Parts<'_> {
-    /// Returns the limit of the task, or of its present run, by which its token is raised.
-    pub(in crate::task) fn token_limit(&mut self) -> Option<Timestamp> {
-        let limit = self.layers()?.get::<TimeLimit>()?;
-        limit.expiry().or(limit.of_run)
-    }
-
-    /// Returns `true` if the task has to have ended by another moment than this one.
-    pub(in crate::task) fn expires_at_another(&mut self, moment: Timestamp) -> bool {
-        let limit = self.layers().and_then(|layers| layers.get::<TimeLimit>());
-        limit.and_then(|limit| limit.of_task).is_some_and(|limit| limit.moment != moment)
     }
 }
 
@@ -126,7 +120,7 @@ impl Task {
     /// another limit meanwhile. It replaces the one before it.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
-            if parts.stage.is_done() || parts.expires_at_another(limit) {
+            if parts.stage.is_done() || parts.has_moved(limit) {
                 return Some(attachment);
             }
             parts.extras().layers.get_or_default::<TimeLimit>().attachment.replace(attachment)

@@ -113,13 +113,14 @@ impl Layer for Membership {
             queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
         }
         let (timing, effects) = self.group.requeue(sequence, due, waits);
-        (queuing.elsewhere, queuing.effects) = (Some(timing), effects);
+        queuing.elsewhere = Some(timing);
+        effects.defer(&mut queuing.deferred);
     }
 
     fn on_replan(&mut self, replan: &mut Replan) {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         match self.sequence {
-            Some(sequence) => replan.effects = self.group.replan(sequence, due),
+            Some(sequence) => self.group.replan(sequence, due).defer(&mut replan.deferred),
             None => self.replanned = Some(due),
         }
     }
@@ -134,7 +135,7 @@ impl Layer for Membership {
             TaskState::Cancelled => MemberEnd::Cancelled,
             _ => MemberEnd::Completed,
         };
-        left.effects = self.leave(ended, task.name);
+        self.leave(ended, task.name).defer(&mut left.deferred);
     }
 
     fn keeps_parked(&self) -> bool {

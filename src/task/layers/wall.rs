@@ -9,11 +9,11 @@
 //! When the clock is set the pool moves the tasks that are in the queue (`Task::follow_wall`), and so it does with one that a worker
 //! has just queued again: while the worker has it, the pool cannot.
 
-use super::{Change, Core, Layer, NotYet, Question, control::change_waiting};
+use super::{Change, Core, Deferred, Layer, NotYet, Question, control::change_waiting};
 use crate::{
     entry::EntryMover,
     task::{
-        Task, Verdict, call::Call, cell::Parts, group::Effects, plan::RunOutcome,
+        Task, Verdict, call::Call, cell::Parts, plan::RunOutcome,
         triggered::WallView,
     },
     time::Clock,
@@ -64,21 +64,21 @@ impl Task {
     /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
     /// clock. `mover` is called under the task's lock.
     pub(crate) fn follow_wall(&self, clock: &Clock, mover: &mut dyn EntryMover) {
-        self.with(|parts| parts.follow_wall(clock, mover)).carry_out();
+        self.with(|parts| parts.follow_wall(clock, mover)).run();
     }
 }
 
 impl Parts<'_> {
     /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
     /// the task does so when it has queued the task.
-    fn follow_wall(&mut self, clock: &Clock, mover: &mut dyn EntryMover) -> Effects {
+    fn follow_wall(&mut self, clock: &Clock, mover: &mut dyn EntryMover) -> Deferred {
         let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {
-            return Effects::default();
+            return Deferred::default();
         };
         let unless = self.layers().and_then(|layers| layers.put_off_until());
         let change = Change::Estimate { moment: view.deadline(), unless };
         // If a worker has the task, it estimates the moment again.
         change_waiting(self, change, mover)
-            .map_or_else(|_| Effects::default(), |carried| carried.effects)
+            .map_or_else(|_| Deferred::default(), |carried| carried.deferred)
     }
 }
