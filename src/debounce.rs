@@ -18,7 +18,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Handle, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle,
-    task::{Pace, Run},
+    task::{Pace, body_begins},
     trigger::on_demand,
 };
 
@@ -267,7 +267,7 @@ impl TaskBuilder<'_> {
         O: Outcome,
     {
         let body = move || {
-            Run::body_begins();
+            body_begins();
             body()
         };
         Ok(self.repeat(on_demand(), body)?.task_handle())

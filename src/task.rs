@@ -93,7 +93,7 @@ pub(crate) use self::{
     cell::Extras,
     group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     hooks::{Drops, Hooks},
-    layers::{Change, Changed, Gated, Layers, Membership, OnWall, Pace},
+    layers::{Change, Changed, Gated, Layers, Membership, OnWall, Pace, body_begins},
     payload::{Node, Task},
     period::{Period, SharedName},
     plan::Plan,

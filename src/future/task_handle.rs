@@ -2,7 +2,7 @@
 //!
 //! It knows no type of a result, so it is compiled once, and not for each type of a user. A
 //! [`ScheduledFuture`](super::ScheduledFuture) is a handle that takes the result as well: it calls the verbs here, and
-//! documents them. What the changes of a task that is alive mean, and what they race with: `task::layers::control`.
+//! documents them. A task has some of the verbs from inside, in its run. What the changes of a task that is alive mean, and what they race with: `task::layers::control`.
 
 use std::{
     fmt,
@@ -11,8 +11,8 @@ use std::{
 };
 
 use crate::{
-    CancelReason, FailedRun, Failure, Limit, TaskId, TaskState, WouldDeadlock,
-    entry::Ticket,
+    CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
+    entry::{NoEntry, Ticket},
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
@@ -312,6 +312,65 @@ impl TaskHandle {
         let has_ended = self.task.poll_awaited(waker);
         self.is_awaited.store(!has_ended, Ordering::Relaxed);
         has_ended
+    }
+}
+
+/// Control of the task by itself, in its run.
+impl TaskContext {
+    /// Has the periodic task run next after `delay`, counted from now; see
+    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
+    /// one-shot task, and if this is not called by the task, in its run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
+    ///     // Nothing is expected for a minute.
+    ///     current_task().expect("inside a task").reschedule(60 * second);
+    /// })?;
+    /// clock.run_for(second);
+    /// assert_eq!(poll.delay(), Some(60 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn reschedule(&self, delay: Duration) -> bool {
+        self.change(|clock| Some(Change::At(clock.read().after(delay))))
+    }
+
+    /// Gives the periodic task another schedule; see
+    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
+    /// this is not called by the task, in its run.
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
+        let task = Arc::clone(&self.task);
+        self.change(|clock| Change::schedule(trigger, &*task, clock))
+    }
+
+    /// Pauses the periodic task after this run; see
+    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
+    /// called by the task, in its run.
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn pause(&self) -> bool {
+        self.change(|_| Some(Change::Pause))
+    }
+
+    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
+    /// entry in a queue, which this could not move.
+    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
+        if !Run::is_of(&self.task) {
+            return false;
+        }
+        let clock = self.stop.clock();
+        let Some(change) = change(clock) else { return false };
+        self.task.control(change, clock, &mut NoEntry).had_effect
     }
 }
 

@@ -1,26 +1,19 @@
-//! What a running task can see of its run, and what it can ask of its task from inside.
+//! What a running task can see of its run.
 
 use std::{
     fmt,
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{Task, layers::Change, run::Run};
-use crate::{
-    CancellationToken, TaskId,
-    entry::NoEntry,
-    gate::Lease,
-    sync::Arc,
-    time::{Clock, Timestamp},
-    trigger::Trigger,
-};
+use super::Task;
+use crate::{CancellationToken, TaskId, gate::Lease, sync::Arc, time::Timestamp};
 
 /// A running task, as it sees itself; from [`current_task`](crate::current_task), and the argument of the hooks around a
 /// run.
 #[derive(Clone)]
 pub struct TaskContext {
-    pub(super) task: Arc<Task>,
-    pub(super) stop: CancellationToken,
+    pub(crate) task: Arc<Task>,
+    pub(crate) stop: CancellationToken,
     pub(super) lease: Option<Arc<dyn Lease>>,
     pub(super) id: TaskId,
     pub(super) number: u64,
@@ -171,62 +164,6 @@ impl TaskContext {
     #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.is_lost())
-    }
-
-    /// Has the periodic task run next after `delay`, counted from now; see
-    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
-    /// one-shot task, and if this is not called by the task, in its run.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
-    ///     // Nothing is expected for a minute.
-    ///     current_task().expect("inside a task").reschedule(60 * second);
-    /// })?;
-    /// clock.run_for(second);
-    /// assert_eq!(poll.delay(), Some(60 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn reschedule(&self, delay: Duration) -> bool {
-        self.change(|clock| Some(Change::At(clock.read().after(delay))))
-    }
-
-    /// Gives the periodic task another schedule; see
-    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
-    /// this is not called by the task, in its run.
-    ///
-    /// # Panics
-    ///
-    /// If the trigger panics.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
-        let task = Arc::clone(&self.task);
-        self.change(|clock| Change::schedule(trigger, &*task, clock))
-    }
-
-    /// Pauses the periodic task after this run; see
-    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
-    /// called by the task, in its run.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
-    pub fn pause(&self) -> bool {
-        self.change(|_| Some(Change::Pause))
-    }
-
-    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
-    /// entry in a queue, which this could not move.
-    fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
-        if !Run::is_of(&self.task) {
-            return false;
-        }
-        let clock = self.stop.clock();
-        let Some(change) = change(clock) else { return false };
-        self.task.control(change, clock, &mut NoEntry).had_effect
     }
 }
 

@@ -43,20 +43,17 @@ mod rate;
 mod recorded;
 mod wall;
 
-pub(super) use self::gate::HeldLease;
 #[cfg(feature = "histograms")]
 pub(crate) use self::recorded::Recorded;
 pub(crate) use self::{
     calls::Pace,
-    control::{Change, Changed},
+    control::{Change, Changed, body_begins},
     gate::Gated,
     membership::Membership,
     wall::OnWall,
 };
 use self::{control::Control, limit::TimeLimit};
-use super::{
-    Plan, call::Call, period::Period, plan::RunOutcome, state::Stage, verdict::Verdict,
-};
+use super::{Plan, call::Call, period::Period, plan::RunOutcome, state::Stage, verdict::Verdict};
 use crate::{
     CancellationToken,
     entry::{Requeue, Timing},

@@ -18,16 +18,13 @@ use std::{
 use super::{
     Task, TaskContext,
     failure::FailedRun,
-    layers::Change,
-    layers::HeldLease,
     plan::Plan,
-    worker_context::{OverLimit, WorkerContext},
+    worker_context::{HeldLease, OverLimit, WorkerContext},
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
-    entry::NoEntry,
     id::Subject,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
@@ -130,9 +127,7 @@ impl Run {
 
     /// Notes that the innermost run that the calling thread is in exceeded its time limit.
     pub(crate) fn note_over_limit(over: OverLimit) {
-        if CURRENT.is_set() {
-            CURRENT.with(|run| run.worker.over_limit.set(Some(over)));
-        }
+        Self::with_current(|run| run.worker.over_limit.set(Some(over)));
     }
 
     /// Records for which moment of the wall clock the run was planned, if it was on that clock.
@@ -274,25 +269,18 @@ impl Run {
 
     /// Returns the innermost run that the calling thread is in.
     pub(crate) fn current() -> Option<CurrentRun> {
-        let current = |run: &Self| CurrentRun {
+        Self::with_current(|run| CurrentRun {
             task: Arc::clone(&run.task),
             id: run.id,
             number: run.number.get(),
             started: run.started(),
             stop: run.stop(),
-        };
-        CURRENT.is_set().then(|| CURRENT.with(current))
+        })
     }
 
-    /// Tells the task that the calling thread is running that its body begins, for the
-    /// [calls](super::layers) that wait for it.
-    pub(crate) fn body_begins() {
-        if CURRENT.is_set() {
-            CURRENT.with(|run| {
-                let change = Change::Begin(run.clock().read());
-                let _ = run.task.control(change, run.clock(), &mut NoEntry);
-            });
-        }
+    /// Shows the innermost run that the calling thread is in, if there is one.
+    pub(crate) fn with_current<R>(look: impl FnOnce(&Self) -> R) -> Option<R> {
+        CURRENT.is_set().then(|| CURRENT.with(look))
     }
 
     /// Returns `true` if the calling thread is running a task, of whichever executor.
@@ -302,7 +290,7 @@ impl Run {
 
     /// Returns `true` if `task` is the innermost task that the calling thread is running.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
-        CURRENT.is_set() && CURRENT.with(|run| Arc::ptr_eq(&run.task, task))
+        Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
     }
 }
 
@@ -344,8 +332,5 @@ impl CurrentRun {
 #[doc(alias("task_local", "try_id"))]
 #[must_use]
 pub fn current_task() -> Option<TaskContext> {
-    if !CURRENT.is_set() {
-        return None;
-    }
-    CURRENT.with(|run| Some(run.context()))
+    Run::with_current(Run::context)
 }

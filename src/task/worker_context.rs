@@ -9,8 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::layers::HeldLease;
-use crate::{CancellationToken, statistics::WorkerStats, sync::Arc, time::Clock};
+use crate::{CancellationToken, gate::Lease, statistics::WorkerStats, sync::Arc, time::Clock};
 #[cfg(feature = "histograms")]
 use crate::{
     histogram::{Recorder, Recorders, Sample},
@@ -23,6 +22,15 @@ pub(crate) struct OverLimit {
     pub(crate) limit: Duration,
     /// True if the task has ended by that, or otherwise: that has been reported.
     pub(crate) is_told: bool,
+}
+
+/// What a run holds of its gate.
+pub(crate) struct HeldLease {
+    pub(crate) lease: Arc<dyn Lease>,
+    /// Raised when the lease is lost; the parent of the task's token.
+    pub(crate) token: CancellationToken,
+    /// The token that the task had before, to be dropped when no lock is held.
+    pub(crate) replaced: Option<CancellationToken>,
 }
 
 /// What all runs on one worker have in common.

@@ -50,9 +50,9 @@ use super::{
     calls::{Calls, Pace},
 };
 use crate::{
-    entry::{EntryMover, Moved, Timing},
+    entry::{EntryMover, Moved, NoEntry, Timing},
     task::{
-        MissedRuns, Plan, Task,
+        MissedRuns, Plan, Run, Task,
         call::Call,
         cell::Parts,
         period::{Period, SharedName},
@@ -388,6 +388,15 @@ impl Task {
     pub(crate) fn is_called(&self) -> bool {
         self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
     }
+}
+
+/// Tells the task that the calling thread is running that its body begins, for the [calls](super::calls) that wait for
+/// it.
+pub(crate) fn body_begins() {
+    Run::with_current(|run| {
+        let change = Change::Begin(run.clock().read());
+        let _ = run.task().control(change, run.clock(), &mut NoEntry);
+    });
 }
 
 impl Parts<'_> {

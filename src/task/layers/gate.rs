@@ -43,10 +43,10 @@ use std::time::{Duration, SystemTime};
 
 use super::{Core, Layer, Left, NotYet, Question};
 use crate::{
-    CancelReason, CancellationToken,
+    CancelReason,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
     sync::Arc,
-    task::{FailureSource, Run, Task, call::Call, plan::RunOutcome},
+    task::{FailureSource, Run, Task, call::Call, plan::RunOutcome, worker_context::HeldLease},
     time::Timestamp,
     trace,
     unwind::discard,
@@ -135,15 +135,6 @@ impl Task {
             })
         })
     }
-}
-
-/// What a run holds of its gate.
-pub(in crate::task) struct HeldLease {
-    pub(in crate::task) lease: Arc<dyn Lease>,
-    /// Raised when the lease is lost; the parent of the task's token.
-    pub(in crate::task) token: CancellationToken,
-    /// The token that the task had before, to be dropped when no lock is held.
-    pub(in crate::task) replaced: Option<CancellationToken>,
 }
 
 /// What comes of a question.

@@ -12,10 +12,7 @@
 use super::{Change, Core, Deferred, Layer, NotYet, Question, control::change_waiting};
 use crate::{
     entry::EntryMover,
-    task::{
-        Task, Verdict, call::Call, cell::Parts, plan::RunOutcome,
-        triggered::WallView,
-    },
+    task::{Task, Verdict, call::Call, cell::Parts, plan::RunOutcome, triggered::WallView},
     time::Clock,
 };
 
