@@ -18,7 +18,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Handle, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle,
-    task::{Pace, body_begins},
+    layers::{Pace, body_begins},
     trigger::on_demand,
 };
 

@@ -18,9 +18,9 @@ use crate::histogram::RunHistograms;
 use crate::{
     Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
     ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
+    layers::{Counted, GroupState},
     pool::IfRunning,
     sync::Arc,
-    task::{Counted, GroupState},
     wait::Place,
 };
 

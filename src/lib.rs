@@ -199,7 +199,8 @@ mod serialized;
 mod task_builder;
 mod timer;
 mod together;
-// Layer 3: the pool of workers.
+// Layer 3: what only some tasks have; the pool of workers.
+mod layers;
 mod pool;
 // Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and gates.
 pub mod gate;

@@ -10,7 +10,7 @@
 //!   the [`Parts`] of it. The future knows the type of the result, and nothing else.
 //! * A periodic task has a [`Plan`]: its schedule and what it has counted.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
-//!   feature that only some have is a [layer](layers). So a plain task is one allocation: with a closure of eight bytes,
+//!   feature that only some have is a [layer](crate::layers). So a plain task is one allocation: with a closure of eight bytes,
 //!   forty-eight.
 //!
 //! # From the worker to the closure
@@ -66,9 +66,8 @@ mod cell;
 mod context;
 mod end;
 mod failure;
-mod group;
 mod hooks;
-mod layers;
+mod layer;
 mod missed_runs;
 mod outcome;
 mod payload;
@@ -83,23 +82,21 @@ mod verdict;
 mod with_context;
 mod worker_context;
 
-use self::cell::Parts;
-#[cfg(feature = "histograms")]
-pub(crate) use self::layers::Recorded;
 pub(crate) use self::{
     alarm::Alarm,
     around::Around,
     awaited::{Awaited, Ending},
-    cell::Extras,
-    group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
+    call::Call,
+    cell::{Extras, Parts},
     hooks::{Drops, Hooks},
-    layers::{Change, Changed, Gated, Layers, Membership, OnWall, Pace, body_begins},
+    layer::{Core, Deferred, Layer, Layers, Left, NotYet, Question, Queuing, Replan},
     payload::{Node, Task},
     period::{Period, SharedName},
-    plan::Plan,
+    plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
+    triggered::WallView,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
-    worker_context::{OverLimit, WorkerContext},
+    worker_context::{HeldLease, OverLimit, WorkerContext},
 };
 pub use self::{
     around::{Done, Submission, TaskRun},
@@ -129,7 +126,7 @@ pub(crate) struct Traits {
 
 impl Task {
     /// Looks at the task, or changes it, under its lock.
-    fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
+    pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
         let mut cell = self.cell().lock();
         let mut parts = cell.open();
         let seen = look(&mut parts);
@@ -168,7 +165,7 @@ impl Task {
     pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();
         self.with(|parts| {
-            made.set_limit(parts.layers().and_then(|layers| layers.token_limit()));
+            made.set_limit(parts.token_limit());
             parts.extras().token.get_or_insert(made).clone()
         })
     }
@@ -196,9 +193,7 @@ impl Task {
 
     pub(crate) fn state(&self) -> TaskState {
         self.with(|parts| match parts.stage.state() {
-            TaskState::Scheduled if parts.layers().is_some_and(|it| it.is_paused()) => {
-                TaskState::Paused
-            }
+            TaskState::Scheduled if parts.is_paused() => TaskState::Paused,
             state => state,
         })
     }

@@ -14,9 +14,10 @@ pub(crate) use self::launching::{execute, schedule};
 use crate::{
     FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture, TaskOutput,
     UnitOutcome,
+    layers::GroupState,
     pool::PoolRefs,
     sync::Arc,
-    task::{GroupState, Node, Outcome, Period},
+    task::{Node, Outcome, Period},
     time::Clock,
     trigger::Trigger,
 };

@@ -13,12 +13,13 @@ use std::{
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
     entry::{NoEntry, Ticket},
+    layers::{Change, Pace},
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Awaited, Change, Drops, Pace, Run, Task},
+    task::{Awaited, Drops, Run, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::{Contained, discard_with},

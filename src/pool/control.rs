@@ -28,8 +28,9 @@ use std::task::Waker;
 use super::{Phase, Pool};
 use crate::{
     entry::{EntryMover, Moved, Ticket, Timing},
+    layers::{Change, Changed},
     sync::Arc,
-    task::{Change, Changed, Task},
+    task::Task,
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},

@@ -13,10 +13,11 @@ use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
+    layers::GroupState,
     queue::{Drained, QueueEntry},
     statistics::{Totals, WorkerStats},
     sync::Arc,
-    task::{Drops, GroupState, Hooks, Run, Task, Verdict, WorkerContext},
+    task::{Drops, Hooks, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp},
     trace,
     unwind::discard,

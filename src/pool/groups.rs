@@ -24,12 +24,13 @@ use super::{DrainedTask, IfRunning, Phase, Pool, ShutdownReport, TaskSummary, ke
 use crate::{
     CancelReason, WouldDeadlock,
     entry::Ticket,
+    layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember},
     queue::QueueEntry,
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, Run, Task},
+    task::{Run, Task},
     unwind::discard,
     wait::{self, Place},
 };

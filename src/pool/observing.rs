@@ -39,7 +39,7 @@ use super::Pool;
 #[cfg(feature = "histograms")]
 use crate::{
     histogram::{Recorder, Recorders},
-    task::GroupState,
+    layers::GroupState,
 };
 use crate::{sync::Arc, task::WorkerContext, time::Timestamp, trace};
 

@@ -16,8 +16,9 @@ use super::{Config, NotQueued, Pool, Staffing, admission::Arrival};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
+    layers::{Change, Changed},
     sync::{Arc, thread_number},
-    task::{Change, Changed, Task},
+    task::Task,
     time::Timestamp,
     trace,
 };

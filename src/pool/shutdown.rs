@@ -39,13 +39,14 @@ use super::{
 use crate::{
     CancellationToken, WouldDeadlock,
     entry::Requeue,
+    layers::ListedMember,
     queue::{Admission, QueueEntry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
         thread,
     },
-    task::{FailureSource, ListedMember, Task},
+    task::{FailureSource, Task},
     time::{Clock, Timestamp},
     trace,
     unwind::{discard, wake_all},

@@ -10,7 +10,7 @@
 //! A series may also end here, because its trigger has, or has panicked.
 
 use super::{
-    Enqueue, Task, call::Call, cell::Parts, discard, layers::Queuing, plan::RunOutcome,
+    Enqueue, Task, call::Call, cell::Parts, discard, layer::Queuing, plan::RunOutcome,
     verdict::Requeued,
 };
 use crate::{entry::Requeue, time::Timestamp, trace};
@@ -44,8 +44,8 @@ impl Parts<'_> {
         enqueue: &mut Enqueue<'_>,
     ) -> (Requeued, Option<Queuing>) {
         let (layers, mut core) = self.split();
-        layers.on_requeue(&mut core, &mut queuing);
-        let is_estimated = layers.is_estimated(&core);
+        layers.all().for_each(|layer| layer.on_requeue(&mut core, &mut queuing));
+        let is_estimated = layers.all().any(|layer| layer.is_estimated(&core));
         let is_queued = self.enqueue(queuing.timing(), queuing.why, enqueue);
         (Requeued::of(is_queued, is_estimated), Some(queuing))
     }
@@ -58,7 +58,7 @@ impl Call<'_> {
     ///
     /// What follows if it may not: it is left out.
     #[inline]
-    pub(super) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
+    pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         if self.plan.as_ref().is_some_and(|plan| plan.has_deadline()) {
             return self.be_in_time_by_plan();
         }

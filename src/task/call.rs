@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. A task that is not plain has its
-//!   [`layers`] asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
+//!   [`layers`](super::layer) asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
@@ -32,7 +32,7 @@ use super::{
     around::Around,
     cell::Parts,
     end::Leftovers,
-    layers::PlacedQuestion,
+    layer::PlacedQuestion,
     payload::Lent,
     plan::{Next, Plan, RunOutcome},
     state::{CancelOutcome, Stage},
@@ -49,10 +49,10 @@ pub(super) enum ToStore {
 
 /// See the [module](self).
 pub(crate) struct Call<'a> {
-    pub(super) run: &'a Run,
-    pub(super) hooks: &'a Hooks,
+    pub(crate) run: &'a Run,
+    pub(crate) hooks: &'a Hooks,
     /// The plan of a periodic task, while the worker has it.
-    pub(super) plan: Option<Plan>,
+    pub(crate) plan: Option<Plan>,
     outcome: RunOutcome,
     verdict: Verdict,
     /// True if the run counts: the closure was called, or a trigger has failed in its place.
@@ -77,7 +77,7 @@ struct CallExtras {
     /// What user code is to be asked before the closure is called.
     question: Option<PlacedQuestion>,
     /// The layer whose question is asked.
-    asking: usize,
+    asking: u8,
     /// True while the layer whose question was answered is asked again.
     has_answer: bool,
     has_name: bool,
@@ -150,11 +150,7 @@ impl Call<'_> {
     }
 
     /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
-    fn ask_layers(
-        &mut self,
-        answered: Option<usize>,
-        parts: &mut Parts<'_>,
-    ) -> Result<(), Verdict> {
+    fn ask_layers(&mut self, answered: Option<u8>, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         let (layers, mut core) = parts.split();
         let question = layers.before_run(answered, &mut core, self)?;
         self.extras().question = question;
@@ -167,22 +163,22 @@ impl Call<'_> {
 
     /// Returns `true` if the run is beside the schedule.
     #[inline]
-    pub(super) fn is_extra(&self) -> bool {
+    pub(crate) fn is_extra(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.is_extra)
     }
 
     /// Returns `true` if the task is run by hand, and not by a worker.
-    pub(super) fn is_by_hand(&self) -> bool {
+    pub(crate) fn is_by_hand(&self) -> bool {
         !self.run.keeps_limits()
     }
 
     /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
-    pub(super) fn is_run(&self) -> bool {
+    pub(crate) fn is_run(&self) -> bool {
         self.is_run
     }
 
     /// Returns `true` if the layer that is asked has asked its question, which has let the run through.
-    pub(super) fn has_answer(&self) -> bool {
+    pub(crate) fn has_answer(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.has_answer)
     }
 
@@ -194,22 +190,22 @@ impl Call<'_> {
     // What the layers say of the run.
 
     /// Notes that the run is beside the schedule.
-    pub(super) fn is_beside_schedule(&mut self) {
+    pub(crate) fn is_beside_schedule(&mut self) {
         self.extras().is_extra = true;
     }
 
     /// Notes that the task has to have ended at this moment.
-    pub(super) fn expires(&mut self, moment: Timestamp) {
+    pub(crate) fn expires(&mut self, moment: Timestamp) {
         self.extras().expiry = Some(moment);
     }
 
     /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
-    pub(super) fn then(&mut self, after_body: fn(&Call<'_>)) {
+    pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
         self.extras().after_body = Some(after_body);
     }
 
     /// Notes the moment at which the run was asked for when it was due already: its lateness begins anew then.
-    pub(super) fn is_late_from(&mut self, asked: Option<Timestamp>) {
+    pub(crate) fn is_late_from(&mut self, asked: Option<Timestamp>) {
         self.extras().late_from = asked;
     }
 
@@ -220,16 +216,16 @@ impl Call<'_> {
     }
 
     /// Notes that the tick for which the task was taken waits on.
-    pub(super) fn keep_tick(&mut self) {
+    pub(crate) fn keep_tick(&mut self) {
         self.extras().keeps_tick = true;
     }
 
-    pub(super) fn keeps_its_tick(&self) -> bool {
+    pub(crate) fn keeps_its_tick(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
     }
 
     /// Notes that the task is to be ended for this reason, after a run that does not take place.
-    pub(super) fn give_up(&mut self, reason: CancelReason) {
+    pub(crate) fn give_up(&mut self, reason: CancelReason) {
         self.extras().gives_up = Some(reason);
     }
 
@@ -290,7 +286,7 @@ impl Call<'_> {
             self.begin();
             return self.be_in_time();
         }
-        while let Some((layer, question)) = self.extras().question.take() {
+        while let Some(PlacedQuestion { layer, question }) = self.extras().question.take() {
             self.extras().asking = layer;
             question.ask(self)?;
         }
@@ -304,7 +300,7 @@ impl Call<'_> {
     /// # Errors
     ///
     /// What follows if the run does not take place.
-    pub(super) fn look_again(&mut self) -> Result<(), RunOutcome> {
+    pub(crate) fn look_again(&mut self) -> Result<(), RunOutcome> {
         let (run, is_over) = (self.run, self.is_over());
         let answered = Some(self.extras().asking);
         let looked = run.task().with(|parts| {
@@ -326,7 +322,7 @@ impl Call<'_> {
 
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
     /// `reason`.
-    pub(super) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
+    pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.give_up(reason);
         self.keep_tick();
         RunOutcome::Again(self.run.started())
@@ -334,7 +330,7 @@ impl Call<'_> {
 
     /// Says which run this is.
     #[inline]
-    pub(super) fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
         self.run.begin(self.plan.as_ref(), has_name);
     }
@@ -404,7 +400,7 @@ impl Call<'_> {
     }
 
     /// Returns the outcome of the run, once there is one.
-    pub(super) fn outcome(&self) -> &RunOutcome {
+    pub(crate) fn outcome(&self) -> &RunOutcome {
         &self.outcome
     }
 
@@ -422,7 +418,7 @@ impl Call<'_> {
     #[inline(never)]
     fn publish_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
         if !parts.is_plain() {
-            parts.split().0.after_run(self);
+            parts.split().0.all().for_each(|layer| layer.after_run(self));
         }
         let ending = match &self.outcome {
             RunOutcome::Ended(Ok(())) => Stage::Completed,

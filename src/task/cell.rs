@@ -1,6 +1,6 @@
 //! What the lock of a task protects: the content of its node, and beside it what only some tasks have.
 //!
-//! A plain task is its content and nothing else. A name, waiters, a token and the [`layers`](super::layers) live in
+//! A plain task is its content and nothing else. A name, waiters, a token and the [`layers`](super::layer) live in
 //! [`Extras`], which are allocated when the first of them is needed.
 //!
 //! The content has the type of the user's closure. A decision about a task is made by its [`Parts`], which have no such
@@ -17,7 +17,7 @@ use std::task::Waker;
 use super::{
     around::Around,
     failure::FailedRun,
-    layers::{Core, Layers},
+    layer::{Core, Layers},
     plan::Plan,
     state::{CancelOutcome, Claimed, Stage},
     verdict::Enqueue,
@@ -46,18 +46,18 @@ pub(crate) trait Content: Send {
 /// A task under its lock, apart from its closure and its result.
 pub(crate) struct Parts<'a> {
     /// A copy, which is written back.
-    pub(super) stage: Stage,
+    pub(crate) stage: Stage,
     extras: Option<&'a mut Extras>,
     /// The extras of a task that had none yet.
     fresh: Option<Box<Extras>>,
     /// The place of the plan, if the task is periodic. The plan is there while the closure is.
-    pub(super) plan: Option<&'a mut Option<Plan>>,
+    pub(crate) plan: Option<&'a mut Option<Plan>>,
 }
 
 /// What has been decided about a task.
 #[must_use]
 pub(crate) struct Decided {
-    pub(super) stage: Stage,
+    pub(crate) stage: Stage,
     pub(super) fresh: Option<Box<Extras>>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
     /// The span in which the task was submitted.
     pub(crate) submitter: Option<SubmitterSpan>,
-    pub(super) token: Option<CancellationToken>,
+    pub(crate) token: Option<CancellationToken>,
     /// The code around each run, unless a worker has it.
     pub(crate) around: Option<Around>,
     pub(super) waiters: WaitList,
@@ -113,12 +113,12 @@ impl Parts<'_> {
     pub(super) fn concerns_runs(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| {
             let Extras { layers, name, token, around, .. } = extras;
-            layers.has_any() || name.is_some() || token.is_some() || around.is_some()
+            !layers.is_empty() || name.is_some() || token.is_some() || around.is_some()
         })
     }
 
     /// Returns the extras, and allocates them if the task has none yet.
-    pub(super) fn extras(&mut self) -> &mut Extras {
+    pub(crate) fn extras(&mut self) -> &mut Extras {
         match &mut self.extras {
             Some(extras) => extras,
             None => self.fresh.get_or_insert_default(),
@@ -134,12 +134,12 @@ impl Parts<'_> {
     }
 
     /// Returns `true` if the task may run more than once.
-    pub(super) fn is_periodic(&self) -> bool {
+    pub(crate) fn is_periodic(&self) -> bool {
         self.plan.is_some()
     }
 
     /// Returns the plan of a periodic task, unless a worker has it or the task has ended.
-    pub(super) fn plan(&mut self) -> Option<&mut Plan> {
+    pub(crate) fn plan(&mut self) -> Option<&mut Plan> {
         self.plan.as_deref_mut()?.as_mut()
     }
 
@@ -152,7 +152,7 @@ impl Parts<'_> {
     // The layers.
 
     /// Returns the layers of the task, if it may have any.
-    pub(super) fn layers(&mut self) -> Option<&mut Layers> {
+    pub(crate) fn layers(&mut self) -> Option<&mut Layers> {
         Some(&mut self.extras_if_any()?.layers)
     }
 
@@ -168,21 +168,36 @@ impl Parts<'_> {
         (layers, Core { stage, is_periodic, plan, name, token })
     }
 
-    pub(super) fn name(&mut self) -> Option<Arc<str>> {
+    pub(crate) fn name(&mut self) -> Option<Arc<str>> {
         self.extras_if_any().and_then(|extras| extras.name.clone())
     }
 
     /// Returns when the task has to have ended.
-    pub(super) fn expiry(&mut self) -> Option<Timestamp> {
-        self.layers().and_then(|layers| layers.expiry())
+    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
+        self.layers()?.all().filter_map(|layer| layer.expiry()).min()
+    }
+
+    /// Returns `true` if the task waits until somebody resumes it.
+    pub(super) fn is_paused(&mut self) -> bool {
+        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.is_paused()))
+    }
+
+    /// Returns when the token of the task is raised by itself.
+    pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
+        self.layers()?.all().find_map(|layer| layer.token_limit())
+    }
+
+    /// Returns `true` if the entry of the task, which is in the queue, stays parked.
+    pub(crate) fn keeps_parked(&mut self) -> bool {
+        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.keeps_parked()))
     }
 
     /// Returns `true` if an expiry that was armed for this limit is out of date.
-    pub(super) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.layers().is_some_and(|layers| layers.has_moved(limit))
+    pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
+        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.has_moved(limit)))
     }
 
-    pub(super) fn is_given_away(&mut self) -> bool {
+    pub(crate) fn is_given_away(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
@@ -210,13 +225,13 @@ impl Parts<'_> {
     }
 
     /// Returns the slot of the queue, if it has changed since the task was submitted.
-    pub(super) fn slot(&mut self) -> Option<u32> {
+    pub(crate) fn slot(&mut self) -> Option<u32> {
         let moved = self.extras_if_any().and_then(|extras| extras.slot);
         self.plan().and_then(|plan| plan.slot).or(moved)
     }
 
     /// Notes the slot of the queue in which the task is.
-    pub(super) fn set_slot(&mut self, slot: u32) {
+    pub(crate) fn set_slot(&mut self, slot: u32) {
         match self.plan() {
             Some(plan) => plan.slot = Some(slot),
             None => self.extras().slot = Some(slot),
@@ -226,7 +241,7 @@ impl Parts<'_> {
     // The end.
 
     /// Returns `true` if the task itself, or a holder of its token, has asked it to stop.
-    pub(super) fn is_called_off(&mut self) -> bool {
+    pub(crate) fn is_called_off(&mut self) -> bool {
         let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
         token.is_some_and(CancellationToken::is_raised_itself)
     }

@@ -16,7 +16,7 @@
 use std::{any::Any, mem::ManuallyDrop, task::Waker};
 
 use super::{
-    Cancellation, Drops, FailedRun, Task, cell::Parts, layers::Left, plan::Plan,
+    Cancellation, Drops, FailedRun, Task, cell::Parts, layer::Left, plan::Plan,
     state::CancelOutcome,
 };
 use crate::{
@@ -244,7 +244,8 @@ impl Leftovers {
     #[inline(never)]
     fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
         let (layers, core) = parts.split();
-        let mut of_layers = layers.on_end(&core);
+        let mut of_layers = Left::default();
+        layers.all().for_each(|layer| layer.on_end(&core, &mut of_layers));
         let extras = parts.extras_if_any()?;
         of_layers.keep(extras.around.take());
         of_layers.keep(extras.submitter.take());

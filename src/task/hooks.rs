@@ -119,7 +119,7 @@ impl Hooks {
     }
 
     /// Calls one part of a run, and reports its panic.
-    pub(super) fn contain<R>(
+    pub(crate) fn contain<R>(
         &self,
         part: FailureSource,
         run: &Run,

@@ -54,7 +54,7 @@ pub(crate) enum RunOutcome {
 
 impl RunOutcome {
     #[inline]
-    pub(super) fn is_failure(&self) -> bool {
+    pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
 
@@ -119,17 +119,17 @@ impl Plan {
     }
 
     /// Returns the tick of the next run on the wall clock; `None` if it is on another.
-    pub(super) fn tick_on_wall(&self) -> Option<SystemTime> {
+    pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
         self.period.triggered()?.tick_on_wall()
     }
 
     /// Returns how long after its tick the next run is planned.
-    pub(super) fn offset(&self) -> Duration {
+    pub(crate) fn offset(&self) -> Duration {
         self.period.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
     }
 
     /// Returns how the plan stands by the wall clock; `None` if it is on another.
-    pub(super) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+    pub(crate) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
         self.period.triggered()?.view_wall(clock)
     }
 
@@ -168,19 +168,19 @@ impl Plan {
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
-    pub(super) fn set_schedule(&mut self, schedule: Period) -> Period {
+    pub(crate) fn set_schedule(&mut self, schedule: Period) -> Period {
         let schedule = schedule.with_missed_runs_of(&self.period);
         (self.skipped, self.counted) = (0, 0);
         mem::replace(&mut self.period, schedule)
     }
 
     /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
-    pub(super) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
+    pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         self.period.triggered_mut()?.start_on_wall(clock)
     }
 
     /// Forgets the plan on the wall clock.
-    pub(super) fn leave_wall(&mut self) {
+    pub(crate) fn leave_wall(&mut self) {
         if let Some(triggered) = self.period.triggered_mut() {
             triggered.leave_plan();
         }
@@ -338,7 +338,7 @@ impl Plan {
 
     /// Leaves this run out because its gate says so, and plans the next, if there is one.
     #[cold]
-    pub(super) fn skip(&mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome {
+    pub(crate) fn skip(&mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome {
         let next = if is_extra {
             Ok(Some(run.planned()))
         } else {
@@ -352,7 +352,7 @@ impl Plan {
 
     /// Asks the trigger again for the run that it has planned.
     #[cold]
-    pub(super) fn ask_again(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
+    pub(crate) fn ask_again(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (runs, failures, planned) = (self.runs, self.failures, run.planned());
         let Some(triggered) = self.period.triggered_mut() else {
             return RunOutcome::Again(planned);

@@ -82,23 +82,23 @@ impl Run {
     }
 
     /// Records for which moment the run was planned, if it was put off since.
-    pub(super) fn plan_for(&self, planned: Timestamp) {
+    pub(crate) fn plan_for(&self, planned: Timestamp) {
         self.planned.set(planned);
     }
 
     /// Records that the run starts only now, if it does: its gate had to be asked.
-    pub(super) fn starts_now(&self) {
+    pub(crate) fn starts_now(&self) {
         self.started.set(self.clock().read());
     }
 
     /// Has the run recorded with the moments that it has now, and not with those at which it was taken.
-    pub(super) fn has_passed(&self) {
+    pub(crate) fn has_passed(&self) {
         #[cfg(feature = "histograms")]
         self.worker.passed.set(Some((self.planned(), self.started())));
     }
 
     /// Keeps what the run holds of its gate.
-    pub(super) fn hold_lease(&self, held: HeldLease) {
+    pub(crate) fn hold_lease(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
     }
@@ -109,14 +109,14 @@ impl Run {
     }
 
     /// Takes the task's token, if the run holds a lease: it then has one of its own.
-    pub(super) fn replace_token(&self, token: &mut Option<CancellationToken>) {
+    pub(crate) fn replace_token(&self, token: &mut Option<CancellationToken>) {
         if let Some(held) = &mut *self.worker.held.borrow_mut() {
             held.replaced = token.take();
         }
     }
 
     /// Returns what the run has held of its gate.
-    pub(super) fn release_lease(&self) -> Option<HeldLease> {
+    pub(crate) fn release_lease(&self) -> Option<HeldLease> {
         self.worker.held.borrow_mut().take()
     }
 
@@ -131,18 +131,18 @@ impl Run {
     }
 
     /// Records for which moment of the wall clock the run was planned, if it was on that clock.
-    pub(super) fn plan_on_wall(&self, moment: Option<SystemTime>) {
+    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
     /// Has the run recorded apart.
     #[cfg(feature = "histograms")]
-    pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
+    pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.worker.record_in(recorders);
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.
-    pub(super) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
+    pub(crate) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
     }
 
@@ -166,7 +166,7 @@ impl Run {
         trace::in_span(fields, run_time, || CURRENT.set(self, body))
     }
 
-    pub(super) fn stats(&self) -> &WorkerStats {
+    pub(crate) fn stats(&self) -> &WorkerStats {
         &self.worker.stats
     }
 
@@ -227,7 +227,7 @@ impl Run {
     }
 
     /// Returns the parent of the task's token.
-    pub(super) fn stop(&self) -> CancellationToken {
+    pub(crate) fn stop(&self) -> CancellationToken {
         let held = self.worker.held.borrow();
         held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
     }
@@ -237,13 +237,13 @@ impl Run {
         self.worker.stop.is_cancelled()
     }
 
-    pub(super) fn number(&self) -> u64 {
+    pub(crate) fn number(&self) -> u64 {
         self.number.get()
     }
 
     /// Returns how many runs were missed before this one of which the statistics do not know.
     #[inline]
-    pub(super) fn uncounted(&self) -> u64 {
+    pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }
 
@@ -251,19 +251,19 @@ impl Run {
         self.started().since(self.planned())
     }
 
-    pub(super) fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
-    pub(super) fn planned(&self) -> Timestamp {
+    pub(crate) fn planned(&self) -> Timestamp {
         self.planned.get()
     }
 
-    pub(super) fn started(&self) -> Timestamp {
+    pub(crate) fn started(&self) -> Timestamp {
         self.started.get()
     }
 
-    pub(super) fn clock(&self) -> &Clock {
+    pub(crate) fn clock(&self) -> &Clock {
         &self.worker.clock
     }
 

@@ -158,12 +158,12 @@ impl Stage {
     }
 
     /// Returns `true` if the task was cancelled and its body still runs.
-    pub(super) fn runs_on(self) -> bool {
+    pub(crate) fn runs_on(self) -> bool {
         matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
     /// Returns `true` if the task has ended.
-    pub(super) fn is_done(self) -> bool {
+    pub(crate) fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Running)
     }
 
@@ -174,7 +174,7 @@ impl Stage {
 
     /// Returns `true` if the closure is in the node: no worker has it, and the task has not ended.
     #[inline]
-    pub(super) fn is_scheduled(self) -> bool {
+    pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, Self::Scheduled)
     }
 
@@ -218,7 +218,7 @@ impl Stage {
         Some(claimed)
     }
 
-    pub(super) fn state(self) -> TaskState {
+    pub(crate) fn state(self) -> TaskState {
         match self {
             Self::Scheduled => TaskState::Scheduled,
             Self::Running => TaskState::Running,

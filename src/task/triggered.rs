@@ -109,7 +109,7 @@ pub(crate) enum WallView {
 
 impl WallView {
     /// Returns the deadline with which the task is to be in the queue.
-    pub(super) fn deadline(self) -> Timestamp {
+    pub(crate) fn deadline(self) -> Timestamp {
         match self {
             Self::Due(at) | Self::Waits(at) | Self::AsksAgain(at) => at,
         }

@@ -6,9 +6,10 @@
 use crate::{
     RejectionReason,
     entry::Ticket,
+    layers::{GroupState, Joining},
     pool::{IfRunning, NotQueued, Pool, PoolRef},
     sync::Arc,
-    task::{GroupState, Joining, Task},
+    task::Task,
     time::Timestamp,
 };
 

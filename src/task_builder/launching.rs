@@ -21,14 +21,15 @@ use super::{
     joining::{enter_or_leave_group, join},
 };
 #[cfg(feature = "histograms")]
-use crate::task::Recorded;
+use crate::layers::Recorded;
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason,
     ScheduledFuture, TaskHandle,
     entry::{Ticket, Timing},
+    layers::{Gated, Membership, OnWall},
     pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     sync::Arc,
-    task::{Drops, Gated, Layers, Membership, Node, OnWall, Period, Plan, SharedName, Task},
+    task::{Drops, Layers, Node, Period, Plan, SharedName, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -169,14 +170,14 @@ impl TaskBuilder<'_> {
         let submitter = pool_ref.pool().submitter_span();
         let mut layers = Layers::default();
         #[cfg(feature = "histograms")]
-        layers.add_if(
+        layers.add(
             pool_ref.pool().recorders_of(self.name.as_ref(), self.group.as_deref()).map(Recorded),
         );
         let Self { name, gate, group, timeout, .. } = self;
-        layers.add_if(has_trigger.then_some(OnWall));
-        layers.add_if(group.map(Membership::new));
-        layers.add_if(gate.map(Gated::new));
-        if name.is_some() || around.is_some() || submitter.is_some() || layers.has_any() {
+        layers.add(has_trigger.then_some(OnWall));
+        layers.add(group.map(Membership::new));
+        layers.add(gate.map(Gated::new));
+        if name.is_some() || around.is_some() || submitter.is_some() || !layers.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);
                 (extras.around, extras.layers) = (around, layers);

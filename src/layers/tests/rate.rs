@@ -3,7 +3,7 @@
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
-use super::{Core, Layer, NotYet};
+use super::{Gated, Order};
 use crate::{
     CancellationToken, Clock, FailurePolicy, ManualClock, TaskState, gate,
     sync::{
@@ -11,8 +11,8 @@ use crate::{
         atomic::{AtomicUsize, Ordering},
     },
     task::{
-        Gated, Hooks, MissedRuns, Node, Period, Plan, Run, Task, Verdict, WorkerContext,
-        around::Around, call::Call,
+        Around, Call, Core, Hooks, Layer, MissedRuns, Node, NotYet, Period, Plan, Run, Task,
+        Verdict, WorkerContext,
     },
     time::Timestamp,
 };
@@ -26,6 +26,10 @@ pub(crate) struct RateLimit {
 }
 
 impl Layer for RateLimit {
+    fn place(&self) -> u8 {
+        Order::Rate as u8
+    }
+
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         let now = call.run.started();
         while self.begun.front().is_some_and(|first| first.after(self.span) <= now) {
@@ -68,7 +72,7 @@ fn a_run_that_is_one_too_many_waits() {
     let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
     task.set_plan(Plan::new(period, FailurePolicy::stop()));
     let limit = RateLimit { most: 2, span: Duration::from_secs(60), begun: VecDeque::new() };
-    task.extend(|extras| extras.layers.add_if(Some(limit)));
+    task.extend(|extras| extras.layers.add(Some(limit)));
 
     assert_eq!(run(&task, at(0)), Verdict::Again(at(10)));
     assert_eq!(run(&task, at(10)), Verdict::Again(at(20)));
@@ -92,8 +96,8 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
         gate::Entry::Run
     });
     task.extend(|extras| {
-        extras.layers.add_if(Some(limit));
-        extras.layers.add_if(Some(Gated::new(Arc::new(gate))));
+        extras.layers.add(Some(limit));
+        extras.layers.add(Some(Gated::new(Arc::new(gate))));
     });
     let seen = || (runs.load(Ordering::Relaxed), asked.load(Ordering::Relaxed));
 
@@ -123,7 +127,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
         next.run()
     });
     task.extend(|extras| {
-        extras.layers.add_if(Some(Gated::new(Arc::new(gate))));
+        extras.layers.add(Some(Gated::new(Arc::new(gate))));
         extras.around = Some(around);
     });
     let after = [0, 10, 20, 30].map(|moment| {

@@ -11,10 +11,10 @@
 
 use std::time::Duration;
 
-use super::{Core, Layer, Left, NotYet, Replan};
+use super::Order;
 use crate::{
     CancelReason, CancellationToken,
-    task::{Task, Verdict, call::Call},
+    task::{Call, Core, Layer, Left, NotYet, Replan, Task, Verdict},
     time::Timestamp,
     unwind::discard,
 };
@@ -24,7 +24,7 @@ pub(crate) type Attachment = Box<dyn Send>;
 
 /// See the [module](self).
 #[derive(Default)]
-pub(in crate::task) struct TimeLimit {
+pub(super) struct TimeLimit {
     of_task: Option<Budget>,
     /// When the present run of a periodic task has to have ended.
     of_run: Option<Timestamp>,
@@ -42,6 +42,10 @@ struct Budget {
 }
 
 impl Layer for TimeLimit {
+    fn place(&self) -> u8 {
+        Order::Limit as u8
+    }
+
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         self.is_ignored = call.is_by_hand();
         let Some(moment) = self.expiry() else { return Ok(()) };

@@ -46,16 +46,14 @@
 use std::mem;
 
 use super::{
-    Core, Deferred, Layer, NotYet, Queuing, Replan,
+    Order,
     calls::{Calls, Pace},
 };
 use crate::{
     entry::{EntryMover, Moved, NoEntry, Timing},
     task::{
-        MissedRuns, Plan, Run, Task,
-        call::Call,
-        cell::Parts,
-        period::{Period, SharedName},
+        Call, Core, Deferred, Layer, MissedRuns, NotYet, Parts, Period, Plan, Queuing, Replan, Run,
+        SharedName, Task,
     },
     time::{Clock, Timestamp},
     trigger::Trigger,
@@ -188,6 +186,10 @@ pub(super) struct Control {
 }
 
 impl Layer for Control {
+    fn place(&self) -> u8 {
+        Order::Control as u8
+    }
+
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         call.is_late_from(self.asked);
         // An extra run: the plan stands.
@@ -457,7 +459,7 @@ pub(super) fn change_waiting(
     mover: &mut dyn EntryMover,
 ) -> Result<Carried, Change> {
     let (slot, is_periodic) = (parts.slot(), parts.plan().is_some());
-    let keeps_parked = parts.layers().is_some_and(|layers| layers.keep_parked());
+    let keeps_parked = parts.keeps_parked();
     let control = parts.control();
     let mut stood = None;
     let moved = mover.move_entry(slot, &mut |due, is_open| {
@@ -491,7 +493,7 @@ pub(super) fn change_waiting(
     let plan = Some(after.plan).filter(|plan| *plan != before.plan);
     let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
     if let Some(layers) = parts.layers() {
-        layers.on_replan(&mut replan);
+        layers.all().for_each(|layer| layer.on_replan(&mut replan));
     }
     let Replan { expiry: limit, deferred, .. } = replan;
     Ok(Carried { had_effect: !is_toggle || before != after, limit, deferred, unused })

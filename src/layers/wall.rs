@@ -9,10 +9,12 @@
 //! When the clock is set the pool moves the tasks that are in the queue (`Task::follow_wall`), and so it does with one that a worker
 //! has just queued again: while the worker has it, the pool cannot.
 
-use super::{Change, Core, Deferred, Layer, NotYet, Question, control::change_waiting};
+use super::{Change, Order, control::change_waiting};
 use crate::{
     entry::EntryMover,
-    task::{Task, Verdict, call::Call, cell::Parts, plan::RunOutcome, triggered::WallView},
+    task::{
+        Call, Core, Deferred, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict, WallView,
+    },
     time::Clock,
 };
 
@@ -20,6 +22,10 @@ use crate::{
 pub(crate) struct OnWall;
 
 impl Layer for OnWall {
+    fn place(&self) -> u8 {
+        Order::Wall as u8
+    }
+
     fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         let run = call.run;
         let plan = task.plan.as_deref_mut().filter(|_| !call.is_extra());
@@ -72,7 +78,8 @@ impl Parts<'_> {
         let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {
             return Deferred::default();
         };
-        let unless = self.layers().and_then(|layers| layers.put_off_until());
+        let unless =
+            self.layers().and_then(|layers| layers.all().find_map(|layer| layer.put_off_until()));
         let change = Change::Estimate { moment: view.deadline(), unless };
         // If a worker has the task, it estimates the moment again.
         change_waiting(self, change, mover)

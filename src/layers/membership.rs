@@ -1,4 +1,4 @@
-//! A task in a [group](crate::task::group): what it knows of its membership, and what it tells the group.
+//! A task in a [group](super::group): what it knows of its membership, and what it tells the group.
 //!
 //! The membership is a [layer](super) of the task, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
@@ -16,17 +16,15 @@
 
 use std::mem;
 
-use super::{Core, Layer, Left, NotYet, Queuing, Replan};
+use super::{
+    Order,
+    group::{Effects, Entrant, GroupState, MemberEnd, Turn},
+};
 use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue},
     sync::{Arc, Weak},
-    task::{
-        GroupState, Task, TaskState, Verdict,
-        call::Call,
-        cell::Parts,
-        group::{Effects, Entrant, MemberEnd, Turn},
-    },
+    task::{Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -75,6 +73,10 @@ impl Membership {
 }
 
 impl Layer for Membership {
+    fn place(&self) -> u8 {
+        Order::Membership as u8
+    }
+
     fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
@@ -215,8 +217,7 @@ impl Parts<'_> {
     /// Moves the entry of the task to when it is due, unless the group has parked it anew.
     fn let_go(&mut self, mover: &mut dyn EntryMover) {
         // The entry of a task that has ended is being taken out, by the place where it is.
-        let is_parked_anew = self.layers().is_some_and(|layers| layers.keep_parked());
-        if is_parked_anew || !self.stage.is_scheduled() {
+        if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }
         let slot = self.slot();

@@ -54,13 +54,13 @@ pub(crate) use self::{
     end::{EndedMembers, Keeps, MemberEnd},
     roll::{Counted, Entrant, ListedMember, Turn},
 };
-use super::{Task, layers::Deferred};
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     entry::Timing,
     sync::{Arc, Weak},
+    task::{Deferred, Task},
     time::Timestamp,
     unwind::wake_all,
     wait::{Place, Watched, WatchedGuard},

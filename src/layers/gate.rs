@@ -41,12 +41,14 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Core, Layer, Left, NotYet, Question};
+use super::Order;
 use crate::{
     CancelReason,
     gate::{Entry, Lease, RunEnd, RunGate, Tick},
     sync::Arc,
-    task::{FailureSource, Run, Task, call::Call, plan::RunOutcome, worker_context::HeldLease},
+    task::{
+        Call, Core, FailureSource, HeldLease, Layer, Left, NotYet, Question, Run, RunOutcome, Task,
+    },
     time::Timestamp,
     trace,
     unwind::discard,
@@ -95,6 +97,10 @@ impl Gated {
 }
 
 impl Layer for Gated {
+    fn place(&self) -> u8 {
+        Order::Gate as u8
+    }
+
     fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         if call.is_by_hand() {
             return Ok(());
@@ -244,7 +250,7 @@ impl Call<'_> {
             if let Some(gated) = layers.get::<Gated>() {
                 *gated.tick(self.is_extra()) = Some(asked);
             }
-            layers.on_put_off(self, asked.entry);
+            layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
         });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());

@@ -1,0 +1,278 @@
+//! A layer: what only some tasks have, as the core of a task sees it.
+//!
+//! A plain task has none and is asked nothing. A task with some is asked at a few points of its life, and each of
+//! its layers answers in their order. The core of a task ([`call`](super::call), [`end`](super::end),
+//! [`cell`](super::cell)) asks, and knows no layer; a layer knows the core, and no other layer. Which there are, and in
+//! which order, is written in [`layers`](crate::layers).
+//!
+//! | point | when | a layer may |
+//! |---|---|---|
+//! | [`before_run`](Layer::before_run) | a worker has taken the task | let the run pass, refuse it, or ask user code first |
+//! | [`begins`](Layer::begins) | the layer has let the run pass, and so have those behind it, up to the first that asks user code | note that the run begins |
+//! | [`after_run`](Layer::after_run) | the run is over, or was left out | count it |
+//! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, or park it |
+//! | [`on_put_off`](Layer::on_put_off) | a run waits on | note until when |
+//! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
+//! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
+//!
+//! Beside these a layer may say when the task expires and when its token is raised, whether it is paused, whether its
+//! entry stays parked, until when its run was put off, and whether its moment is an estimate. All of these are called
+//! under the task's lock, so a layer calls no user code there and drops nothing of the
+//! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held; the layer that
+//! had it is then asked again, and those behind it, in one step under the lock in which the task is seen to be
+//! alive. So what a question has found out holds when the body begins. A layer behind it may still refuse the run, or ask.
+//!
+//! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
+//! schedule is, too. A layer that is to keep the tick notes it.
+
+use std::any::Any;
+
+use super::{Plan, call::Call, period::Period, plan::RunOutcome, state::Stage, verdict::Verdict};
+use crate::{
+    CancellationToken,
+    entry::{Requeue, Timing},
+    sync::Arc,
+    time::Timestamp,
+};
+
+/// What a layer sees of its task, under the lock.
+pub(crate) struct Core<'a> {
+    pub(crate) stage: Stage,
+    pub(crate) is_periodic: bool,
+    /// The plan of a periodic task, unless a worker has it or the task has ended.
+    pub(crate) plan: Option<&'a mut Plan>,
+    pub(crate) name: &'a Option<Arc<str>>,
+    pub(crate) token: &'a mut Option<CancellationToken>,
+}
+
+/// Why a run does not begin yet.
+pub(crate) enum NotYet {
+    /// It does not: this becomes of the task.
+    Refused(Verdict),
+    /// User code has to be asked first.
+    Asks(Box<dyn Question>),
+}
+
+/// A question to user code, before the closure is called.
+pub(crate) trait Question {
+    /// Asks it. The caller holds no lock.
+    ///
+    /// # Errors
+    ///
+    /// What follows if the run does not take place.
+    fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome>;
+}
+
+/// A question that is to be asked, and the layer that has it, by its place in the order.
+pub(super) struct PlacedQuestion {
+    pub(super) layer: u8,
+    pub(super) question: Box<dyn Question>,
+}
+
+/// What layers want to have done about other tasks, by a thread that has released the task's lock.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
+
+impl Deferred {
+    pub(crate) fn push(&mut self, act: impl FnOnce() + 'static) {
+        self.0.push(Box::new(act));
+    }
+
+    /// Does it. The caller holds no lock.
+    pub(crate) fn run(self) {
+        self.0.into_iter().for_each(|act| act());
+    }
+}
+
+/// How a task is queued again. The layers change it one after the other.
+pub(crate) struct Queuing {
+    /// When the task is due.
+    pub(crate) due: Timestamp,
+    /// Where its entry waits, unless for that moment.
+    pub(crate) elsewhere: Option<Timing>,
+    pub(crate) why: Requeue,
+    pub(crate) deferred: Deferred,
+    /// The schedule that another has replaced, for the caller to drop when it holds no lock.
+    pub(crate) replaced: Option<Period>,
+}
+
+impl Queuing {
+    pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
+        Self { due, elsewhere: None, why, deferred: Deferred::default(), replaced: None }
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        self.elsewhere.unwrap_or_else(|| self.due.into())
+    }
+}
+
+/// What the layers say of another moment for which a task waits.
+#[derive(Default)]
+pub(crate) struct Replan {
+    /// The plan, if it is another one.
+    pub(crate) plan: Option<Timestamp>,
+    /// When the task is due.
+    pub(crate) due: Option<Timestamp>,
+    /// The answer: when the task has to have ended, if that has moved.
+    pub(crate) expiry: Option<Timestamp>,
+    pub(crate) deferred: Deferred,
+}
+
+/// What the layers of a task leave that has ended.
+#[derive(Default)]
+pub(crate) struct Left {
+    pub(crate) deferred: Deferred,
+    /// Values of the user's, for the caller to drop one by one when it holds no lock.
+    pub(crate) values: Vec<Box<dyn Send>>,
+}
+
+impl Left {
+    /// Keeps a value of the user's, if there is one.
+    pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
+        if let Some(value) = value {
+            self.values.push(Box::new(value));
+        }
+    }
+}
+
+/// A layer as a value of its own type, for those who know it.
+pub(crate) trait AsAny: Any {
+    fn as_any(&mut self) -> &mut dyn Any;
+}
+
+impl<L: Any> AsAny for L {
+    fn as_any(&mut self) -> &mut dyn Any {
+        self
+    }
+}
+
+/// One of the layers; see the [module](self).
+pub(crate) trait Layer: AsAny + Send {
+    /// Returns its place in the order.
+    fn place(&self) -> u8;
+
+    /// May this run begin?
+    fn before_run(&mut self, _: &mut Core<'_>, _: &mut Call<'_>) -> Result<(), NotYet> {
+        Ok(())
+    }
+
+    /// The layer has let the run pass, and so have those behind it, up to the first that asks user code.
+    fn begins(&mut self, _: &Call<'_>) {}
+
+    /// The run is over, or has turned out not to take place.
+    fn after_run(&mut self, _: &mut Call<'_>) {}
+
+    /// The task is queued again.
+    fn on_requeue(&mut self, _: &mut Core<'_>, _: &mut Queuing) {}
+
+    /// The run waits on, until this moment.
+    fn on_put_off(&mut self, _: &Call<'_>, _until: Timestamp) {}
+
+    /// The task is in the queue, and due at another moment.
+    fn on_replan(&mut self, _: &mut Replan) {}
+
+    /// The task has ended.
+    fn on_end(&mut self, _: &Core<'_>, _: &mut Left) {}
+
+    /// Returns when the task has to have ended.
+    fn expiry(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns when the token of the task is raised by itself.
+    fn token_limit(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns `true` if an expiry that was armed for this limit is out of date.
+    fn has_moved(&self, _limit: Timestamp) -> bool {
+        false
+    }
+
+    /// Returns `true` if the task waits until somebody resumes it.
+    fn is_paused(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
+    fn keeps_parked(&self) -> bool {
+        false
+    }
+
+    /// Returns until when the planned run was put off.
+    fn put_off_until(&self) -> Option<Timestamp> {
+        None
+    }
+
+    /// Returns `true` if the moment at which the task is due is an estimate, which the pool has to follow.
+    fn is_estimated(&self, _: &Core<'_>) -> bool {
+        false
+    }
+}
+
+/// The layers of one task, in their order.
+#[derive(Default)]
+pub(crate) struct Layers(Vec<Box<dyn Layer>>);
+
+impl Layers {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds a layer, if there is one. It is of a type of which the task has none.
+    pub(crate) fn add(&mut self, layer: Option<impl Layer>) {
+        let Some(layer) = layer else { return };
+        let index = self.0.partition_point(|other| other.place() < layer.place());
+        self.0.insert(index, Box::new(layer));
+    }
+
+    /// Returns the layer of this type, if the task has it.
+    pub(crate) fn get<L: Layer>(&mut self) -> Option<&mut L> {
+        self.all().find_map(|layer| layer.as_any().downcast_mut())
+    }
+
+    /// Returns the layer of this type, which the task has from now on.
+    pub(crate) fn get_or_default<L: Layer + Default>(&mut self) -> &mut L {
+        if self.get::<L>().is_none() {
+            self.add(Some(L::default()));
+        }
+        self.get().unwrap_or_else(|| unreachable!("the task has it"))
+    }
+
+    /// Returns the layers, in their order.
+    pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut dyn Layer> {
+        self.0.iter_mut().map(|layer| &mut **layer)
+    }
+
+    /// Asks the layers whether a run may begin: all of them, or those from the one on whose question was `answered`.
+    /// Returns the question that one of them has. The layers before it have let the run pass, and are told so.
+    ///
+    /// # Errors
+    ///
+    /// What becomes of the task if one of them refuses the run.
+    pub(super) fn before_run(
+        &mut self,
+        answered: Option<u8>,
+        task: &mut Core<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<Option<PlacedQuestion>, Verdict> {
+        let first = answered.unwrap_or(0);
+        let mut asking = None;
+        for layer in self.all().skip_while(|layer| layer.place() < first) {
+            call.note_answer(answered == Some(layer.place()));
+            match layer.before_run(task, call) {
+                Ok(()) => {}
+                Err(NotYet::Refused(verdict)) => return Err(verdict),
+                Err(NotYet::Asks(question)) => {
+                    asking = Some(PlacedQuestion { layer: layer.place(), question });
+                    break;
+                }
+            }
+        }
+        let end = asking.as_ref().map_or(u8::MAX, |asking| asking.layer);
+        let passed = self.all().filter(|layer| (first..end).contains(&layer.place()));
+        passed.for_each(|layer| layer.begins(call));
+        Ok(asking)
+    }
+}
