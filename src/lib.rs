@@ -202,10 +202,11 @@ mod together;
 // Layer 3: what only some tasks have; the pool of workers.
 mod layers;
 mod pool;
-// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and gates.
+// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits, gates and schedules.
 pub mod gate;
 mod limit;
 mod queue;
+mod schedule;
 mod task;
 mod token;
 pub mod trigger;
@@ -244,10 +245,11 @@ pub use crate::{
         RejectedTask, Rejection, RunningTask, Shared, ShutdownReport, SlowRun, Starvation,
         Statistics, StockPolicy, TaskSummary, ThreadFactory, Worker,
     },
+    schedule::MissedRuns,
     task::{
-        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, MissedRuns, Outcome,
-        Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
-        with_context, with_context_once,
+        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, Outcome, Submission,
+        TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task, with_context,
+        with_context_once,
     },
     task_builder::TaskBuilder,
     time::{Clock, ManualClock},

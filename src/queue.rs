@@ -63,7 +63,7 @@
 //! | `leader` | `Waiters::notify` | `queue/waiters.rs` |
 //! | `available.await` | `Waiters::begin_wait` | `queue/waiters.rs` |
 //! | `triggerTime`, `overflowFree` | `Timestamp::after`: it saturates, so nothing overflows | `time.rs` |
-//! | `setNextRunTime` | `Period::plan` | `task/period.rs` |
+//! | `setNextRunTime` | `Schedule::plan` | `schedule.rs` |
 //! | `runAndReset` | `Task::run` | `task/call.rs` |
 //! | `delayedExecute` | `Pool::admit` | `pool/admission.rs` |
 //! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |

@@ -68,16 +68,13 @@ mod end;
 mod failure;
 mod hooks;
 mod layer;
-mod missed_runs;
 mod outcome;
 mod payload;
-mod period;
 mod plan;
 mod report;
 mod returned;
 mod run;
 mod state;
-mod triggered;
 mod verdict;
 mod with_context;
 mod worker_context;
@@ -91,10 +88,8 @@ pub(crate) use self::{
     hooks::{Drops, Hooks},
     layer::{Core, Deferred, Layer, Layers, Left, NotYet, Question, Queuing, Replan},
     payload::{Node, Task},
-    period::{Period, SharedName},
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
-    triggered::WallView,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
     worker_context::{HeldLease, OverLimit, WorkerContext},
 };
@@ -102,7 +97,6 @@ pub use self::{
     around::{Done, Submission, TaskRun},
     context::TaskContext,
     failure::{FailedRun, FailurePolicy},
-    missed_runs::MissedRuns,
     outcome::Outcome,
     report::{FailureReport, FailureSource},
     returned::{TaskOutput, UnitOutcome},
@@ -229,7 +223,7 @@ impl Task {
 
 /// A series with this period and without settings, for the models.
 #[cfg(all(test, loom))]
-pub(crate) fn series(body: impl FnMut() + Send + 'static, period: Period) -> Arc<Task> {
+pub(crate) fn series(body: impl FnMut() + Send + 'static, period: Schedule) -> Arc<Task> {
     let task: Arc<Task> = Node::repeated(body);
     task.set_plan(Plan::new(period, FailurePolicy::stop()));
     task

@@ -16,8 +16,9 @@ use crate::{
     UnitOutcome,
     layers::GroupState,
     pool::PoolRefs,
+    schedule::Schedule,
     sync::Arc,
-    task::{Node, Outcome, Period},
+    task::{Node, Outcome},
     time::Clock,
     trigger::Trigger,
 };
@@ -239,7 +240,7 @@ impl<'a> TaskBuilder<'a> {
         O: UnitOutcome,
     {
         let task = Node::repeated(closure);
-        self.launch_periodic(task, initial_delay, period, Period::fixed_rate)
+        self.launch_periodic(task, initial_delay, period, Schedule::fixed_rate)
             .map(ScheduledFuture::new)
     }
 
@@ -262,7 +263,7 @@ impl<'a> TaskBuilder<'a> {
         O: UnitOutcome,
     {
         let task = Node::repeated(closure);
-        self.launch_periodic(task, initial_delay, delay, Period::fixed_delay)
+        self.launch_periodic(task, initial_delay, delay, Schedule::fixed_delay)
             .map(ScheduledFuture::new)
     }
 

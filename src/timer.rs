@@ -44,7 +44,8 @@ use crate::{
     CancelReason, Handle, MissedRuns, RejectionReason,
     entry::Ticket,
     pool::PoolRef,
-    task::{Alarm, Node, Period},
+    schedule::Schedule,
+    task::{Alarm, Node},
     time::{Clock, Timestamp},
 };
 
@@ -413,7 +414,7 @@ impl Interval {
     ///
     /// The same as [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, TimerStopped>> {
-        let period = Period::fixed_rate(self.period, self.missed);
+        let period = Schedule::fixed_rate(self.period, self.missed);
         loop {
             ready!(self.sleep.poll_elapsed(context))?;
             let (planned, clock) = (self.sleep.planned(), self.sleep.clock());

@@ -11,7 +11,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 32] = [
+const LAYERS: [(&str, u8, &[&str]); 33] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -28,7 +28,8 @@ const LAYERS: [(&str, u8, &[&str]); 32] = [
     ("limit", 2, &["token"]),
     ("gate", 2, &["token"]),
     ("queue", 2, &[]),
-    ("task", 2, &["gate", "token", "trigger"]),
+    ("schedule", 2, &["trigger"]),
+    ("task", 2, &["gate", "schedule", "token", "trigger"]),
     ("layers", 3, &[]),
     ("pool", 3, &["layers"]),
     ("future", 4, &[]),
@@ -62,7 +63,7 @@ const LAYERS: [(&str, u8, &[&str]); 32] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 19] = [
+const HOMES: [(&str, &[&str]); 20] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
@@ -88,7 +89,8 @@ const HOMES: [(&str, &[&str]); 19] = [
             "ThreadFactory",
         ],
     ),
-    ("task", &["MissedRuns", "Outcome", "TaskContext", "TaskState", "current_task"]),
+    ("schedule", &["MissedRuns"]),
+    ("task", &["Outcome", "TaskContext", "TaskState", "current_task"]),
     ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),

@@ -51,10 +51,8 @@ use super::{
 };
 use crate::{
     entry::{EntryMover, Moved, NoEntry, Timing},
-    task::{
-        Call, Core, Deferred, Layer, MissedRuns, NotYet, Parts, Period, Plan, Queuing, Replan, Run,
-        SharedName, Task,
-    },
+    schedule::{MissedRuns, Schedule, SharedName},
+    task::{Call, Core, Deferred, Layer, NotYet, Parts, Plan, Queuing, Replan, Run, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::discard,
@@ -77,7 +75,7 @@ pub(crate) enum Change {
     Pause,
     Resume,
     /// Another schedule, whose first run is then.
-    Schedule(Period, Timestamp),
+    Schedule(Schedule, Timestamp),
     /// The plan is a moment of the wall clock, and by today's estimate it comes then; but the plan stands if it
     /// is this one, at which a gate is to be asked again.
     Estimate {
@@ -94,7 +92,7 @@ impl Change {
         let missed = MissedRuns::Coalesce;
         let name = of.name();
         let shared = of.has_gate().then_some(SharedName { name: name.as_deref() });
-        let (schedule, first) = Period::of(trigger, missed, shared, clock, clock.read());
+        let (schedule, first) = Schedule::of(trigger, missed, shared, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
     }
 
@@ -180,7 +178,7 @@ pub(super) struct Control {
     /// Whether `plan` is in place of what the schedule has planned, and not its own first run.
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
-    schedule: Option<Period>,
+    schedule: Option<Schedule>,
     /// The calls that wait for a run, if the task is debounced or throttled.
     calls: Option<Box<Calls>>,
 }
@@ -261,7 +259,7 @@ impl Control {
         Carried { had_effect, unused: replaced, ..Carried::default() }
     }
 
-    fn noted(&mut self, change: Change) -> Option<Period> {
+    fn noted(&mut self, change: Change) -> Option<Schedule> {
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
@@ -357,7 +355,7 @@ pub(super) struct Carried {
     limit: Option<Timestamp>,
     pub(super) deferred: Deferred,
     /// To be dropped: a trigger is the user's.
-    unused: Option<Period>,
+    unused: Option<Schedule>,
 }
 
 impl Carried {
@@ -500,7 +498,7 @@ pub(super) fn change_waiting(
 }
 
 /// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
-fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Period> {
+fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Schedule> {
     match (change, plan) {
         (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
         (Change::Schedule(schedule, _), None) => Some(schedule),

@@ -15,7 +15,7 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::task::period) is left out before `enter`, so that no tick is claimed in vain, or
+//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or
 //! after the answer, which may have taken long.
 //!
 //! *Looked at once more* ([`look_again`](Call::look_again)) is one step under the task's lock. It comes after the last call of the gate, so

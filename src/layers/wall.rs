@@ -1,6 +1,6 @@
 //! A task whose trigger may plan on the wall clock: whether it is time for a run, is asked of that clock.
 //!
-//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::task::triggered)). A worker that has
+//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)). A worker that has
 //! taken it looks at the wall clock. If it is *too early*, the task is queued again, for a better estimate. If the
 //! clock was set back, the trigger may have moments between now and the plan: it is *asked again*, with no lock held
 //! and the task in the state of one that runs, only that no run is counted. After that it is queued again, due or
@@ -12,9 +12,8 @@
 use super::{Change, Order, control::change_waiting};
 use crate::{
     entry::EntryMover,
-    task::{
-        Call, Core, Deferred, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict, WallView,
-    },
+    schedule::WallView,
+    task::{Call, Core, Deferred, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict},
     time::Clock,
 };
 

@@ -27,10 +27,11 @@
 
 use std::any::Any;
 
-use super::{Plan, call::Call, period::Period, plan::RunOutcome, state::Stage, verdict::Verdict};
+use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
 use crate::{
     CancellationToken,
     entry::{Requeue, Timing},
+    schedule::Schedule,
     sync::Arc,
     time::Timestamp,
 };
@@ -94,7 +95,7 @@ pub(crate) struct Queuing {
     pub(crate) why: Requeue,
     pub(crate) deferred: Deferred,
     /// The schedule that another has replaced, for the caller to drop when it holds no lock.
-    pub(crate) replaced: Option<Period>,
+    pub(crate) replaced: Option<Schedule>,
 }
 
 impl Queuing {

@@ -13,12 +13,10 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{
-    FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, period::Period,
-    run::Run, triggered::WallView,
-};
+use super::{FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, run::Run};
 use crate::{
     Failure, RejectionReason,
+    schedule::{Schedule, WallView},
     time::{Clock, Timestamp},
     trigger::LastRun,
     unwind::discard,
@@ -68,7 +66,7 @@ impl RunOutcome {
 
 /// See the [module](self).
 pub(crate) struct Plan {
-    period: Period,
+    schedule: Schedule,
     on_failure: FailurePolicy,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
@@ -82,16 +80,16 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(period: Period, on_failure: FailurePolicy) -> Self {
-        Self { period, on_failure, slot: None, failures: 0, runs: 0, skipped: 0, counted: 0 }
+    pub(crate) fn new(schedule: Schedule, on_failure: FailurePolicy) -> Self {
+        Self { schedule, on_failure, slot: None, failures: 0, runs: 0, skipped: 0, counted: 0 }
     }
 
     /// Returns why a task with this plan cannot be submitted, if it cannot.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
-        match self.period {
-            Period::Never => Some(RejectionReason::NeverRuns),
-            Period::Unshared => Some(RejectionReason::UnsharedTrigger),
-            _ if self.period.is_zero() => Some(RejectionReason::ZeroPeriod),
+        match self.schedule {
+            Schedule::Never => Some(RejectionReason::NeverRuns),
+            Schedule::Unshared => Some(RejectionReason::UnsharedTrigger),
+            _ if self.schedule.is_zero() => Some(RejectionReason::ZeroPeriod),
             _ if self.is_back_off_in_vain() => Some(RejectionReason::BackOffWithinPeriod),
             _ => None,
         }
@@ -100,7 +98,7 @@ impl Plan {
     /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
     fn is_back_off_in_vain(&self) -> bool {
         let longest = self.on_failure.longest_back_off();
-        let (Some(longest), Some(wait)) = (longest, self.period.regular()) else { return false };
+        let (Some(longest), Some(wait)) = (longest, self.schedule.regular()) else { return false };
         longest <= wait
     }
 
@@ -109,28 +107,28 @@ impl Plan {
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
     #[inline]
     pub(crate) fn has_trigger(&self) -> bool {
-        self.period.triggered().is_some()
+        self.schedule.triggered().is_some()
     }
 
     /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
     #[inline]
     pub(crate) fn is_estimated(&self) -> bool {
-        self.period.is_on_wall()
+        self.schedule.is_on_wall()
     }
 
     /// Returns the tick of the next run on the wall clock; `None` if it is on another.
     pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
-        self.period.triggered()?.tick_on_wall()
+        self.schedule.triggered()?.tick_on_wall()
     }
 
     /// Returns how long after its tick the next run is planned.
     pub(crate) fn offset(&self) -> Duration {
-        self.period.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
+        self.schedule.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
     }
 
     /// Returns how the plan stands by the wall clock; `None` if it is on another.
     pub(crate) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
-        self.period.triggered()?.view_wall(clock)
+        self.schedule.triggered()?.view_wall(clock)
     }
 
     /// Returns how many runs there have been.
@@ -149,7 +147,7 @@ impl Plan {
     /// moments.
     #[inline]
     pub(super) fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
-        self.skipped.saturating_add(self.period.covered(planned, started))
+        self.skipped.saturating_add(self.schedule.covered(planned, started))
     }
 
     /// Returns how many of them the statistics know already.
@@ -161,27 +159,27 @@ impl Plan {
     /// Returns `true` if a run can be overdue.
     #[inline]
     pub(super) fn has_deadline(&self) -> bool {
-        self.period.has_deadline()
+        self.schedule.has_deadline()
     }
 
     // What changes it, under the task's lock.
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
-    pub(crate) fn set_schedule(&mut self, schedule: Period) -> Period {
-        let schedule = schedule.with_missed_runs_of(&self.period);
+    pub(crate) fn set_schedule(&mut self, schedule: Schedule) -> Schedule {
+        let schedule = schedule.with_missed_runs_of(&self.schedule);
         (self.skipped, self.counted) = (0, 0);
-        mem::replace(&mut self.period, schedule)
+        mem::replace(&mut self.schedule, schedule)
     }
 
     /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
-        self.period.triggered_mut()?.start_on_wall(clock)
+        self.schedule.triggered_mut()?.start_on_wall(clock)
     }
 
     /// Forgets the plan on the wall clock.
     pub(crate) fn leave_wall(&mut self) {
-        if let Some(triggered) = self.period.triggered_mut() {
+        if let Some(triggered) = self.schedule.triggered_mut() {
             triggered.leave_plan();
         }
     }
@@ -265,7 +263,7 @@ impl Plan {
     #[inline]
     fn next(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        if let Some(plan) = self.period.plan(planned, started, || run.clock().read()) {
+        if let Some(plan) = self.schedule.plan(planned, started, || run.clock().read()) {
             (self.skipped, self.counted) = (plan.skipped, 0);
             return Ok(Some(plan.next));
         }
@@ -278,7 +276,7 @@ impl Plan {
         let (planned, started, ended) = (run.planned(), run.started(), run.clock().read());
         let last = LastRun { planned, planned_wall: None, started, ended };
         let (runs, failures) = (self.runs, self.failures);
-        let Some(triggered) = self.period.triggered_mut() else { return Ok(None) };
+        let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
         let ask = || {
             let next = triggered.ask(last, run.clock(), runs, failures)?;
             Some((next, triggered.skipped(next, run.clock())))
@@ -295,7 +293,7 @@ impl Plan {
     /// The panic of the trigger.
     #[cold]
     pub(super) fn count_covered(&self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
-        let Some(triggered) = self.period.triggered() else { return Ok(()) };
+        let Some(triggered) = self.schedule.triggered() else { return Ok(()) };
         let count = || triggered.covered(run.planned(), run.started(), run.clock());
         let covered = hooks.contain(FailureSource::Trigger, run, count)?;
         run.add_missed(covered);
@@ -316,7 +314,7 @@ impl Plan {
         hooks: &Hooks,
     ) -> Result<bool, Failure> {
         let (planned, now) = (run.planned(), run.started());
-        let look = || self.period.is_overdue(planned, asked, now, run.clock());
+        let look = || self.schedule.is_overdue(planned, asked, now, run.clock());
         hooks.contain(FailureSource::Trigger, run, look)
     }
 
@@ -354,7 +352,7 @@ impl Plan {
     #[cold]
     pub(crate) fn ask_again(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (runs, failures, planned) = (self.runs, self.failures, run.planned());
-        let Some(triggered) = self.period.triggered_mut() else {
+        let Some(triggered) = self.schedule.triggered_mut() else {
             return RunOutcome::Again(planned);
         };
         let ask = || triggered.ask_again(run.clock(), runs, failures);

@@ -28,8 +28,9 @@ use crate::{
     entry::{Ticket, Timing},
     layers::{Gated, Membership, OnWall},
     pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
+    schedule::{Schedule, SharedName},
     sync::Arc,
-    task::{Drops, Layers, Node, Period, Plan, SharedName, Task},
+    task::{Drops, Layers, Node, Plan, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -69,7 +70,7 @@ impl TaskBuilder<'_> {
         task: Arc<Task>,
         initial_delay: Duration,
         period: Duration,
-        kind: fn(Duration, MissedRuns) -> Period,
+        kind: fn(Duration, MissedRuns) -> Schedule,
     ) -> Result<TaskHandle, RejectedExecutionError> {
         let now = self.clock().read();
         let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
@@ -91,7 +92,7 @@ impl TaskBuilder<'_> {
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
         let shared = self.gate.as_ref().map(|_| SharedName { name: self.name.as_deref() });
-        match contain(|| Period::of(trigger, missed, shared, clock, now)) {
+        match contain(|| Schedule::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 task.set_plan(Plan::new(period, policy.unwrap_or_default()));
                 self.launch(task, now, first.into())

@@ -6,13 +6,13 @@ use std::{collections::VecDeque, rc::Rc, time::Duration};
 use super::{Gated, Order};
 use crate::{
     CancellationToken, Clock, FailurePolicy, ManualClock, TaskState, gate,
+    schedule::{MissedRuns, Schedule},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{
-        Around, Call, Core, Hooks, Layer, MissedRuns, Node, NotYet, Period, Plan, Run, Task,
-        Verdict, WorkerContext,
+        Around, Call, Core, Hooks, Layer, Node, NotYet, Plan, Run, Task, Verdict, WorkerContext,
     },
     time::Timestamp,
 };
@@ -69,7 +69,7 @@ fn a_run_that_is_one_too_many_waits() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counts = Arc::clone(&runs);
     let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
-    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
     task.set_plan(Plan::new(period, FailurePolicy::stop()));
     let limit = RateLimit { most: 2, span: Duration::from_secs(60), begun: VecDeque::new() };
     task.extend(|extras| extras.layers.add(Some(limit)));
@@ -88,7 +88,7 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
     let (runs, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counts, asks) = (Arc::clone(&runs), Arc::clone(&asked));
     let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
-    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
     task.set_plan(Plan::new(period, FailurePolicy::stop()));
     let limit = RateLimit { most: 1, span: Duration::from_secs(60), begun: VecDeque::new() };
     let gate = gate::from_fn(move |_: &gate::Tick<'_>| {
@@ -114,7 +114,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
     let (asked, wrapped) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
     let counts = Arc::clone(&wrapped);
     let task: Arc<Task> = Node::repeated(|| ());
-    let period = Period::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
+    let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
     task.set_plan(Plan::new(period, FailurePolicy::stop()));
     let gate =
         gate::from_fn(move |_: &gate::Tick<'_>| match asked.fetch_add(1, Ordering::Relaxed) {

@@ -6,8 +6,9 @@ use super::{admission::Arrival, workers::Retirement, *};
 use crate::{
     ManualClock, TaskState,
     entry::{Ticket, Timing},
+    schedule::{MissedRuns, Schedule},
     sync::{Parker, exhaustive::check, thread},
-    task::{Ending, MissedRuns, Node, Period, Task, series},
+    task::{Ending, Node, Task, series},
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -51,7 +52,7 @@ fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<Task>) -> Ti
 fn a_change_of_policy_is_not_missed() {
     check(|| {
         let (_, pool) = pool(false);
-        let periodic = series(|| (), Period::fixed_delay(STEP, MissedRuns::Burst));
+        let periodic = series(|| (), Schedule::fixed_delay(STEP, MissedRuns::Burst));
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || other.set_keep_periodic(false));

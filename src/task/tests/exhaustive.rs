@@ -115,7 +115,7 @@ fn a_cancelled_task_is_not_queued() {
         let (queue, drops): (Arc<Mutex<bool>>, _) = (Arc::default(), Note::default());
         let capture = drops.drop_of_one();
         let body = move || _ = &capture;
-        let task = series(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
+        let task = series(body, Schedule::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         let worker = {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             thread::spawn(move || {
@@ -252,7 +252,7 @@ fn a_series_is_moved_and_not_lost() {
         let runs = Note::default();
         let noted = runs.clone();
         let delay = Duration::from_nanos(1);
-        let task = series(move || noted.add(), Period::fixed_delay(delay, MissedRuns::Burst));
+        let task = series(move || noted.add(), Schedule::fixed_delay(delay, MissedRuns::Burst));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
@@ -269,7 +269,7 @@ fn a_series_is_moved_and_not_lost() {
 fn a_pause_that_is_over_leaves_nothing() {
     check(|| {
         let delay = Duration::from_nanos(1);
-        let task = series(|| (), Period::fixed_delay(delay, MissedRuns::Burst));
+        let task = series(|| (), Schedule::fixed_delay(delay, MissedRuns::Burst));
         let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
@@ -375,7 +375,7 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
             let task = itself.lock().take().expect("it is there");
             let _ = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
         };
-        let task = series(body, Period::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
+        let task = series(body, Schedule::fixed_delay(Duration::from_nanos(1), MissedRuns::Burst));
         *own.lock() = Some(task.clone());
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || _ = run(other));

@@ -1,6 +1,6 @@
 //! What becomes of missed runs: the policy, its starting deadline, and the policy in one word.
 //!
-//! [`period`](super::period) plans by it when a run ends, and the worker asks [`leaves_out`](MissedRuns::leaves_out)
+//! A [schedule](super) plans by it when a run ends, and the worker asks [`leaves_out`](MissedRuns::leaves_out)
 //! just before the body. This file decides, and knows no schedule.
 
 use std::time::Duration;
@@ -106,13 +106,13 @@ impl MissedRuns {
 
     /// Returns `true` if a late run stands for the missed ones.
     #[inline]
-    pub(super) fn stands_for_others(self) -> bool {
+    pub(crate) fn stands_for_others(self) -> bool {
         matches!(self, Self::Coalesce | Self::Delay)
     }
 
     /// Returns `true` if a run can be overdue by this policy.
     #[inline]
-    pub(super) fn has_deadline(self) -> bool {
+    pub(crate) fn has_deadline(self) -> bool {
         matches!(self, Self::Skip | Self::Within(_))
     }
 }
@@ -130,7 +130,7 @@ impl Packed {
     const LONGEST: u64 = u64::MAX - 4;
 
     #[inline]
-    pub(super) fn new(policy: MissedRuns) -> Self {
+    pub(crate) fn new(policy: MissedRuns) -> Self {
         Self(match policy {
             MissedRuns::Burst => Self::BURST,
             MissedRuns::Coalesce => Self::COALESCE,
@@ -142,12 +142,12 @@ impl Packed {
 
     /// As [`MissedRuns::has_deadline`].
     #[inline]
-    pub(super) fn has_deadline(self) -> bool {
+    pub(crate) fn has_deadline(self) -> bool {
         !matches!(self.0, Self::BURST | Self::COALESCE | Self::DELAY)
     }
 
     #[inline]
-    pub(super) fn get(self) -> MissedRuns {
+    pub(crate) fn get(self) -> MissedRuns {
         match self.0 {
             Self::BURST => MissedRuns::Burst,
             Self::COALESCE => MissedRuns::Coalesce,

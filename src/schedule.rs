@@ -1,4 +1,5 @@
-//! When a periodic task runs next: arithmetic, and the question to a trigger.
+//! The schedule of a periodic task: when it runs next, by arithmetic or by the question to a trigger. It knows neither
+//! task nor queue.
 //!
 //! **Fixed delay** is the simple one: the next run is planned one delay after the end of the last.
 //!
@@ -25,14 +26,16 @@
 //! busy, the task is paused, its gate puts it off. Two policies have a *starting deadline*, after which a
 //! planned run does not start any more ([`MissedRuns::leaves_out`]). It is asked by the worker, as the last
 //! step before the body, so that nothing which made the run late has to know of it.
-//! What the worker then leaves out is planned past as a gate's skip is ([`between_runs`](super::between_runs)).
+//! What the worker then leaves out is planned past as a gate's skip is ([`between_runs`](crate::task)).
+
+mod missed_runs;
+mod triggered;
 
 use std::{any::Any, time::Duration};
 
-use super::{
-    missed_runs::{MissedRuns, Packed},
-    triggered::Triggered,
-};
+pub use self::missed_runs::MissedRuns;
+use self::missed_runs::Packed;
+pub(crate) use self::triggered::{Triggered, WallView};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Every, FixedDelay, Trigger},
@@ -40,7 +43,7 @@ use crate::{
 
 /// The schedule of a periodic task. The two kinds that Java has are planned here, with no allocation
 /// and no dynamic call.
-pub(crate) enum Period {
+pub(crate) enum Schedule {
     /// Spans are in nanoseconds, which keeps the whole at three words.
     FixedRate {
         period: u64,
@@ -65,13 +68,13 @@ pub(crate) struct SharedName<'a> {
 
 /// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NextRun {
-    pub(super) next: Timestamp,
+pub(crate) struct NextRun {
+    pub(crate) next: Timestamp,
     /// How many runs are left out between the run that has ended and the next.
-    pub(super) skipped: u64,
+    pub(crate) skipped: u64,
 }
 
-impl Period {
+impl Schedule {
     pub(crate) fn fixed_rate(period: Duration, missed: MissedRuns) -> Self {
         Self::FixedRate { period: saturating_nanos(period), missed: Packed::new(missed) }
     }
@@ -108,7 +111,7 @@ impl Period {
     }
 
     /// Returns this schedule with the policy for missed runs that another one has.
-    pub(super) fn with_missed_runs_of(mut self, other: &Self) -> Self {
+    pub(crate) fn with_missed_runs_of(mut self, other: &Self) -> Self {
         let policy = other.missed_runs();
         match &mut self {
             Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
@@ -131,7 +134,7 @@ impl Period {
 
     /// Returns `true` if a run of this schedule can be overdue.
     #[inline]
-    pub(super) fn has_deadline(&self) -> bool {
+    pub(crate) fn has_deadline(&self) -> bool {
         match self {
             Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
                 missed.has_deadline()
@@ -144,7 +147,7 @@ impl Period {
     /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due
     /// already when it was last asked for, its lateness counts from then, which is `asked`. Calls the trigger,
     /// which is user code.
-    pub(super) fn is_overdue(
+    pub(crate) fn is_overdue(
         &self,
         planned: Timestamp,
         asked: Timestamp,
@@ -167,7 +170,7 @@ impl Period {
         !self.is_zero() && !matches!(self, Self::Never | Self::Unshared)
     }
 
-    pub(super) fn is_zero(&self) -> bool {
+    pub(crate) fn is_zero(&self) -> bool {
         match self {
             Self::FixedRate { period, .. } => *period == 0,
             Self::FixedDelay { delay, .. } => *delay == 0,
@@ -176,7 +179,7 @@ impl Period {
     }
 
     /// Returns how far apart the runs are, if it is known.
-    pub(super) fn regular(&self) -> Option<Duration> {
+    pub(crate) fn regular(&self) -> Option<Duration> {
         match *self {
             Self::FixedRate { period, .. } => Some(Duration::from_nanos(period)),
             Self::FixedDelay { delay, .. } => Some(Duration::from_nanos(delay)),
@@ -187,7 +190,7 @@ impl Period {
     /// Returns for how many moments of the grid, beyond its own, a run stands that was planned for
     /// `planned` and started at `started`.
     #[inline]
-    pub(super) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
+    pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self {
             Self::FixedRate { period, missed } if missed.get().stands_for_others() => {
                 whole_periods(planned, started, *period)
@@ -200,7 +203,7 @@ impl Period {
     /// `ended` reads the clock, which not every schedule needs. Returns `None` if a trigger has to be
     /// [asked](Triggered::ask).
     #[inline(always)]
-    pub(super) fn plan(
+    pub(crate) fn plan(
         &self,
         planned: Timestamp,
         started: Timestamp,
@@ -252,7 +255,7 @@ impl Period {
 
     /// Returns the schedule that a user's trigger makes.
     #[inline]
-    pub(super) fn triggered(&self) -> Option<&Triggered> {
+    pub(crate) fn triggered(&self) -> Option<&Triggered> {
         match self {
             Self::Trigger(triggered) => Some(triggered),
             _ => None,
@@ -260,7 +263,7 @@ impl Period {
     }
 
     #[inline]
-    pub(super) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
+    pub(crate) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
         match self {
             Self::Trigger(triggered) => Some(triggered),
             _ => None,
@@ -269,7 +272,7 @@ impl Period {
 }
 
 /// Returns the last moment whose run is too late to be made up for.
-pub(super) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
+pub(crate) fn too_late(now: Timestamp, limit: Duration) -> Timestamp {
     now.before(limit.saturating_add(Duration::from_nanos(1)))
 }
 
@@ -298,11 +301,11 @@ mod tests {
         Timestamp::from_nanos(millis * 1_000_000)
     }
 
-    fn rate(missed: MissedRuns) -> Period {
-        Period::fixed_rate(Duration::from_millis(10), missed)
+    fn rate(missed: MissedRuns) -> Schedule {
+        Schedule::fixed_rate(Duration::from_millis(10), missed)
     }
 
-    impl Period {
+    impl Schedule {
         fn planned(&self, planned: Timestamp, started: Timestamp, ended: Timestamp) -> NextRun {
             self.plan(planned, started, || ended).expect("it is not a trigger")
         }
@@ -379,13 +382,13 @@ mod tests {
     /// A periodic task is no larger than it has to be.
     #[test]
     fn a_period_is_three_words() {
-        assert_eq!(size_of::<Period>(), 24);
+        assert_eq!(size_of::<Schedule>(), 24);
     }
 
     /// M51.
     #[test]
     fn fixed_delay_counts_from_the_end() {
-        let period = Period::fixed_delay(Duration::from_millis(10), MissedRuns::Burst);
+        let period = Schedule::fixed_delay(Duration::from_millis(10), MissedRuns::Burst);
         assert_eq!(period.planned(at(10), at(12), at(45)).next, at(55));
     }
 
@@ -397,15 +400,15 @@ mod tests {
         for missed in [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay]
         {
             for (period, start) in spans.into_iter().flat_map(|s| moments.map(|m| (s, m))) {
-                let plan = Period::fixed_rate(period, missed).planned(at(1), start, start);
+                let plan = Schedule::fixed_rate(period, missed).planned(at(1), start, start);
                 assert!(plan.next > at(1), "{missed:?}");
                 assert!(plan.next > start || missed == MissedRuns::Burst, "{missed:?}");
-                let plan = Period::fixed_delay(period, missed).planned(at(0), start, start);
+                let plan = Schedule::fixed_delay(period, missed).planned(at(0), start, start);
                 assert!(plan.next > start);
             }
         }
         let never =
-            Period::fixed_delay(Duration::MAX, MissedRuns::Burst).planned(at(0), at(0), at(1));
+            Schedule::fixed_delay(Duration::MAX, MissedRuns::Burst).planned(at(0), at(0), at(1));
         assert_eq!(never.next, Timestamp::NEVER);
     }
 }

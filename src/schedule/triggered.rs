@@ -30,7 +30,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{missed_runs::MissedRuns, period::too_late};
+use super::{MissedRuns, too_late};
 use crate::{
     time::{Clock, Timestamp, Waiting, estimate},
     trigger::{Due, LastRun, Trigger, TriggerContext},
@@ -41,7 +41,7 @@ use crate::{
 pub(crate) struct Triggered {
     /// Not there only while it is dropped.
     trigger: Option<Box<dyn Trigger>>,
-    pub(super) missed: MissedRuns,
+    pub(crate) missed: MissedRuns,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
     /// How long after its tick the next run is planned.
@@ -118,7 +118,7 @@ impl WallView {
 
 impl Triggered {
     /// Asks the trigger for its first run, which is returned as well; `None` if there is none. User code.
-    pub(super) fn new(
+    pub(crate) fn new(
         mut trigger: impl Trigger,
         missed: MissedRuns,
         clock: &Clock,
@@ -143,7 +143,7 @@ impl Triggered {
 
     /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
     /// code: the caller holds no lock.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &mut self,
         run: LastRun,
         clock: &Clock,
@@ -176,7 +176,7 @@ impl Triggered {
 
     /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
     /// User code: the caller holds no lock.
-    pub(super) fn covered(&self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
+    pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
         if !matches!(self.missed, MissedRuns::Coalesce | MissedRuns::Delay) || started <= planned {
             return 0;
         }
@@ -197,8 +197,8 @@ impl Triggered {
     }
 
     /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock.
-    /// See [`Period::is_overdue`](super::period::Period::is_overdue).
-    pub(super) fn is_overdue(
+    /// See [`Schedule::is_overdue`](super::Schedule::is_overdue).
+    pub(crate) fn is_overdue(
         &self,
         planned: Timestamp,
         asked: Timestamp,
@@ -221,7 +221,7 @@ impl Triggered {
 
     /// Returns how many moments were left out between the last run and the next, which has just been
     /// planned for `next`. User code: the caller holds no lock.
-    pub(super) fn skipped(&self, next: Timestamp, clock: &Clock) -> u64 {
+    pub(crate) fn skipped(&self, next: Timestamp, clock: &Clock) -> u64 {
         let (Some(trigger), Some(last)) = (&self.trigger, self.last) else { return 0 };
         if !self.missed.has_deadline() {
             return 0;
@@ -243,7 +243,7 @@ impl Triggered {
 
     /// Asks the trigger again for a run that has been planned and has not taken place. If it has no
     /// answer the plan stands. User code: the caller holds no lock.
-    pub(super) fn ask_again(
+    pub(crate) fn ask_again(
         &mut self,
         clock: &Clock,
         runs: u64,
@@ -274,22 +274,22 @@ impl Triggered {
     }
 
     /// Returns the tick of the next run on the wall clock, if it is on that clock.
-    pub(super) fn tick_on_wall(&self) -> Option<SystemTime> {
+    pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
         self.wall.as_ref().and_then(|plan| plan.moment.checked_sub(self.offset))
     }
 
     /// Returns how long after its tick the next run is planned.
-    pub(super) fn offset(&self) -> Duration {
+    pub(crate) fn offset(&self) -> Duration {
         self.offset
     }
 
     /// Returns `true` if the next run is planned on the wall clock.
-    pub(super) fn is_on_wall(&self) -> bool {
+    pub(crate) fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }
 
     /// Looks at the wall clock; `None` if the plan is no moment of that clock.
-    pub(super) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+    pub(crate) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
         let plan = self.wall.as_ref()?;
         let (now, wall) = clock.read_both();
         let deadline = estimate((now, wall), plan.moment);
@@ -303,7 +303,7 @@ impl Triggered {
     }
 
     /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
-    pub(super) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
+    pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         let view = self.view_wall(clock);
         if let (Some(WallView::Due(_)), Some(plan)) = (view, &mut self.wall) {
             plan.started = Some(clock.wall_time());
@@ -312,7 +312,7 @@ impl Triggered {
     }
 
     /// Forgets the trigger's own plan: the next run is planned otherwise, on the executor's clock.
-    pub(super) fn leave_plan(&mut self) {
+    pub(crate) fn leave_plan(&mut self) {
         (self.wall, self.offset) = (None, Duration::ZERO);
     }
 }
