@@ -100,7 +100,7 @@ impl Hooks {
                     let called = contained(|| report = lent.run());
                     self.reported(FailureSource::Task, run, called.and(report))
                 }
-                Some(around) => self.contain_around(run, around, lent),
+                Some(around) => self.invoke_around(run, around, lent),
             };
             self.after(run, &report);
             report
@@ -128,27 +128,26 @@ impl Hooks {
         self.reported(part, run, contained(call))
     }
 
-    /// Calls a body with code around it, which may have found that the run exceeded its time limit. What
-    /// such a run returns does not count. If that code panics, what the body has returned is dropped when the unwinding has
-    /// stopped: a drop that panics as well must not abort the process.
-    fn contain_around(&self, run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
-        let mut report = None;
-        let called = contained(|| around.call(&mut || report = Some(lent.run())));
+    /// Calls a closure with the code around it, which may have found that the run exceeded its time limit. What such a
+    /// run has returned does not count, nor what a closure has returned whose surroundings have panicked. It is dropped
+    /// when the unwinding has stopped: a drop that panics as well must not abort the process.
+    #[inline(never)]
+    fn invoke_around(&self, run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
+        let mut report = Ok(Next::Nothing);
+        let called = contained(|| around.call(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
-        let over = run.take_over_limit();
-        let result = match (called, report, over) {
-            (Ok(()), Some(report), None) => report,
-            (Ok(()), None, None) => unreachable!("the code around a body calls it"),
-            (Ok(()), report, Some(over)) => {
+        let judged = match (called, run.take_over_limit()) {
+            (Ok(()), None) => report,
+            (Ok(()), Some(over)) => {
                 discard(report);
                 return Err(self.over_limit(over, run));
             }
-            (Err(panic), report, _) => {
+            (Err(panic), _) => {
                 discard(report);
                 Err(panic)
             }
         };
-        self.reported(FailureSource::Task, run, result)
+        self.reported(FailureSource::Task, run, judged)
     }
 
     /// Returns the failure of a run that exceeded its limit, and reports it if the task has not ended by that.
