@@ -223,9 +223,12 @@ impl Task {
 
 /// A series with this period and without settings, for the models.
 #[cfg(all(test, loom))]
-pub(crate) fn series(body: impl FnMut() + Send + 'static, period: Schedule) -> Arc<Task> {
+pub(crate) fn series(
+    body: impl FnMut() + Send + 'static,
+    schedule: crate::schedule::Schedule,
+) -> Arc<Task> {
     let task: Arc<Task> = Node::repeated(body);
-    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    task.set_plan(Plan::new(schedule, FailurePolicy::stop()));
     task
 }
 

@@ -7,6 +7,8 @@ use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
     entry::{EntryMover, Moved, Timing},
+    layers::Change,
+    schedule::{MissedRuns, Schedule},
     statistics::Ended,
     sync::{
         Mutex,
