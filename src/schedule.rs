@@ -26,7 +26,7 @@
 //! busy, the task is paused, its gate puts it off. Two policies have a *starting deadline*, after which a
 //! planned run does not start any more ([`MissedRuns::leaves_out`]). It is asked by the worker, as the last
 //! step before the body, so that nothing which made the run late has to know of it.
-//! What the worker then leaves out is planned past as a gate's skip is ([`between_runs`](crate::task)).
+//! What the worker then leaves out is planned past as a gate's skip is.
 
 mod missed_runs;
 mod triggered;

@@ -60,7 +60,6 @@
 mod alarm;
 mod around;
 mod awaited;
-mod between_runs;
 mod call;
 mod cell;
 mod context;
@@ -71,6 +70,7 @@ mod layer;
 mod outcome;
 mod payload;
 mod plan;
+mod questions;
 mod report;
 mod returned;
 mod run;
@@ -105,8 +105,8 @@ pub use self::{
     with_context::{with_context, with_context_once},
 };
 use crate::{
-    CancellationToken, RejectionReason, sync::Arc, time::Timestamp, trace::SubmitterSpan,
-    unwind::discard,
+    CancellationToken, RejectionReason, entry::Requeue, sync::Arc, time::Timestamp,
+    trace::SubmitterSpan, unwind::discard,
 };
 
 /// What a submission has to know of a task.
@@ -201,6 +201,28 @@ impl Task {
         self.with(|parts| parts.extras_if_any()?.submitter.clone())
     }
 
+    /// Queues a task again that rests between two runs, or was put off, for `next` unless something else has been
+    /// asked of it meanwhile. `enqueue` is called under the task's lock; it returns the slot of the queue, or `None`
+    /// if the queue accepts the task no more.
+    ///
+    /// The worker that has taken an entry owns the task until it has queued it again. What is asked of the task
+    /// meanwhile is noted, and followed here.
+    pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
+        let mut queuing = None;
+        let requeued = self.with(|parts| {
+            let why = if parts.is_periodic() { Requeue::NextRun } else { Requeue::PutOff };
+            if parts.is_plain() {
+                return parts.enqueue(next.into(), why, enqueue);
+            }
+            parts.requeue_extended(queuing.insert(Queuing::new(next, why)), enqueue)
+        });
+        if let Some(Queuing { deferred, replaced, .. }) = queuing {
+            deferred.run();
+            discard(replaced);
+        }
+        requeued
+    }
+
     /// Returns the slot of the queue that the task was given when it was last queued again; `None`
     /// if it has not been since it was submitted.
     pub(crate) fn slot(&self) -> Option<u32> {
@@ -218,6 +240,20 @@ impl Task {
     /// Returns the last run of a periodic task that failed.
     pub(crate) fn last_failure(&self) -> Option<FailedRun> {
         self.with(|parts| parts.extras_if_any().and_then(|extras| extras.last_failure.clone()))
+    }
+}
+
+impl Parts<'_> {
+    /// Queues the task again, after its layers have changed how.
+    #[inline(never)]
+    fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
+        let (layers, mut core) = self.split();
+        layers.all().for_each(|layer| layer.on_requeue(&mut core, queuing));
+        let is_estimated = layers.all().any(|layer| layer.is_estimated(&core));
+        match self.enqueue(queuing.timing(), queuing.why, enqueue) {
+            Requeued::Queued if is_estimated => Requeued::ByEstimate,
+            requeued => requeued,
+        }
     }
 }
 

@@ -382,12 +382,12 @@ fn is_core(path: &str) -> bool {
     const FILES: [&str; 12] = [
         "src/task.rs",
         "src/task/awaited.rs",
-        "src/task/between_runs.rs",
         "src/task/call.rs",
         "src/task/cell.rs",
         "src/task/end.rs",
         "src/task/layer.rs",
         "src/task/payload.rs",
+        "src/task/questions.rs",
         "src/task/state.rs",
         "src/task/verdict.rs",
         "src/pool/worker.rs",

@@ -189,10 +189,10 @@ impl Layer for Control {
     }
 
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
-        call.is_late_from(self.asked);
+        call.note_late_from(self.asked);
         // An extra run: the plan stands.
         if self.plan.is_some() && self.extra == Some(call.run.planned()) {
-            call.is_beside_schedule();
+            call.note_extra();
         }
         Ok(())
     }

@@ -49,7 +49,7 @@ impl Layer for TimeLimit {
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         self.is_ignored = call.is_by_hand();
         let Some(moment) = self.expiry() else { return Ok(()) };
-        call.expires(moment);
+        call.note_expiry(moment);
         if moment > call.run.started() {
             return Ok(());
         }

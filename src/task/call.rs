@@ -8,8 +8,9 @@
 //!   (lock)    (user code)   (lock)     (user code)
 //! ```
 //!
-//! * [`start`](Call::start) asks, under the task's lock, whether the run may begin. A task that is not plain has its
-//!   [`layers`](super::layer) asked. What has to be asked of user code is only noted there. If the run may begin the task is *running* from then on.
+//! * [`start`](Call::start) decides, under the task's lock, whether the run may begin. A task that is not plain has the
+//!   [`questions`](super::questions) asked; what has to be asked of user code is only noted there. If the run may begin the
+//!   task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
@@ -22,19 +23,18 @@
 //!
 //! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
 //! through the same four steps, with an outcome of its own and without a call of the closure
-//! ([`between_runs`](super::between_runs)). A task of which the lock alone tells that its
+//! ([`questions`](super::questions)). A task of which the lock alone tells that its
 //! time is up is ended after the first step.
 
 use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
-    around::Around,
     cell::Parts,
     end::Leftovers,
-    layer::PlacedQuestion,
     payload::Lent,
     plan::{Next, Plan, RunOutcome},
+    questions::CallExtras,
     state::{CancelOutcome, Stage},
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
@@ -53,41 +53,14 @@ pub(crate) struct Call<'a> {
     pub(crate) hooks: &'a Hooks,
     /// The plan of a periodic task, while the worker has it.
     pub(crate) plan: Option<Plan>,
-    outcome: RunOutcome,
+    pub(super) outcome: RunOutcome,
     verdict: Verdict,
     /// True if the run counts: the closure was called, or a trigger has failed in its place.
-    is_run: bool,
+    pub(super) is_run: bool,
     /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
     is_leaving: bool,
     /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
-    extras: Option<CallExtras>,
-}
-
-/// What only the runs of some tasks have.
-#[derive(Default)]
-struct CallExtras {
-    /// The code that the worker calls around the closure, while the worker has it.
-    around: Option<Around>,
-    /// What a layer has called when the body has returned, with no lock held.
-    after_body: Option<fn(&Call<'_>)>,
-    /// The moment from which on a run that was due before counts as late.
-    late_from: Option<Timestamp>,
-    /// When the task has to have ended.
-    expiry: Option<Timestamp>,
-    /// What user code is to be asked before the closure is called.
-    question: Option<PlacedQuestion>,
-    /// The layer whose question is asked.
-    asking: u8,
-    /// True while the layer whose question was answered is asked again.
-    has_answer: bool,
-    has_name: bool,
-    /// True if the run is beside the schedule.
-    is_extra: bool,
-    /// True if the tick for which the task was taken waits on.
-    keeps_tick: bool,
-    /// Why the task is ended after a run that did not take place.
-    gives_up: Option<CancelReason>,
-    leftovers: Option<Leftovers>,
+    pub(super) extras: Option<CallExtras>,
 }
 
 impl Task {
@@ -130,103 +103,6 @@ impl Call<'_> {
             self.plan = place.take();
         }
         true
-    }
-
-    /// Asks whether a run may begin: the token of the task, and then its layers.
-    ///
-    /// # Errors
-    ///
-    /// What becomes of the task if it may not.
-    #[inline(never)]
-    fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
-        if parts.is_called_off() {
-            return Err(Verdict::Cancelled(CancelReason::Requested));
-        }
-        self.ask_layers(None, parts)?;
-        let (extras, of_task) = (self.extras(), parts.extras());
-        extras.has_name = of_task.name.is_some();
-        extras.around = of_task.around.take();
-        Ok(())
-    }
-
-    /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
-    fn ask_layers(&mut self, answered: Option<u8>, parts: &mut Parts<'_>) -> Result<(), Verdict> {
-        let (layers, mut core) = parts.split();
-        let question = layers.before_run(answered, &mut core, self)?;
-        self.extras().question = question;
-        Ok(())
-    }
-
-    fn extras(&mut self) -> &mut CallExtras {
-        self.extras.get_or_insert_default()
-    }
-
-    /// Returns `true` if the run is beside the schedule.
-    #[inline]
-    pub(crate) fn is_extra(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.is_extra)
-    }
-
-    /// Returns `true` if the task is run by hand, and not by a worker.
-    pub(crate) fn is_by_hand(&self) -> bool {
-        !self.run.keeps_limits()
-    }
-
-    /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
-    pub(crate) fn is_run(&self) -> bool {
-        self.is_run
-    }
-
-    /// Returns `true` if the layer that is asked has asked its question, which has let the run through.
-    pub(crate) fn has_answer(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.has_answer)
-    }
-
-    /// Notes whether that is so of the layer that is asked next.
-    pub(super) fn note_answer(&mut self, has_answer: bool) {
-        self.extras().has_answer = has_answer;
-    }
-
-    // What the layers say of the run.
-
-    /// Notes that the run is beside the schedule.
-    pub(crate) fn is_beside_schedule(&mut self) {
-        self.extras().is_extra = true;
-    }
-
-    /// Notes that the task has to have ended at this moment.
-    pub(crate) fn expires(&mut self, moment: Timestamp) {
-        self.extras().expiry = Some(moment);
-    }
-
-    /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
-    pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
-        self.extras().after_body = Some(after_body);
-    }
-
-    /// Notes the moment at which the run was asked for when it was due already: its lateness begins anew then.
-    pub(crate) fn is_late_from(&mut self, asked: Option<Timestamp>) {
-        self.extras().late_from = asked;
-    }
-
-    /// Returns the moment from which on a run that was due before counts as late.
-    pub(super) fn late_from(&self) -> Timestamp {
-        let noted = self.extras.as_ref().and_then(|extras| extras.late_from);
-        noted.unwrap_or(Timestamp::PAST)
-    }
-
-    /// Notes that the tick for which the task was taken waits on.
-    pub(crate) fn keep_tick(&mut self) {
-        self.extras().keeps_tick = true;
-    }
-
-    pub(crate) fn keeps_its_tick(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
-    }
-
-    /// Notes that the task is to be ended for this reason, after a run that does not take place.
-    pub(crate) fn give_up(&mut self, reason: CancelReason) {
-        self.extras().gives_up = Some(reason);
     }
 
     // Second, with no lock held: user code.
@@ -273,59 +149,6 @@ impl Call<'_> {
         let report = lent.run();
         self.outcome = RunOutcome::Ended(report.map(|_| ()));
         self.run.stats().leave();
-    }
-
-    /// Asks user code whether the run takes place.
-    ///
-    /// # Errors
-    ///
-    /// What follows if it does not.
-    #[inline]
-    fn ask_user(&mut self) -> Result<(), RunOutcome> {
-        if self.extras.as_ref().is_none_or(|extras| extras.question.is_none()) {
-            self.begin();
-            return self.be_in_time();
-        }
-        while let Some(PlacedQuestion { layer, question }) = self.extras().question.take() {
-            self.extras().asking = layer;
-            question.ask(self)?;
-        }
-        self.begin();
-        Ok(())
-    }
-
-    /// Looks at the task once more when a question has let the run through: whatever has ended the task before this
-    /// step keeps the body from running. Asks the layer that had the question, and those behind it.
-    ///
-    /// # Errors
-    ///
-    /// What follows if the run does not take place.
-    pub(crate) fn look_again(&mut self) -> Result<(), RunOutcome> {
-        let (run, is_over) = (self.run, self.is_over());
-        let answered = Some(self.extras().asking);
-        let looked = run.task().with(|parts| {
-            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
-            let is_alive = is_alive && !is_over && !run.is_stopped();
-            is_alive.then(|| self.ask_layers(answered, parts))
-        });
-        match looked {
-            Some(Ok(())) => Ok(()),
-            Some(Err(Verdict::Again(moment))) => {
-                self.keep_tick();
-                Err(RunOutcome::Again(moment))
-            }
-            Some(Err(Verdict::Cancelled(reason))) => Err(self.give_back(reason)),
-            // If it is neither its time nor its own token that ends the task, the pool was told to stop.
-            _ => Err(self.give_back(CancelReason::ShutdownNow)),
-        }
-    }
-
-    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
-    /// `reason`.
-    pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
-        self.give_up(reason);
-        self.keep_tick();
-        RunOutcome::Again(self.run.started())
     }
 
     /// Says which run this is.
@@ -452,7 +275,7 @@ impl Call<'_> {
             true if has_failed => Ended::Failed,
             true => Ended::Completed,
         };
-        self.run.count_end(self.is_run, has_failed, ended);
+        self.count(Some(ended));
         let keeps_value = is_kept && ending == Stage::Completed;
         let keeps_value = keeps_value && (parts.is_plain() || !parts.is_abandoned());
         if !parts.is_plain() || has_failed {
@@ -483,7 +306,7 @@ impl Call<'_> {
     #[inline]
     fn rest(&mut self, parts: &mut Parts<'_>, next: Timestamp) -> ToStore {
         self.is_leaving = !parts.stage.rest();
-        self.count_rest();
+        self.count(self.is_leaving.then_some(Ended::Cancelled));
         if self.is_leaving {
             self.verdict = Verdict::Ended;
             return ToStore::Nothing;
@@ -508,12 +331,11 @@ impl Call<'_> {
         }
     }
 
-    /// Counts the run that another is to follow, if it was one.
-    #[inline]
-    fn count_rest(&self) {
-        let ended = self.is_leaving.then_some(Ended::Cancelled);
+    /// Counts the run, if it was one, and the end of the task, if it `ended` with it.
+    #[inline(always)]
+    fn count(&self, ended: Option<Ended>) {
         if self.is_run {
-            self.run.count(matches!(self.outcome, RunOutcome::Failed(..)), ended);
+            self.run.count(self.outcome.is_failure(), ended);
         } else if let Some(ended) = ended {
             self.run.stats().count_ended(ended);
         }
@@ -589,7 +411,7 @@ impl Call<'_> {
     }
 
     /// Returns `true` if the time of the task is up.
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
         expiry.is_some_and(|expiry| expiry <= self.run.clock().read())
     }

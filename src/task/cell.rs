@@ -20,7 +20,7 @@ use super::{
     layer::{Core, Layers},
     plan::Plan,
     state::{CancelOutcome, Claimed, Stage},
-    verdict::Enqueue,
+    verdict::{Enqueue, Requeued},
 };
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
@@ -215,13 +215,13 @@ impl Parts<'_> {
         timing: Timing,
         why: Requeue,
         enqueue: &mut Enqueue<'_>,
-    ) -> bool {
+    ) -> Requeued {
         if !self.stage.is_scheduled() {
-            return false;
+            return Requeued::Refused;
         }
-        let Some(slot) = enqueue(timing, why) else { return false };
+        let Some(slot) = enqueue(timing, why) else { return Requeued::Refused };
         self.set_slot(slot);
-        true
+        Requeued::Queued
     }
 
     /// Returns the slot of the queue, if it has changed since the task was submitted.

@@ -176,16 +176,6 @@ impl Run {
         self.stats().count(failed, self.uncounted(), ended);
     }
 
-    /// Counts the end of the task, and this run if it `is_run` that ends with it.
-    #[inline]
-    pub(super) fn count_end(&self, is_run: bool, failed: bool, ended: Ended) {
-        if is_run {
-            self.count(failed, Some(ended));
-        } else {
-            self.stats().count_ended(ended);
-        }
-    }
-
     pub(super) fn keeps_limits(&self) -> bool {
         self.worker.keeps_limits
     }

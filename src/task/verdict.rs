@@ -40,17 +40,6 @@ pub(crate) enum Requeued {
     ByEstimate,
 }
 
-impl Requeued {
-    #[inline]
-    pub(super) fn of(is_queued: bool, is_estimated: bool) -> Self {
-        match (is_queued, is_estimated) {
-            (false, _) => Self::Refused,
-            (true, false) => Self::Queued,
-            (true, true) => Self::ByEstimate,
-        }
-    }
-}
-
 /// Where a call that ends a task found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {

@@ -1,0 +1,234 @@
+//! The questions before a run: may it take place?
+//!
+//! Three are asked, in this order:
+//!
+//! 1. Under the task's lock, with which the worker has taken the task: the token, and then the [layers](super::layer), in
+//!    their order. Each lets the run pass, refuses it, or has a question to user code.
+//! 2. With no lock held: the questions of the layers, one at a time. The closure is out of the node, and the task is
+//!    *running*, so everything that races with a run races with a question in the same way. When one has let the run pass
+//!    the task is looked at [again](Call::look_again) under its lock, and the layer that had it is asked again, and those
+//!    behind it.
+//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time), by the worker that was about to
+//!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
+//!    trigger has, or has panicked.
+//!
+//! What the layers say of the run meanwhile is kept in [`CallExtras`], which the runs of a plain task do not have.
+
+use super::{
+    Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, layer::PlacedQuestion,
+    plan::RunOutcome,
+};
+use crate::{CancelReason, time::Timestamp, trace};
+
+/// What only the runs of some tasks have.
+#[derive(Default)]
+pub(super) struct CallExtras {
+    /// The code that the worker calls around the closure, while the worker has it.
+    pub(super) around: Option<Around>,
+    /// What a layer has called when the body has returned, with no lock held.
+    pub(super) after_body: Option<fn(&Call<'_>)>,
+    /// The moment from which on a run that was due before counts as late.
+    pub(super) late_from: Option<Timestamp>,
+    /// When the task has to have ended.
+    pub(super) expiry: Option<Timestamp>,
+    /// What user code is to be asked before the closure is called.
+    pub(super) question: Option<PlacedQuestion>,
+    /// The layer whose question is asked.
+    pub(super) asking: u8,
+    /// True while the layer whose question was answered is asked again.
+    pub(super) has_answer: bool,
+    pub(super) has_name: bool,
+    /// True if the run is beside the schedule.
+    pub(super) is_extra: bool,
+    /// True if the tick for which the task was taken waits on.
+    pub(super) keeps_tick: bool,
+    /// Why the task is ended after a run that did not take place.
+    pub(super) gives_up: Option<CancelReason>,
+    pub(super) leftovers: Option<Leftovers>,
+}
+
+impl Call<'_> {
+    /// Asks whether a run may begin: the token of the task, and then its layers.
+    ///
+    /// # Errors
+    ///
+    /// What becomes of the task if it may not.
+    #[inline(never)]
+    pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+        if parts.is_called_off() {
+            return Err(Verdict::Cancelled(CancelReason::Requested));
+        }
+        self.ask_layers(None, parts)?;
+        let (extras, of_task) = (self.extras(), parts.extras());
+        extras.has_name = of_task.name.is_some();
+        extras.around = of_task.around.take();
+        Ok(())
+    }
+
+    /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
+    fn ask_layers(&mut self, answered: Option<u8>, parts: &mut Parts<'_>) -> Result<(), Verdict> {
+        let (layers, mut core) = parts.split();
+        let question = layers.before_run(answered, &mut core, self)?;
+        self.extras().question = question;
+        Ok(())
+    }
+
+    /// Asks user code whether the run takes place.
+    ///
+    /// # Errors
+    ///
+    /// What follows if it does not.
+    #[inline]
+    pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
+        if self.extras.as_ref().is_none_or(|extras| extras.question.is_none()) {
+            self.begin();
+            return self.be_in_time();
+        }
+        while let Some(PlacedQuestion { layer, question }) = self.extras().question.take() {
+            self.extras().asking = layer;
+            question.ask(self)?;
+        }
+        self.begin();
+        Ok(())
+    }
+
+    /// Looks at the task once more when a question has let the run through: whatever has ended the task before this
+    /// step keeps the body from running. Asks the layer that had the question, and those behind it.
+    ///
+    /// # Errors
+    ///
+    /// What follows if the run does not take place.
+    pub(crate) fn look_again(&mut self) -> Result<(), RunOutcome> {
+        let (run, is_over) = (self.run, self.is_over());
+        let answered = Some(self.extras().asking);
+        let looked = run.task().with(|parts| {
+            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
+            let is_alive = is_alive && !is_over && !run.is_stopped();
+            is_alive.then(|| self.ask_layers(answered, parts))
+        });
+        match looked {
+            Some(Ok(())) => Ok(()),
+            Some(Err(Verdict::Again(moment))) => {
+                self.keep_tick();
+                Err(RunOutcome::Again(moment))
+            }
+            Some(Err(Verdict::Cancelled(reason))) => Err(self.give_back(reason)),
+            // If it is neither its time nor its own token that ends the task, the pool was told to stop.
+            _ => Err(self.give_back(CancelReason::ShutdownNow)),
+        }
+    }
+
+    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
+    /// `reason`.
+    pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
+        self.give_up(reason);
+        self.keep_tick();
+        RunOutcome::Again(self.run.started())
+    }
+
+    /// Asks whether the run may still start, by the policy for missed runs.
+    ///
+    /// # Errors
+    ///
+    /// What follows if it may not: it is left out.
+    #[inline]
+    pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
+        if self.plan.as_ref().is_some_and(|plan| plan.has_deadline()) {
+            return self.be_in_time_by_plan();
+        }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
+        let (run, hooks, late_from) = (self.run, self.hooks, self.late_from());
+        let is_exempt = self.is_extra() || self.is_by_hand();
+        let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
+        // An estimate of when the run is due may be out of date.
+        if run.started() <= run.planned() && !plan.is_estimated() {
+            return Ok(());
+        }
+        let left_out = match plan.is_overdue(late_from, run, hooks) {
+            Ok(false) => return Ok(()),
+            Ok(true) => plan.leave_out(run, hooks),
+            Err(panic) => RunOutcome::Ended(Err(panic)),
+        };
+        if trace::is_listening() {
+            let late = run.started().since(run.planned());
+            trace::left_out(run.id(), run.task().name().as_deref(), run.number(), late);
+        }
+        Err(left_out)
+    }
+
+    pub(super) fn extras(&mut self) -> &mut CallExtras {
+        self.extras.get_or_insert_default()
+    }
+
+    /// Returns `true` if the run is beside the schedule.
+    #[inline]
+    pub(crate) fn is_extra(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.is_extra)
+    }
+
+    /// Returns `true` if the task is run by hand, and not by a worker.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        !self.run.keeps_limits()
+    }
+
+    /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
+    pub(crate) fn is_run(&self) -> bool {
+        self.is_run
+    }
+
+    /// Returns `true` if the layer that is asked has asked its question, which has let the run through.
+    pub(crate) fn has_answer(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.has_answer)
+    }
+
+    /// Notes whether that is so of the layer that is asked next.
+    pub(super) fn note_answer(&mut self, has_answer: bool) {
+        self.extras().has_answer = has_answer;
+    }
+
+    // What the layers say of the run.
+
+    /// Notes that the run is beside the schedule.
+    pub(crate) fn note_extra(&mut self) {
+        self.extras().is_extra = true;
+    }
+
+    /// Notes that the task has to have ended at this moment.
+    pub(crate) fn note_expiry(&mut self, moment: Timestamp) {
+        self.extras().expiry = Some(moment);
+    }
+
+    /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
+    pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
+        self.extras().after_body = Some(after_body);
+    }
+
+    /// Notes the moment at which the run was asked for when it was due already: its lateness begins anew then.
+    pub(crate) fn note_late_from(&mut self, asked: Option<Timestamp>) {
+        self.extras().late_from = asked;
+    }
+
+    /// Returns the moment from which on a run that was due before counts as late.
+    pub(super) fn late_from(&self) -> Timestamp {
+        let noted = self.extras.as_ref().and_then(|extras| extras.late_from);
+        noted.unwrap_or(Timestamp::PAST)
+    }
+
+    /// Notes that the tick for which the task was taken waits on.
+    pub(crate) fn keep_tick(&mut self) {
+        self.extras().keeps_tick = true;
+    }
+
+    pub(crate) fn keeps_its_tick(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
+    }
+
+    /// Notes that the task is to be ended for this reason, after a run that does not take place.
+    pub(crate) fn give_up(&mut self, reason: CancelReason) {
+        self.extras().gives_up = Some(reason);
+    }
+}
