@@ -147,26 +147,33 @@ impl<E> PriorityQueue<E> {
         self.table.free(ticket.slot);
     }
 
-    /// Removes an entry, wherever it is.
+    /// Removes an entry, wherever it is. Says what that means for the head.
     #[inline(always)]
-    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
+    pub(crate) fn remove(
+        &mut self,
+        ticket: Ticket,
+    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
         let far = self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence);
-        let Some((key, element)) = far else { return self.remove_near(ticket) };
-        // It may have been the last of the bucket that the head was a bound of.
-        self.settle();
-        Some(QueueEntry::of(key, element))
+        let Some((entry, change)) = far else { return self.remove_near(ticket) };
+        if change != HeadChange::None {
+            self.settle();
+        }
+        Some((entry, change))
     }
 
     #[inline(always)]
-    fn remove_near(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
+    fn remove_near(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
         let position = self.table.near_position(ticket.slot)?;
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
             return None;
         }
-        self.near.remove_at(&mut self.table, position, key);
-        self.settle();
-        self.entry(key, ticket.slot)
+        let mut change = HeadChange::None;
+        if self.near.remove_at(&mut self.table, position, key) {
+            self.settle();
+            change = HeadChange::Renewed;
+        }
+        Some((self.entry(key, ticket.slot)?, change))
     }
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.
@@ -213,7 +220,7 @@ impl<E> PriorityQueue<E> {
             let Some(key) = self.table.far_key(slot) else { continue };
             if is_unwanted(&self.table, key, slot) {
                 let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(key, element)| QueueEntry::of(key, element).owned()));
+                removed.extend(taken.map(|(entry, _)| entry.owned()));
             }
         }
         self.near.retain(&mut self.table, |table, key, slot| {

@@ -103,7 +103,7 @@ impl<E, S> LockedHeap<'_, E, S> {
         let is_head = match change {
             HeadChange::None => false,
             HeadChange::Nearer => self.head.publish_nearer(deadline),
-            HeadChange::OfBound => {
+            HeadChange::Renewed => {
                 self.publish();
                 false
             }
@@ -199,9 +199,8 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
-        let entry = self.contents.heap.remove(ticket)?;
-        // The head stays if it is that of an entry which is still there. A mere bound may rise.
-        if self.head.current() != self.contents.heap.first_near() {
+        let (entry, change) = self.contents.heap.remove(ticket)?;
+        if change != HeadChange::None {
             self.publish();
         }
         Some(entry)

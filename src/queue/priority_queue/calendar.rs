@@ -43,12 +43,12 @@
 //!
 //! 1. No key of a bucket's chunks is smaller than `start`.
 //! 2. A bucket that is in use has at least one chunk, and `floor` is the smallest `start` of these.
-//! 3. At most one far chunk is empty: `idle`. It keeps a bucket whose only entry comes and goes from
+//! 3. No far chunk but `idle` is empty. That one keeps a bucket whose only entry comes and goes from
 //!    allocating again and again.
 
 use super::{
     SMALL,
-    entry::{HeadChange, UnderLock},
+    entry::{HeadChange, QueueEntry, UnderLock, deadline_of},
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 
@@ -69,7 +69,7 @@ pub(super) struct Calendar {
     early: u64,
     /// The nearest bucket.
     nearest: u32,
-    /// The chunk that is empty.
+    /// The chunk that became empty last: it is a far one, and may be in use again.
     idle: u32,
     levels: Vec<Option<Box<Level>>>,
 }
@@ -91,11 +91,11 @@ struct BucketPlace {
 }
 
 impl BucketPlace {
-    /// Returns the bucket for a deadline that far behind the first one.
+    /// Returns the bucket for a key whose deadline is that far behind the first one.
     #[inline(always)]
-    const fn of(distance: u64, deadline: u64) -> Self {
+    const fn of(distance: u64, key: u128) -> Self {
         let level = (distance.ilog2() - NEAREST) as usize;
-        let number = deadline >> width_bits(level);
+        let number = deadline_of(key).as_nanos() >> width_bits(level);
         let index = number as usize & (RING - 1);
         Self { level, index, start: number << width_bits(level) }
     }
@@ -160,10 +160,9 @@ impl Calendar {
         if distance < 1 << NEAREST {
             return Err(element);
         }
-        let place = BucketPlace::of(distance, (key >> 64) as u64);
-        match self.insert_at(slots, place, key, element) {
+        match self.insert_at(slots, BucketPlace::of(distance, key), key, element) {
             Ok(slot) => Ok((slot, HeadChange::None)),
-            Err(element) => self.insert_anew(slots, place, key, element),
+            Err(element) => self.insert_anew(slots, distance, key, element),
         }
     }
 
@@ -182,9 +181,6 @@ impl Calendar {
         }
         let slot = slots.insert_far(&mut level.firsts[place.index], key, element)?;
         self.len += 1;
-        if chunk_of(slot) == self.idle {
-            self.idle = NONE;
-        }
         Ok(slot)
     }
 
@@ -193,33 +189,37 @@ impl Calendar {
     fn insert_anew<E>(
         &mut self,
         slots: &mut Slots<E>,
-        place: BucketPlace,
+        distance: u64,
         key: u128,
         element: UnderLock<E>,
     ) -> Result<(u32, HeadChange), UnderLock<E>> {
-        let early = self.early;
+        let (place, early) = (BucketPlace::of(distance, key), self.early);
         if !self.open(slots, place) {
             return Err(element);
         }
         let slot = self.insert_at(slots, place, key, element)?;
-        let change = if self.early == early { HeadChange::None } else { HeadChange::OfBound };
+        let change = if self.early == early { HeadChange::None } else { HeadChange::Renewed };
         Ok((slot, change))
     }
 
-    /// Takes the element out that is in this slot, if it is a far one with this sequence.
+    /// Takes the element out that is in this slot, if it is a far one with this sequence. Says what that means for
+    /// the head.
     #[inline(always)]
     pub(super) fn remove<E>(
         &mut self,
         slots: &mut Slots<E>,
         slot: u32,
         sequence: u64,
-    ) -> Option<(u128, UnderLock<E>)> {
+    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
         let TakenFar { key, element, is_news } = slots.remove_far(slot, sequence)?;
         self.len -= 1;
+        let mut change = HeadChange::None;
         if is_news {
             self.note_removal(slots, chunk_of(slot));
+            // It may have been the last of the bucket that the head was a bound of.
+            change = HeadChange::Renewed;
         }
-        Some((key, element))
+        Some((QueueEntry::of(key, element), change))
     }
 
     /// Returns the begin of the bucket that a far chunk belongs to.
@@ -237,7 +237,7 @@ impl Calendar {
     /// Makes a chunk one of the near part, and returns the keys of its places.
     pub(super) fn give_up<E>(&mut self, slots: &mut Slots<E>, chunk: u32) -> Vec<u128> {
         let used = slots.used(chunk);
-        if used == 0 {
+        if chunk == self.idle {
             self.idle = NONE;
         }
         self.len -= used;
@@ -277,7 +277,7 @@ impl Calendar {
             return;
         }
         let idle = std::mem::replace(&mut self.idle, chunk);
-        if idle != NONE {
+        if idle != NONE && idle != chunk && slots.used(idle) == 0 {
             self.change_ring(slots, idle, |slots, first| slots.discard_far(idle, first));
         }
     }

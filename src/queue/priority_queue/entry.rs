@@ -25,15 +25,15 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// What an insertion means for the deadline of the first entry.
+/// What an insertion or a removal means for the deadline of the first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadChange {
-    /// Nothing: the entry is far behind another one.
+    /// Nothing: another entry is first.
     None,
-    /// The entry may be the first.
+    /// The entry was inserted, and may be the first.
     Nearer,
-    /// Where the deadline is a mere bound, it is another one.
-    OfBound,
+    /// It may be another deadline, or another bound where it is a mere bound.
+    Renewed,
 }
 
 /// An element that a thread moves under the lock. It is not dropped there, even if the thread should panic. So the

@@ -123,10 +123,15 @@ impl NearPart {
         Some(first)
     }
 
-    /// Removes the entry at a position, which has this key.
+    /// Removes the entry at a position, which has this key. Returns `true` if it was the first.
     // Always inlined: most removals are of entries in the run, and the caller has found that out already.
     #[inline(always)]
-    pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: u32, key: u128) {
+    pub(super) fn remove_at(
+        &mut self,
+        positions: &mut impl Positions,
+        position: u32,
+        key: u128,
+    ) -> bool {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
         } else {
@@ -138,9 +143,11 @@ impl NearPart {
                 }
             }
         }
-        if key == self.first {
+        let was_first = key == self.first;
+        if was_first {
             self.renew_first();
         }
+        was_first
     }
 
     /// Gives the entry at a position another key. Its element is in this slot.

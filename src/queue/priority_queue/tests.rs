@@ -97,7 +97,7 @@ impl Subject {
                 let Some(ticket) = self.ticket(n) else { return };
                 let expected = self.forget(ticket).map(|(_, _, element)| element);
                 assert_eq!(self.heap.deadline(ticket).is_some(), expected.is_some());
-                assert_eq!(self.heap.remove(ticket).map(|e| e.owned().element), expected);
+                assert_eq!(self.heap.remove(ticket).map(|(e, _)| e.owned().element), expected);
                 assert!(self.heap.remove(ticket).is_none(), "removed twice");
             }
             Step::Reset(n, to) => {

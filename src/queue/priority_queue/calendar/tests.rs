@@ -29,7 +29,7 @@ impl Calendar {
         }
         assert_eq!((self.len, self.floor), (len, floor));
         assert!(self.early <= self.floor);
-        assert_eq!(empty, if self.idle == NONE { vec![] } else { vec![self.idle] });
+        assert!(empty.iter().all(|chunk| *chunk == self.idle), "only the idle one is empty");
         slots.check();
     }
 }
@@ -61,14 +61,11 @@ impl Subject {
     }
 
     fn remove(&mut self, (slot, sequence): (u32, u64)) -> Option<u64> {
-        let removed = self
-            .calendar
-            .remove(&mut self.slots, slot, sequence)
-            .map(|(key, element)| (key, *element));
+        let removed = self.calendar.remove(&mut self.slots, slot, sequence);
         self.calendar.check(&self.slots);
-        removed.map(|(key, element)| {
-            assert_eq!((key as u64, element), (sequence, sequence));
-            (key >> 64) as u64
+        removed.map(|(entry, _)| {
+            assert_eq!((entry.sequence, *entry.element), (sequence, sequence));
+            entry.deadline.as_nanos()
         })
     }
 }
@@ -80,7 +77,7 @@ fn a_bucket_begins_before_its_entries_and_is_narrow() {
         {
             for first in [0_u64, 1, 98_765_432_123] {
                 let deadline = first.saturating_add(distance);
-                let place = BucketPlace::of(distance, deadline);
+                let place = BucketPlace::of(distance, key(deadline, 0));
                 let width = 1 << width_bits(place.level);
                 assert!(place.start <= deadline && deadline - place.start < width);
                 assert!(width <= distance / 16);
@@ -123,7 +120,7 @@ fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
     }
     begins.sort_unstable();
     for (deadline, entry) in begins {
-        assert_eq!(subject.calendar.floor(), BucketPlace::of(deadline, deadline).start);
+        assert_eq!(subject.calendar.floor(), BucketPlace::of(deadline, key(deadline, 0)).start);
         assert_eq!(subject.remove(entry), Some(deadline));
         // The bucket is still in use, as the idle one, until its chunk is brought near.
         let chunk = subject.calendar.next_chunk().expect("there is one");
@@ -146,7 +143,8 @@ fn a_ticket_finds_its_entry_and_no_other() {
     assert_eq!((new.0, subject.remove(old)), (old.0, None), "the slot was used again");
     assert_eq!([subject.remove(new), subject.remove(other)], [Some(1_001), Some(1_000)]);
     // A free place holds the next free one's number.
-    assert_eq!(subject.calendar.remove(&mut subject.slots, old.0, u64::from(other.0)), None);
+    let found = subject.calendar.remove(&mut subject.slots, old.0, u64::from(other.0));
+    assert!(found.is_none());
 }
 
 /// A timeout that is alone in its bucket is set and cancelled again and again.
@@ -156,7 +154,6 @@ fn an_entry_that_comes_and_goes_allocates_once() {
     let slots: Vec<_> = (0..9)
         .map(|_| {
             let entry = subject.insert(1_000, 1_000).expect("it is far");
-            assert_eq!(subject.calendar.idle, NONE);
             assert_eq!(subject.remove(entry), Some(1_000));
             assert_eq!(subject.calendar.idle, chunk_of(entry.0));
             entry.0
