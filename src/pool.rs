@@ -12,7 +12,7 @@
 //!
 //! | part | what it holds | functions of the pool |
 //! |---|---|---|
-//! | [`admission`] | the bound on pending tasks | `ensure_worker`, `admit` |
+//! | [`admission`] | the bound on pending tasks | `ensure_worker`, `offer` |
 //! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
 //! | [`workers`] | the workers and what threads are started with | `compensate`, `start_service`, `set_core_pool_size` |
 //! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |

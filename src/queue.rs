@@ -65,7 +65,7 @@
 //! | `triggerTime`, `overflowFree` | `Timestamp::after`: it saturates, so nothing overflows | `time.rs` |
 //! | `setNextRunTime` | `Schedule::plan` | `schedule.rs` |
 //! | `runAndReset` | `Task::run` | `task/call.rs` |
-//! | `delayedExecute` | `Pool::admit` | `pool/admission.rs` |
+//! | `delayedExecute` | `PoolRef::admit` | `pool/pool_ref.rs` |
 //! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |
 //! | `addWorker` | `Pool::start_worker` | `pool/workers/spawning.rs` |
 //! | `getTask` | `Runner::run_tasks` | `pool/worker.rs` |

@@ -96,19 +96,6 @@ impl Pool {
         self.workers.started() >= self.workers.wanted()
     }
 
-    /// Admits a task to a pool that has a worker.
-    #[inline(always)]
-    pub(crate) fn admit(
-        self: &Arc<Self>,
-        task: Arc<Task>,
-        arrival: Arrival,
-    ) -> Result<Ticket, NotQueued> {
-        match self.offer(task, arrival, Permit::ToAcquire) {
-            Ok(ticket) => Ok(ticket),
-            Err(not_admitted) => self.reject(not_admitted, arrival),
-        }
-    }
-
     /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
     #[inline(always)]
     pub(super) fn offer(

@@ -12,7 +12,10 @@
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, NotQueued, Pool, Staffing, admission::Arrival};
+use super::{
+    Config, NotQueued, Pool, Staffing,
+    admission::{Arrival, Permit},
+};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
@@ -81,7 +84,7 @@ impl PoolRef {
         Arrival { stripe: self.stripe(), now, timing, staffing }
     }
 
-    /// Submits a task through the stripe of this reference; see [`Pool::admit`].
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker.
     // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -91,7 +94,12 @@ impl PoolRef {
         timing: Timing,
         staffing: Staffing,
     ) -> Result<Ticket, NotQueued> {
-        self.pool().admit(task, self.arrival(now, timing, staffing))
+        let pool = self.pool();
+        match pool.offer(task, self.arrival(now, timing, staffing), Permit::ToAcquire) {
+            Ok(ticket) => Ok(ticket),
+            // Made anew, because one for both would lie in memory at each submission.
+            Err(refused) => pool.reject(refused, self.arrival(now, timing, staffing)),
+        }
     }
 
     /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].

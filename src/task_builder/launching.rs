@@ -225,9 +225,10 @@ fn submit(
     delay: Duration,
 ) -> Result<TaskHandle, RejectedExecutionError> {
     let pool_ref = pool_refs.local();
-    let now = pool_ref.pool().clock().read();
+    let pool = pool_ref.pool();
+    let now = pool.clock().read();
     let deadline = now.after(delay);
-    if !admits_at_once(pool_ref.pool()) {
+    if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
     }
     let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), Staffing::Complete);

@@ -2,7 +2,11 @@
 
 use std::{task::Waker, time::Duration};
 
-use super::{admission::Arrival, workers::Retirement, *};
+use super::{
+    admission::{Arrival, Permit},
+    workers::Retirement,
+    *,
+};
 use crate::{
     ManualClock, TaskState,
     entry::{Ticket, Timing},
@@ -225,7 +229,7 @@ fn a_task_without_a_worker_delays_termination() {
             // The submitter saw a worker a moment ago.
             let (now, timing) = (Timestamp::PAST, Timing::At(Timestamp::PAST));
             let arrival = Arrival { stripe: 0, now, timing, staffing: Staffing::Complete };
-            other.admit(own, arrival).is_ok()
+            other.offer(own, arrival, Permit::ToAcquire).is_ok()
         });
         pool.shutdown();
         let is_admitted = submitter.join().expect("nobody panics");
