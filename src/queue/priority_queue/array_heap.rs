@@ -43,8 +43,8 @@ pub(super) trait Positions {
 
 /// See the [module](self).
 pub(super) struct ArrayHeap {
-    groups: Chunks<Siblings>,
-    slots: Chunks<[u32; ARITY]>,
+    /// By group, the keys and the slots of their elements.
+    groups: Chunks<Siblings, [u32; ARITY]>,
     len: usize,
 }
 
@@ -66,7 +66,7 @@ const fn children(position: usize) -> usize {
 
 impl ArrayHeap {
     pub(super) const fn new() -> Self {
-        Self { groups: Chunks::new(), slots: Chunks::new(), len: 0 }
+        Self { groups: Chunks::new(), len: 0 }
     }
 
     #[inline]
@@ -88,7 +88,7 @@ impl ArrayHeap {
     /// Returns the second smallest key, or one that is larger than any.
     pub(super) fn second(&self) -> u128 {
         let group = children(ROOT);
-        if group < self.groups.len() { smallest(&self.groups[group].0).1 } else { VACANT }
+        if group < self.groups.len() { smallest(self.groups.key(group)).1 } else { VACANT }
     }
 
     /// Returns the position that the next entry gets, before it moves up.
@@ -99,13 +99,20 @@ impl ArrayHeap {
 
     #[inline]
     pub(super) fn key(&self, position: usize) -> u128 {
-        self.groups[position / ARITY].0[position % ARITY]
+        self.groups.key(position / ARITY).0[position % ARITY]
     }
 
     /// Returns the slot of the element whose key is at a position.
     #[inline]
     fn slot(&self, position: usize) -> u32 {
-        self.slots[position / ARITY][position % ARITY]
+        self.entry(position).1
+    }
+
+    /// Returns the key at a position, and the slot of its element.
+    #[inline]
+    fn entry(&self, position: usize) -> (u128, u32) {
+        let (keys, slots) = self.groups.get(position / ARITY);
+        (keys.0[position % ARITY], slots[position % ARITY])
     }
 
     /// Inserts the entry whose element is in this slot.
@@ -120,7 +127,7 @@ impl ArrayHeap {
         if self.len == 0 {
             return None;
         }
-        let first = (self.key(ROOT), self.slot(ROOT));
+        let first = self.entry(ROOT);
         self.remove_at(positions, ROOT);
         Some(first)
     }
@@ -131,7 +138,7 @@ impl ArrayHeap {
         if position == last {
             return self.shrink();
         }
-        let (last_key, last_slot) = (self.key(last), self.slot(last));
+        let (last_key, last_slot) = self.entry(last);
         self.shrink();
         self.sift(positions, position, last_key, last_slot);
     }
@@ -155,7 +162,7 @@ impl ArrayHeap {
     ) {
         let mut kept = ROOT;
         for position in ROOT..self.end() {
-            let (key, slot) = (self.key(position), self.slot(position));
+            let (key, slot) = self.entry(position);
             if is_kept(positions, key, slot) {
                 self.place(positions, kept, key, slot);
                 kept += 1;
@@ -176,7 +183,7 @@ impl ArrayHeap {
     /// Visits the entries at and below a position whose keys are no larger than `latest`.
     fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
         if position < self.end() && self.key(position) <= latest {
-            note((self.key(position), self.slot(position)));
+            note(self.entry(position));
             let group = children(position) * ARITY;
             (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
         }
@@ -201,8 +208,7 @@ impl ArrayHeap {
 
     #[cold]
     fn add_group(&mut self) {
-        self.groups.push(Siblings([VACANT; ARITY]));
-        self.slots.push([0; ARITY]);
+        self.groups.push(Siblings([VACANT; ARITY]), [0; ARITY]);
     }
 
     /// Drops the last position. A group that becomes vacant is kept for the next entry; the one behind it goes.
@@ -211,10 +217,9 @@ impl ArrayHeap {
         self.len -= 1;
         let position = self.end();
         let (group, index) = (position / ARITY, position % ARITY);
-        self.groups[group].0[index] = VACANT;
+        self.groups.get_mut(group).0.0[index] = VACANT;
         if index == 0 && self.groups.len() > group + 1 {
             self.groups.pop();
-            self.slots.pop();
         }
     }
 
@@ -238,11 +243,10 @@ impl ArrayHeap {
     ) {
         while position > ROOT {
             let above = parent(position);
-            let above_key = self.key(above);
+            let (above_key, above_slot) = self.entry(above);
             if above_key <= key {
                 break;
             }
-            let above_slot = self.slot(above);
             self.place(positions, position, above_key, above_slot);
             position = above;
         }
@@ -262,14 +266,13 @@ impl ArrayHeap {
             if group >= self.groups.len() {
                 break;
             }
-            let (index, child_key) = smallest(&self.groups[group].0);
+            let (siblings, slots) = self.groups.get(group);
+            let (index, child_key) = smallest(siblings);
             if child_key >= key {
                 break;
             }
-            let child = group * ARITY + index;
-            let child_slot = self.slot(child);
-            self.place(positions, position, child_key, child_slot);
-            position = child;
+            self.place(positions, position, child_key, slots[index]);
+            position = group * ARITY + index;
         }
         self.place(positions, position, key, slot);
     }
@@ -279,7 +282,7 @@ impl ArrayHeap {
             return;
         }
         for position in (ROOT..=parent(self.end() - 1)).rev() {
-            let (key, slot) = (self.key(position), self.slot(position));
+            let (key, slot) = self.entry(position);
             self.sift_down(positions, position, key, slot);
         }
     }
@@ -287,15 +290,16 @@ impl ArrayHeap {
     /// Puts an entry at a position and reports that position.
     #[inline(always)]
     fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
-        self.groups[position / ARITY].0[position % ARITY] = key;
-        self.slots[position / ARITY][position % ARITY] = slot;
+        let (keys, slots) = self.groups.get_mut(position / ARITY);
+        keys.0[position % ARITY] = key;
+        slots[position % ARITY] = slot;
         positions.set_position(slot, position as u32);
     }
 }
 
 /// Returns the index and the key of the smallest of four siblings, without branching.
 #[inline]
-fn smallest(keys: &[u128; ARITY]) -> (usize, u128) {
+fn smallest(Siblings(keys): &Siblings) -> (usize, u128) {
     let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };
     let right = if keys[3] < keys[2] { (3, keys[3]) } else { (2, keys[2]) };
     if right.1 < left.1 { right } else { left }

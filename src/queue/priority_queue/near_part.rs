@@ -135,12 +135,8 @@ impl NearPart {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
         } else {
-            self.run.remove(position);
-            // Two for each hole above the limit, so that the holes do not accumulate.
-            for _ in 0..2 {
-                if self.run.holes() > self.run.len() + TOLERANCE {
-                    self.move_first_to_heap(positions);
-                }
+            if self.run.remove(position) {
+                self.limit_holes(positions);
             }
         }
         let was_first = key == self.first;
@@ -189,6 +185,16 @@ impl NearPart {
     #[inline]
     fn renew_first(&mut self) {
         self.first = self.heap.first().min(self.run.first());
+    }
+
+    /// After the run has got a hole: moves two of its entries to the heap if it has too many holes, so that these do not
+    /// accumulate.
+    fn limit_holes(&mut self, positions: &mut impl Positions) {
+        for _ in 0..2 {
+            if self.run.holes() > self.run.len() + TOLERANCE {
+                self.move_first_to_heap(positions);
+            }
+        }
     }
 
     /// Moves the first entry of the run to the heap.

@@ -21,10 +21,8 @@
 
 use std::collections::VecDeque;
 
-use super::tables::CHUNK;
+use super::tables::{CHUNK, Chunk, MASK, SHIFT};
 
-const SHIFT: u32 = CHUNK.trailing_zeros();
-const MASK: usize = CHUNK - 1;
 /// This bit is set in positions of the run, and clear in positions of the heap.
 const IN_RUN: u32 = 1 << 31;
 /// The key of a hole.
@@ -34,7 +32,7 @@ const GLANCE: usize = 64;
 
 /// See the [module](self).
 pub(super) struct SortedRun {
-    chunks: VecDeque<RunChunk>,
+    chunks: VecDeque<Chunk<u128, u32>>,
     /// The number of the first place of the first chunk.
     base: u32,
     /// The first place in use and the one after the last, relative to `base`.
@@ -44,12 +42,6 @@ pub(super) struct SortedRun {
     /// The keys of the first and of the last place in use.
     first: u128,
     last: u128,
-}
-
-#[derive(Default)]
-struct RunChunk {
-    keys: Vec<u128>,
-    slots: Vec<u32>,
 }
 
 /// Returns `true` if the position is one of the run, and not of the heap.
@@ -116,14 +108,9 @@ impl SortedRun {
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
         if place >> SHIFT == self.chunks.len() {
-            // The first chunk starts small, as in `Chunks`.
-            let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
-            let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
-            self.chunks.push_back(RunChunk { keys, slots });
+            self.chunks.push_back(Chunk::behind(self.chunks.len()));
         }
-        let chunk = &mut self.chunks[place >> SHIFT];
-        chunk.keys.push(key);
-        chunk.slots.push(slot);
+        self.chunks[place >> SHIFT].push(key, slot);
         if self.live == 0 {
             self.first = key;
         }
@@ -159,10 +146,23 @@ impl SortedRun {
         if (self.front..self.back).contains(&place) { self.key_at(place) } else { HOLE }
     }
 
-    /// Removes the entry at a position. There must be one.
-    #[inline]
-    pub(super) fn remove(&mut self, position: u32) {
-        self.take(self.place(position));
+    /// Removes the entry at a position. There must be one. Returns `true` if that has left a hole.
+    pub(super) fn remove(&mut self, position: u32) -> bool {
+        self.live -= 1;
+        if self.live == 0 {
+            self.clear();
+            return false;
+        }
+        let place = self.place(position);
+        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
+        let is_first = place == self.front;
+        let is_last = place + 1 == self.back;
+        if is_first {
+            self.trim_front();
+        } else if is_last {
+            self.trim_back();
+        }
+        !is_first && !is_last
     }
 
     #[inline]
@@ -183,19 +183,6 @@ impl SortedRun {
         } else {
             self.step();
             self.trim_front();
-        }
-    }
-
-    fn take(&mut self, place: usize) {
-        self.live -= 1;
-        if self.live == 0 {
-            return self.clear();
-        }
-        self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
-        if place == self.front {
-            self.trim_front();
-        } else if place + 1 == self.back {
-            self.trim_back();
         }
     }
 
@@ -239,8 +226,7 @@ impl SortedRun {
         while self.key_at(self.back - 1) == HOLE {
             self.back -= 1;
             let last = self.back >> SHIFT;
-            self.chunks[last].keys.pop();
-            self.chunks[last].slots.pop();
+            self.chunks[last].pop();
             // One spare chunk is kept.
             self.chunks.truncate(last + 2);
         }
