@@ -168,12 +168,14 @@ impl<E> PriorityQueue<E> {
         if sequence_of(key) != ticket.sequence {
             return None;
         }
+        // Right after the look at its slot, of which most is known still.
+        let entry = self.entry(key, ticket.slot)?;
         let mut change = HeadChange::None;
         if self.near.remove_at(&mut self.table, position, key) {
             self.settle();
             change = HeadChange::Renewed;
         }
-        Some((self.entry(key, ticket.slot)?, change))
+        Some((entry, change))
     }
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.

@@ -242,8 +242,9 @@ fn submit(
 #[track_caller]
 fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), RejectedExecutionError> {
     let pool_ref = pool_refs.local();
-    let now = pool_ref.pool().clock().read();
-    if !admits_at_once(pool_ref.pool()) {
+    let pool = pool_ref.pool();
+    let now = pool.clock().read();
+    if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
     }
     match pool_ref.admit(task, now, Timing::At(now), Staffing::Complete).or_else(NotQueued::ticket)
