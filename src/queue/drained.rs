@@ -35,20 +35,6 @@ impl<E> Drained<E> {
             heap.into_elements().for_each(&mut receive);
         }
     }
-
-    /// Returns the next element of the last heap that has one, and its slot there.
-    fn next_in_heaps(&mut self) -> Option<(u32, E)> {
-        loop {
-            let heap = self.heaps.last_mut()?;
-            if let Some(slot) = heap.next_used(self.slot) {
-                self.slot = slot + 1;
-                self.len -= 1;
-                return heap.take(slot).map(|element| (slot, element));
-            }
-            self.heaps.pop();
-            self.slot = 0;
-        }
-    }
 }
 
 impl<E> Iterator for Drained<E> {
@@ -58,8 +44,16 @@ impl<E> Iterator for Drained<E> {
         if let Some(entry) = self.others.pop_front() {
             return Some(entry);
         }
-        let (slot, element) = self.next_in_heaps()?;
-        self.heaps.last().map(|heap| heap.entry_of(slot, element))
+        loop {
+            let heap = self.heaps.last_mut()?;
+            if let Some(slot) = heap.next_used(self.slot) {
+                self.slot = slot + 1;
+                self.len -= 1;
+                return heap.take_entry(slot);
+            }
+            self.heaps.pop();
+            self.slot = 0;
+        }
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

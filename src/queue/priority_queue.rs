@@ -51,7 +51,7 @@ use self::{
     calendar::Calendar,
     entry::{deadline_of, key, sequence_of},
     near_part::NearPart,
-    slots::{CHUNK, Slots, chunk_of, slot_of},
+    slots::{CHUNK, KeyPlace, Slots, chunk_of, slot_of},
 };
 use crate::{entry::Ticket, time::Timestamp};
 
@@ -153,8 +153,12 @@ impl<E> PriorityQueue<E> {
         &mut self,
         ticket: Ticket,
     ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
-        let far = self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence);
-        let Some((entry, change)) = far else { return self.remove_near(ticket) };
+        let (entry, change) = match self.table.key_place(ticket.slot)? {
+            KeyPlace::Near(position) => self.remove_near(position, ticket)?,
+            KeyPlace::Far(_) => {
+                self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence)?
+            }
+        };
         if change != HeadChange::None {
             self.settle();
         }
@@ -162,20 +166,19 @@ impl<E> PriorityQueue<E> {
     }
 
     #[inline(always)]
-    fn remove_near(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
-        let position = self.table.near_position(ticket.slot)?;
+    fn remove_near(
+        &mut self,
+        position: u32,
+        ticket: Ticket,
+    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
             return None;
         }
         // Right after the look at its slot, of which most is known still.
         let entry = self.entry(key, ticket.slot)?;
-        let mut change = HeadChange::None;
-        if self.near.remove_at(&mut self.table, position, key) {
-            self.settle();
-            change = HeadChange::Renewed;
-        }
-        Some((entry, change))
+        let was_first = self.near.remove_at(&mut self.table, position, key);
+        Some((entry, if was_first { HeadChange::Renewed } else { HeadChange::None }))
     }
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.
@@ -200,8 +203,7 @@ impl<E> PriorityQueue<E> {
     }
 
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
-        self.table.get(ticket.slot)?;
-        let key = self.key_of(ticket.slot);
+        let key = self.key_of(ticket.slot)?;
         (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
@@ -242,8 +244,7 @@ impl<E> PriorityQueue<E> {
         let first = self.next_used(0);
         let slots = std::iter::successors(first, |slot| self.next_used(slot + 1));
         slots.filter_map(|slot| {
-            let element = self.table.get(slot)?;
-            let key = self.key_of(slot);
+            let (key, element) = (self.key_of(slot)?, self.table.get(slot)?);
             Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
         })
     }
@@ -260,13 +261,9 @@ impl<E> PriorityQueue<E> {
 
     /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that
     /// is emptied slot by slot and not used in any other way.
-    pub(super) fn take(&mut self, slot: u32) -> Option<E> {
-        self.table.take(slot)
-    }
-
-    /// Returns the entry of an element that was [taken](Self::take) out of this slot.
-    pub(super) fn entry_of(&self, slot: u32, element: E) -> QueueEntry<E> {
-        QueueEntry::of(self.key_of(slot), element)
+    pub(super) fn take_entry(&mut self, slot: u32) -> Option<QueueEntry<E>> {
+        let key = self.key_of(slot)?;
+        Some(QueueEntry::of(key, self.table.take(slot)?))
     }
 
     /// Returns the next slot that holds an element, from this one on.
@@ -283,10 +280,12 @@ impl<E> PriorityQueue<E> {
         Some(QueueEntry::of(key, self.table.remove(slot)?))
     }
 
-    /// Returns the key of the entry in a slot.
-    #[inline]
-    fn key_of(&self, slot: u32) -> u128 {
-        self.table.far_key(slot).unwrap_or_else(|| self.near.key(self.table.position(slot)))
+    /// Returns the key of the entry in a slot, if there is one.
+    fn key_of(&self, slot: u32) -> Option<u128> {
+        Some(match self.table.key_place(slot)? {
+            KeyPlace::Near(position) => self.near.key(position),
+            KeyPlace::Far(key) => key,
+        })
     }
 
     /// Takes the first key out. Its element stays in its slot.

@@ -74,6 +74,14 @@ pub(super) struct Chunk<E> {
     owner: u32,
 }
 
+/// Where the key of an element is.
+pub(super) enum KeyPlace {
+    /// At this position of the near part.
+    Near(u32),
+    /// Beside the element: it is this one.
+    Far(u128),
+}
+
 /// A far element that has been taken out, and what its chunk has become by that.
 pub(super) struct TakenFar<E> {
     pub(super) key: u128,
@@ -173,13 +181,15 @@ impl<E> Slots<E> {
         self.chunks[chunk_of(slot) as usize].positions[slot as usize & MASK]
     }
 
-    /// Returns the position of the element in the slot, if there is one and it is in the near part.
-    #[inline]
-    pub(super) fn near_position(&self, slot: u32) -> Option<u32> {
-        let chunk = self.chunks.get(chunk_of(slot) as usize)?;
-        let position = *chunk.positions.get(slot as usize & MASK)?;
-        chunk.elements.get(slot as usize & MASK)?.as_ref()?;
-        Some(position)
+    /// Returns where the key of the element in the slot is, if there is one.
+    #[inline(always)]
+    pub(super) fn key_place(&self, slot: u32) -> Option<KeyPlace> {
+        let (chunk, offset) = (self.chunks.get(chunk_of(slot) as usize)?, slot as usize & MASK);
+        chunk.elements.get(offset)?.as_ref()?;
+        if let Some(position) = chunk.positions.get(offset) {
+            return Some(KeyPlace::Near(*position));
+        }
+        chunk.keys.get(offset).map(|key| KeyPlace::Far(*key))
     }
 
     /// Returns the element in the slot, if there is one.
