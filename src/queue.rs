@@ -195,6 +195,14 @@ pub(crate) struct SnapshotEntry<V> {
     pub(crate) element: V,
 }
 
+impl<E> SnapshotEntry<&E> {
+    /// Returns the entry with what `view` makes of its element.
+    pub(crate) fn viewed<V>(self, view: impl FnOnce(&E) -> V) -> SnapshotEntry<V> {
+        let Self { deadline, ticket, element } = self;
+        SnapshotEntry { deadline, ticket, element: view(element) }
+    }
+}
+
 /// Brings the entries of a snapshot into the order in which they would be taken. The caller holds no
 /// lock.
 fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {

@@ -53,6 +53,7 @@ use self::{
     near_part::NearPart,
     slots::{CHUNK, KeyPlace, Slots, chunk_of, slot_of},
 };
+use super::SnapshotEntry;
 use crate::{entry::Ticket, time::Timestamp};
 
 /// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill it.
@@ -122,10 +123,11 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
-    pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
+    pub(super) fn peek(&self) -> Option<SnapshotEntry<&E>> {
         let (deadline, sequence) = self.first_key()?;
         let slot = self.near.first_slot()?;
-        Some((deadline, Ticket { slot, sequence }, self.table.get(slot)?))
+        let element = self.table.get(slot)?;
+        Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
     }
 
     /// Takes the first element out and keeps its slot reserved. The caller must either
@@ -240,12 +242,13 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Iterates over all entries, in no particular order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (Timestamp, Ticket, &E)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         let first = self.next_used(0);
         let slots = std::iter::successors(first, |slot| self.next_used(slot + 1));
         slots.filter_map(|slot| {
             let (key, element) = (self.key_of(slot)?, self.table.get(slot)?);
-            Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
+            let (deadline, sequence) = (deadline_of(key), sequence_of(key));
+            Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
         })
     }
 

@@ -1,7 +1,7 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! Every change to the heap goes through [`LockedHeap`], which publishes the new head before the
-//! lock is released; so the published head is never stale for a thread that has the lock. `S` is
+//! Whoever has the lock may read the heap, but every change goes through [`LockedHeap::change`], which
+//! publishes the new head before the lock is released, or says that the head is what it was; so the published head is never stale for a thread that has the lock. `S` is
 //! what the owner keeps under the same lock: a stripe its sequences and counters, the single queue
 //! its counter and its reservations.
 //!
@@ -15,7 +15,7 @@
 //!
 //! The head of a heap may be a mere *bound*: a moment that is no later than the first deadline, while the
 //! first entry is in a large bucket of the heap's calendar. A thread that finds that moment come asks
-//! [`is_settled`](LockedHeap::is_settled), which brings some entries of the bucket near and publishes the
+//! [`settle`](LockedHeap::settle), which brings some entries of the bucket near and publishes the
 //! new head. Each time it does, there is less in the calendar, so the thread comes to an end.
 //!
 //! It is written under the lock of the entries that it describes, and always before that lock is
@@ -27,10 +27,12 @@
 //! of the argument that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away
 //! needs less: a reader that sees the old value looks once in vain.
 
+use std::ops::Deref;
+
 use crossbeam_utils::CachePadded;
 
 use super::{
-    SnapshotEntry, UnderLock,
+    UnderLock,
     priority_queue::{HeadChange, PriorityQueue, QueueEntry},
 };
 use crate::{
@@ -79,6 +81,16 @@ impl<E, S> SharedHeap<E, S> {
     }
 }
 
+/// What can be asked of the heap while its lock is held.
+impl<E, S> Deref for LockedHeap<'_, E, S> {
+    type Target = PriorityQueue<E>;
+
+    #[inline]
+    fn deref(&self) -> &PriorityQueue<E> {
+        &self.contents.heap
+    }
+}
+
 impl<E, S> LockedHeap<'_, E, S> {
     #[inline]
     pub(super) fn state(&self) -> &S {
@@ -88,6 +100,19 @@ impl<E, S> LockedHeap<'_, E, S> {
     #[inline]
     pub(super) fn state_mut(&mut self) -> &mut S {
         &mut self.contents.state
+    }
+
+    /// Changes the heap, and publishes its head.
+    #[inline(always)]
+    pub(super) fn change<R>(&mut self, change: impl FnOnce(&mut PriorityQueue<E>) -> R) -> R {
+        let result = change(&mut self.contents.heap);
+        self.publish();
+        result
+    }
+
+    #[inline]
+    fn publish(&self) {
+        self.head.publish(self.contents.heap.head());
     }
 
     /// Inserts an element. Returns its ticket, and `true` if it became the head; or the element, if
@@ -111,12 +136,22 @@ impl<E, S> LockedHeap<'_, E, S> {
         Ok((ticket, is_head))
     }
 
+    /// Removes an entry, wherever it is.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
+        let (entry, change) = self.contents.heap.remove(ticket)?;
+        if change != HeadChange::None {
+            self.publish();
+        }
+        Some(entry)
+    }
+
     /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known
     /// is due at `now`. Otherwise moves some entries out of the heap's calendar, and the caller has to
     /// ask again. The caller may release the lock in between.
     #[inline(always)]
-    pub(super) fn is_settled(&mut self, wanted: Timestamp, now: Timestamp) -> bool {
-        let is_settled = self.contents.heap.is_settled(wanted, now);
+    pub(super) fn settle(&mut self, wanted: Timestamp, now: Timestamp) -> bool {
+        let is_settled = self.is_settled(wanted, now);
         if !is_settled {
             self.bring_near();
         }
@@ -124,9 +159,9 @@ impl<E, S> LockedHeap<'_, E, S> {
     }
 
     /// Returns `true` if the first entry is known, whether it is due or not. Otherwise as
-    /// [`is_settled`](Self::is_settled).
-    pub(super) fn is_exact(&mut self) -> bool {
-        let is_exact = self.contents.heap.is_exact();
+    /// [`settle`](Self::settle).
+    pub(super) fn settle_first(&mut self) -> bool {
+        let is_exact = self.is_exact();
         if !is_exact {
             self.bring_near();
         }
@@ -135,22 +170,13 @@ impl<E, S> LockedHeap<'_, E, S> {
 
     #[cold]
     fn bring_near(&mut self) {
-        self.contents.heap.bring_near();
-        self.publish();
+        self.change(PriorityQueue::bring_near);
     }
 
     /// Takes the first entry out.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
-        let entry = self.contents.heap.pop();
-        self.publish();
-        entry.map(QueueEntry::owned)
-    }
-
-    /// Takes the first entry out if it is due.
-    #[inline(always)]
-    pub(super) fn pop_due(&mut self, now: Timestamp) -> Option<QueueEntry<E>> {
-        if self.first_key()?.0 > now { None } else { self.pop() }
+        self.change(PriorityQueue::pop).map(QueueEntry::owned)
     }
 
     /// Takes the first entry out, and passes up to `limit` of the entries behind it to `receive` as
@@ -161,123 +187,20 @@ impl<E, S> LockedHeap<'_, E, S> {
         now: Timestamp,
         mut receive: impl FnMut(QueueEntry<E>),
     ) -> Option<QueueEntry<E>> {
-        let first = self.contents.heap.pop();
-        for _ in 0..limit {
-            if self.first_key().is_none_or(|(deadline, _)| deadline > now) {
-                break;
+        // Published at the end: a thread that no longer finds an entry here must find it where it went.
+        let first = self.change(|heap| {
+            let first = heap.pop();
+            for _ in 0..limit {
+                if heap.first_key().is_none_or(|(deadline, _)| deadline > now) {
+                    break;
+                }
+                if let Some(entry) = heap.pop() {
+                    receive(entry.owned());
+                }
             }
-            if let Some(entry) = self.contents.heap.pop() {
-                receive(entry.owned());
-            }
-        }
-        // Not earlier: a thread that no longer finds an entry here must find it where it went.
-        self.publish();
+            first
+        });
         first.map(QueueEntry::owned)
-    }
-
-    /// Takes the first element out if it is due, and keeps its slot reserved: the caller must
-    /// [roll back](Self::roll_back) or [commit](Self::commit).
-    pub(super) fn reserve_due(&mut self, now: Timestamp) -> Option<(Timestamp, Ticket, E)> {
-        if self.first_key()?.0 > now {
-            return None;
-        }
-        let reserved = self.contents.heap.reserve_first();
-        self.publish();
-        reserved
-    }
-
-    /// Ends a reservation by putting an element into the reserved slot.
-    pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
-        self.contents.heap.roll_back(deadline, ticket, element);
-        self.publish();
-    }
-
-    /// Ends a reservation by freeing the slot.
-    pub(super) fn commit(&mut self, ticket: Ticket) {
-        self.contents.heap.commit(ticket);
-    }
-
-    #[inline(always)]
-    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
-        let (entry, change) = self.contents.heap.remove(ticket)?;
-        if change != HeadChange::None {
-            self.publish();
-        }
-        Some(entry)
-    }
-
-    /// Moves an entry to another deadline. Returns `false` if there is no such entry.
-    pub(super) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
-        let is_found = self.contents.heap.reset(ticket, deadline);
-        self.publish();
-        is_found
-    }
-
-    pub(super) fn remove_all(&mut self) -> PriorityQueue<E> {
-        let removed = self.contents.heap.remove_all();
-        self.publish();
-        removed
-    }
-
-    pub(super) fn remove_where(
-        &mut self,
-        unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
-    ) -> Vec<QueueEntry<E>> {
-        let removed = self.contents.heap.remove_where(unwanted);
-        self.publish();
-        removed
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.contents.heap.len()
-    }
-
-    pub(super) fn remaining_capacity(&self) -> usize {
-        self.contents.heap.remaining_capacity()
-    }
-
-    pub(super) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
-        self.contents.heap.deadline(ticket)
-    }
-
-    /// Returns the deadline and the sequence of the first entry.
-    #[inline]
-    pub(super) fn first_key(&self) -> Option<(Timestamp, u64)> {
-        self.contents.heap.first_key()
-    }
-
-    /// Returns the deadlines of the first two entries, or moments before them.
-    pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
-        let first_two = self.contents.heap.first_two();
-        self.publish();
-        first_two
-    }
-
-    /// Lists the entries that are due at `now`, in no particular order.
-    pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
-        self.contents.heap.list_due(now, list);
-        self.publish();
-    }
-
-    pub(super) fn peek(&self) -> Option<(Timestamp, Ticket, &E)> {
-        self.contents.heap.peek()
-    }
-
-    /// Iterates over all entries in no particular order, with what `view` makes of each element.
-    pub(super) fn entries<V>(
-        &self,
-        view: impl Fn(&E) -> V,
-    ) -> impl Iterator<Item = SnapshotEntry<V>> {
-        self.contents.heap.entries().map(move |(deadline, ticket, element)| SnapshotEntry {
-            deadline,
-            ticket,
-            element: view(element),
-        })
-    }
-
-    #[inline]
-    fn publish(&self) {
-        self.head.publish(self.contents.heap.head());
     }
 }
 

@@ -30,6 +30,7 @@ use std::{
 use super::{
     Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
     RefusedElement, SnapshotEntry, UnderLock, in_order,
+    priority_queue::PriorityQueue,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
@@ -194,7 +195,7 @@ impl<E> SingleQueue<E> {
     /// Moves an element to another deadline; its ticket stays good. Returns `false` if the element is
     /// not in the queue.
     pub(crate) fn reset(&self, ticket: Ticket, deadline: Timestamp) -> bool {
-        let is_found = self.heap.lock().reset(ticket, deadline);
+        let is_found = self.heap.lock().change(|heap| heap.reset(ticket, deadline));
         if is_found {
             wake_all(self.waiters.notify(deadline));
         }
@@ -214,12 +215,11 @@ impl<E> SingleQueue<E> {
     /// the lock, so it is no user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
-        while !heap.is_exact() {
+        while !heap.settle_first() {
             drop(heap);
             heap = self.heap.lock();
         }
-        let (deadline, ticket, element) = heap.peek()?;
-        Some(SnapshotEntry { deadline, ticket, element: view(element) })
+        heap.peek().map(|first| first.viewed(view))
     }
 
     /// Returns all entries in the order in which they would be taken, with what `view` makes of each
@@ -227,7 +227,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());
-        entries.extend(heap.entries(view));
+        entries.extend(heap.entries().map(|entry| entry.viewed(&view)));
         drop(heap);
         in_order(entries)
     }
@@ -237,9 +237,9 @@ impl<E> SingleQueue<E> {
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut heap = self.heap.lock();
         let drained = if heap.state().reserved > 0 {
-            Drained::new(heap.remove_where(|_, _| true).into(), Vec::new())
+            Drained::new(heap.change(|heap| heap.remove_where(|_, _| true)).into(), Vec::new())
         } else {
-            Drained::new(VecDeque::new(), vec![heap.remove_all()])
+            Drained::new(VecDeque::new(), vec![heap.change(PriorityQueue::remove_all)])
         };
         drop(heap);
         self.notify_all_if_finished();
@@ -313,7 +313,7 @@ impl<E> Source for SingleQueue<E> {
     }
 
     fn first_two(&self) -> [Timestamp; 2] {
-        self.heap.lock().first_two()
+        self.heap.lock().change(PriorityQueue::first_two)
     }
 
     #[inline]
@@ -326,8 +326,8 @@ impl<E> Source for SingleQueue<E> {
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         while self.head() <= now {
             let mut heap = self.heap.lock();
-            if heap.is_settled(now, now) {
-                return heap.pop_due(now);
+            if heap.settle(now, now) {
+                return if heap.first_key()?.0 > now { None } else { heap.pop() };
             }
         }
         None

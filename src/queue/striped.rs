@@ -67,6 +67,7 @@ use self::{
 };
 use super::{
     Admission, AdmissionState, Drained, QueueEntry, RefusedElement, UnderLock,
+    priority_queue::PriorityQueue,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
 };
@@ -275,7 +276,7 @@ impl<E> DelayedWorkQueue<E> {
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
             let other =
                 others.map(|(_, stripe)| stripe.head()).fold(Timestamp::NEVER, Timestamp::min);
-            if !stripe.is_settled(now.min(other), now) {
+            if !stripe.settle(now.min(other), now) {
                 continue;
             }
             let Some(key) = stripe.first_key() else { continue };
@@ -457,7 +458,7 @@ impl<E> DelayedWorkQueue<E> {
     fn lock_exact(&self) -> Vec<LockedStripe<'_, E>> {
         loop {
             let mut stripes = self.lock_all();
-            if stripes.iter_mut().all(LockedStripe::is_exact) {
+            if stripes.iter_mut().all(LockedStripe::settle_first) {
                 return stripes;
             }
         }
@@ -493,7 +494,7 @@ impl<E> Source for DelayedWorkQueue<E> {
         };
         // A stripe in which nothing waits for a moment need not be locked.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
-        let of_each = stripes.map(|stripe| stripe.lock().first_two());
+        let of_each = stripes.map(|stripe| stripe.lock().change(PriorityQueue::first_two));
         nearer(of_each.fold([Timestamp::NEVER; 2], nearer), self.ready.lock().first_two())
     }
 

@@ -146,8 +146,9 @@ impl Subject {
         let first = self.keys().first().copied();
         let deadline = at(first.map_or(u64::MAX, |key| key.0));
         assert!(self.heap.head() <= deadline, "{:?} and {deadline:?}", self.heap.head());
+        let listed = self.heap.entries();
         let mut listed: Vec<_> =
-            self.heap.entries().map(|(at, ticket, e)| (*e, at, ticket)).collect();
+            listed.map(|entry| (*entry.element, entry.deadline, entry.ticket)).collect();
         listed.sort_unstable_by_key(|listed| listed.0);
         let expected = self.model.iter().map(|(sequence, (nanos, slot, element))| {
             (*element, at(*nanos), Ticket { slot: *slot, sequence: *sequence })
@@ -161,9 +162,9 @@ impl Subject {
             assert_eq!(self.heap.head(), deadline);
         }
         assert_eq!(self.heap.first_key(), first.map(|(nanos, sequence)| (at(nanos), sequence)));
-        let peeked = self.heap.peek().map(|(at, ticket, element)| {
-            assert_eq!(self.heap.deadline(ticket), Some(at), "its ticket");
-            (at.as_nanos(), ticket.sequence, *element)
+        let peeked = self.heap.peek().map(|SnapshotEntry { deadline, ticket, element }| {
+            assert_eq!(self.heap.deadline(ticket), Some(deadline), "its ticket");
+            (deadline.as_nanos(), ticket.sequence, *element)
         });
         let expected = first.map(|(at, sequence)| (at, sequence, self.model[&sequence].2));
         assert_eq!(peeked, expected);

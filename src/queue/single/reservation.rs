@@ -12,7 +12,7 @@
 //! counts under its lock: a thread that waits at a closed queue goes on waiting, and the end of the
 //! last reservation wakes it if there is nothing left to wait for.
 
-use super::{SingleQueue, Source};
+use super::{PriorityQueue, SingleQueue, Source};
 use crate::{entry::Ticket, time::Timestamp, unwind::wake_all};
 
 /// An element that is out on trial. Dropping this commits: the element is taken for good.
@@ -27,11 +27,14 @@ impl<E> SingleQueue<E> {
     /// Takes the first element out on trial if it was due at `now`.
     pub(crate) fn reserve_due(&self, now: Timestamp) -> Option<(E, Reservation<'_, E>)> {
         let mut heap = self.heap.lock();
-        while !heap.is_settled(now, now) {
+        while !heap.settle(now, now) {
             drop(heap);
             heap = self.heap.lock();
         }
-        let (deadline, ticket, element) = heap.reserve_due(now)?;
+        if heap.first_key()?.0 > now {
+            return None;
+        }
+        let (deadline, ticket, element) = heap.change(PriorityQueue::reserve_first)?;
         heap.state_mut().reserved += 1;
         drop(heap);
         Some((element, Reservation { queue: self, deadline, ticket, is_rolled_back: false }))
@@ -52,7 +55,7 @@ impl<E> Reservation<'_, E> {
         self.is_rolled_back = true;
         let mut heap = self.queue.heap.lock();
         heap.state_mut().reserved -= 1;
-        heap.roll_back(self.deadline, self.ticket, element);
+        heap.change(|heap| heap.roll_back(self.deadline, self.ticket, element));
         drop(heap);
         wake_all(self.queue.waiters.notify(self.deadline));
     }
@@ -64,7 +67,7 @@ impl<E> Drop for Reservation<'_, E> {
         if !self.is_rolled_back {
             let mut heap = self.queue.heap.lock();
             heap.state_mut().reserved -= 1;
-            heap.commit(self.ticket);
+            heap.change(|heap| heap.commit(self.ticket));
             drop(heap);
             self.queue.notify_all_if_finished();
         }

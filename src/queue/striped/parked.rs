@@ -87,14 +87,12 @@ impl<E> LockedStripe<'_, E> {
         Parked(out).into_entries().collect()
     }
 
-    /// Iterates over the parked entries, with what `view` makes of each element.
-    pub(super) fn parked_entries<V>(
-        &self,
-        view: impl Fn(&E) -> V,
-    ) -> impl Iterator<Item = SnapshotEntry<V>> {
-        self.state().parked.0.iter().map(move |(sequence, ParkedEntry { due, element })| {
-            let ticket = Ticket::without_slot(*sequence);
-            SnapshotEntry { deadline: *due, ticket, element: view(element) }
+    /// Iterates over the parked entries.
+    pub(super) fn parked_entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
+        self.state().parked.0.iter().map(|(sequence, ParkedEntry { due, element })| SnapshotEntry {
+            deadline: *due,
+            ticket: Ticket::without_slot(*sequence),
+            element,
         })
     }
 }

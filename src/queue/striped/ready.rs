@@ -36,7 +36,7 @@ use std::{collections::VecDeque, task::Waker, time::Duration};
 use super::DelayedWorkQueue;
 use crate::{
     entry::{Moved, Ticket, Timing},
-    queue::{priority_queue::QueueEntry, shared_heap::PublishedHead},
+    queue::{QueueEntry, SnapshotEntry, shared_heap::PublishedHead},
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -147,8 +147,12 @@ impl<E> LockedReady<'_, E> {
         self.contents.taken
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &QueueEntry<E>> {
-        self.contents.list.iter()
+    /// Iterates over the entries. They have no slots any more, and are found by their sequences.
+    pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
+        self.contents.list.iter().map(|QueueEntry { deadline, sequence, element }| {
+            let ticket = Ticket::without_slot(*sequence);
+            SnapshotEntry { deadline: *deadline, ticket, element }
+        })
     }
 
     /// Appends an entry that comes after all that are here.

@@ -50,22 +50,21 @@ impl<E> DelayedWorkQueue<E> {
         }
         let ready = self.ready.lock();
         let stripes = self.lock_exact();
-        let of_stripes = stripes.iter().filter_map(|stripe| stripe.peek());
-        let of_stripes = of_stripes.map(|(due, ticket, element)| (due, ticket.sequence, element));
-        let listed = ready.entries().map(|entry| (entry.deadline, entry.sequence, &entry.element));
-        let first = of_stripes.chain(listed).min_by_key(|(due, sequence, _)| (*due, *sequence));
-        let (due, sequence, element) = first.filter(|(due, ..)| *due <= now)?;
-        Some((due, sequence, view(element)))
+        let firsts = stripes.iter().filter_map(|stripe| stripe.peek()).chain(ready.entries());
+        let first = firsts.min_by_key(|first| (first.deadline, first.ticket.sequence));
+        let first = first.filter(|first| first.deadline <= now)?;
+        Some((first.deadline, first.ticket.sequence, view(first.element)))
     }
 
     /// Returns what is due at `now`, in the order in which it would be taken.
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
-        for entry in ready.entries().filter(|entry| entry.deadline <= now) {
-            list.push((entry.deadline, Ticket::without_slot(entry.sequence)));
+        let listed = ready.entries().filter(|entry| entry.deadline <= now);
+        list.extend(listed.map(|entry| (entry.deadline, entry.ticket)));
+        for stripe in &self.stripes {
+            stripe.lock().change(|heap| heap.list_due(now, &mut list));
         }
-        self.stripes.iter().for_each(|stripe| stripe.lock().list_due(now, &mut list));
         drop(ready);
         list.sort_unstable_by_key(|(deadline, ticket)| (*deadline, ticket.sequence));
         list
@@ -123,15 +122,8 @@ impl<E> DelayedWorkQueue<E> {
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
-        entries.extend(ready.entries().map(|entry| SnapshotEntry {
-            deadline: entry.deadline,
-            // An entry of the list has no slot any more and is found by its sequence.
-            ticket: Ticket::without_slot(entry.sequence),
-            element: view(&entry.element),
-        }));
-        for stripe in &stripes {
-            entries.extend(stripe.listed(&view));
-        }
+        let listed = stripes.iter().flat_map(|stripe| stripe.listed()).chain(ready.entries());
+        entries.extend(listed.map(|entry| entry.viewed(&view)));
         drop(stripes);
         drop(ready);
         in_order(entries)

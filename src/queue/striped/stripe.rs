@@ -145,7 +145,7 @@ impl<E> LockedStripe<'_, E> {
     /// Moves an entry to where its timing says that it waits.
     pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) -> Moved {
         if let Timing::At(deadline) = timing {
-            if self.reset(ticket, deadline) {
+            if self.change(|heap| heap.reset(ticket, deadline)) {
                 return Moved::To(None);
             }
         }
@@ -180,14 +180,15 @@ impl<E> LockedStripe<'_, E> {
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
-        let mut removed = self.remove_where(|(due, _), element| unwanted(due, element));
+        let mut removed =
+            self.change(|heap| heap.remove_where(|(due, _), element| unwanted(due, element)));
         removed.append(&mut self.take_parked_where(unwanted));
         removed
     }
 
     pub(super) fn take_all_out(&mut self) -> (PriorityQueue<E>, Parked<E>) {
         let parked = mem::take(&mut self.state_mut().parked);
-        (self.remove_all(), parked)
+        (self.change(PriorityQueue::remove_all), parked)
     }
 
     /// Returns how many entries there are, parked or not.
@@ -196,11 +197,8 @@ impl<E> LockedStripe<'_, E> {
     }
 
     /// Iterates over all entries, with when each is due, in no particular order.
-    pub(super) fn listed<V>(
-        &self,
-        view: impl Fn(&E) -> V + Copy,
-    ) -> impl Iterator<Item = SnapshotEntry<V>> {
-        self.entries(view).chain(self.parked_entries(view))
+    pub(super) fn listed(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
+        self.entries().chain(self.parked_entries())
     }
 
     /// Returns how many elements have been admitted, and how many of them again.
