@@ -135,12 +135,11 @@ impl ArrayHeap {
     /// Removes the entry at a position. There must be one.
     pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: usize) {
         let last = self.end() - 1;
-        if position == last {
-            return self.shrink();
-        }
         let (last_key, last_slot) = self.entry(last);
         self.shrink();
-        self.sift(positions, position, last_key, last_slot);
+        if position != last {
+            self.sift(positions, position, last_key, last_slot);
+        }
     }
 
     /// Puts an entry in the place of the one at a position.
@@ -225,6 +224,8 @@ impl ArrayHeap {
 
     /// Puts an entry at or near the free `position`. It may have to go up as well as down, because
     /// the entry that fills a hole in the middle comes from another branch.
+    // Always inlined, as is the way up: for a heap of few levels, calls of their own would be much of the work.
+    #[inline(always)]
     fn sift(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
         if position > ROOT && key < self.key(parent(position)) {
             self.sift_up(positions, position, key, slot);
@@ -234,6 +235,7 @@ impl ArrayHeap {
     }
 
     /// Moves larger ancestors down until the entry fits.
+    #[inline(always)]
     fn sift_up(
         &mut self,
         positions: &mut impl Positions,
