@@ -143,17 +143,27 @@ impl SortedRun {
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         let place = self.place(position);
-        if (self.front..self.back).contains(&place) { self.key_at(place) } else { HOLE }
+        if place == self.front {
+            self.first
+        } else if (self.front..self.back).contains(&place) {
+            self.key_at(place)
+        } else {
+            HOLE
+        }
     }
 
     /// Removes the entry at a position. There must be one. Returns `true` if that has left a hole.
+    #[inline]
     pub(super) fn remove(&mut self, position: u32) -> bool {
         self.live -= 1;
         if self.live == 0 {
             self.clear();
             return false;
         }
-        let place = self.place(position);
+        self.remove_one_of_several(self.place(position))
+    }
+
+    fn remove_one_of_several(&mut self, place: usize) -> bool {
         self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
         let is_first = place == self.front;
         let is_last = place + 1 == self.back;
