@@ -26,7 +26,7 @@
 //! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
 //! 3. Every unused place of a group is `VACANT`. Behind the group with the last entry there is one more at most.
 
-use super::tables::Chunks;
+use super::tables::KeyArray;
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
@@ -44,7 +44,7 @@ pub(super) trait Positions {
 /// See the [module](self).
 pub(super) struct ArrayHeap {
     /// By group, the keys and the slots of their elements.
-    groups: Chunks<Siblings, [u32; ARITY]>,
+    groups: KeyArray<Siblings, [u32; ARITY]>,
     len: usize,
 }
 
@@ -66,7 +66,7 @@ const fn children(position: usize) -> usize {
 
 impl ArrayHeap {
     pub(super) const fn new() -> Self {
-        Self { groups: Chunks::new(), len: 0 }
+        Self { groups: KeyArray::new(), len: 0 }
     }
 
     #[inline]

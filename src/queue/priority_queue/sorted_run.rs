@@ -21,7 +21,7 @@
 
 use std::collections::VecDeque;
 
-use super::tables::{CHUNK, Chunk, MASK, SHIFT};
+use super::tables::{CHUNK, KeyChunk, MASK, SHIFT};
 
 /// This bit is set in positions of the run, and clear in positions of the heap.
 const IN_RUN: u32 = 1 << 31;
@@ -32,7 +32,7 @@ const GLANCE: usize = 64;
 
 /// See the [module](self).
 pub(super) struct SortedRun {
-    chunks: VecDeque<Chunk<u128, u32>>,
+    chunks: VecDeque<KeyChunk<u128, u32>>,
     /// The number of the first place of the first chunk.
     base: u32,
     /// The first place in use and the one after the last, relative to `base`.
@@ -108,7 +108,7 @@ impl SortedRun {
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
         if place >> SHIFT == self.chunks.len() {
-            self.chunks.push_back(Chunk::behind(self.chunks.len()));
+            self.chunks.push_back(KeyChunk::behind(self.chunks.len()));
         }
         self.chunks[place >> SHIFT].push(key, slot);
         if self.live == 0 {
@@ -245,76 +245,4 @@ impl SortedRun {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn push(run: &mut SortedRun, key: u128, slot: u32) -> u32 {
-        let position = run.next();
-        run.push(key, slot);
-        position
-    }
-
-    /// M84, M88, M90.
-    #[test]
-    fn what_goes_in_first_comes_out_first() {
-        let mut run = SortedRun::new();
-        for round in 0..3_u128 {
-            let count = 3 * CHUNK as u32 + 5;
-            for n in 0..count {
-                let key = round << 32 | u128::from(n + 2);
-                assert!(run.admits(key));
-                let position = push(&mut run, key, n);
-                assert!(contains(position));
-                assert_eq!(run.key(position), key);
-            }
-            assert!(!run.admits(1));
-            for n in 0..count {
-                assert_eq!(run.pop().map(|(_, slot)| slot), Some(n));
-            }
-            assert_eq!((run.len(), run.holes(), run.chunks.len()), (0, 0, 1));
-            assert!(run.admits(0), "an empty run is open to all");
-        }
-    }
-
-    /// M89: two billion places later the numbers begin again.
-    #[test]
-    fn positions_go_round() {
-        let mut run = SortedRun { base: IN_RUN - 2, ..SortedRun::new() };
-        let count = 4 * CHUNK;
-        let positions: Vec<_> = (0..count).map(|n| push(&mut run, n as u128, n as u32)).collect();
-        for (n, position) in positions.iter().enumerate() {
-            assert!(contains(*position));
-            assert_eq!(run.key(*position), n as u128);
-        }
-        for (n, position) in positions.into_iter().enumerate() {
-            assert_eq!(run.key(position), n as u128);
-            assert_eq!(run.pop(), Some((n as u128, n as u32)));
-            assert_eq!(run.key(position), HOLE);
-        }
-    }
-
-    /// M86, M87.
-    #[test]
-    fn holes_at_the_ends_are_taken_away() {
-        let mut run = SortedRun::new();
-        let count = 4 * CHUNK;
-        let positions: Vec<_> = (0..count).map(|n| push(&mut run, n as u128, n as u32)).collect();
-        for (n, position) in positions.iter().enumerate().skip(1).take(count - 2) {
-            assert_eq!(run.key(*position), n as u128);
-            run.remove(*position);
-            assert_eq!(run.key(*position), HOLE);
-        }
-        assert_eq!((run.len(), run.holes()), (2, count - 2));
-        assert_eq!(run.second(), HOLE, "that is further than a glance");
-        run.remove(positions[count - 1]);
-        assert_eq!(run.key(positions[count - 1]), HOLE);
-        assert_eq!((run.len(), run.holes()), (1, 0));
-        assert!(run.chunks.len() <= 2);
-        assert!(run.admits(1), "it ends with the first now");
-        assert_eq!(push(&mut run, 9, 7) & !IN_RUN, 1);
-        assert_eq!(run.second(), 9);
-        assert_eq!(run.pop(), Some((0, 0)));
-        assert_eq!(run.pop(), Some((9, 7)));
-        assert_eq!(run.pop(), None);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! Chunks of keys, and of the slots beside them: arrays that grow without ever moving what is in them.
+//! Keys with slots beside them, in chunks: arrays that grow without ever moving what is in them.
 //!
 //! A `Vec` copies itself when it is full: with ten million entries that takes tens of milliseconds
 //! during which the heap's lock is held and every other thread waits. Here an array is a list of
@@ -16,12 +16,12 @@ pub(super) const SHIFT: u32 = CHUNK.trailing_zeros();
 pub(super) const MASK: usize = CHUNK - 1;
 
 /// A part of an array: keys, and as many slots.
-pub(super) struct Chunk<K, S> {
+pub(super) struct KeyChunk<K, S> {
     pub(super) keys: Vec<K>,
     pub(super) slots: Vec<S>,
 }
 
-impl<K, S> Chunk<K, S> {
+impl<K, S> KeyChunk<K, S> {
     /// Returns an empty chunk for an array that has so many. The first one begins empty and grows as a `Vec` does;
     /// the others are allocated at their full size.
     pub(super) fn behind(chunks: usize) -> Self {
@@ -42,12 +42,12 @@ impl<K, S> Chunk<K, S> {
 }
 
 /// An array that shrinks and grows at its end; see the head of the module.
-pub(super) struct Chunks<K, S> {
-    chunks: Vec<Chunk<K, S>>,
+pub(super) struct KeyArray<K, S> {
+    chunks: Vec<KeyChunk<K, S>>,
     len: usize,
 }
 
-impl<K, S> Chunks<K, S> {
+impl<K, S> KeyArray<K, S> {
     pub(super) const fn new() -> Self {
         Self { chunks: Vec::new(), len: 0 }
     }
@@ -60,7 +60,7 @@ impl<K, S> Chunks<K, S> {
     pub(super) fn push(&mut self, key: K, slot: S) {
         let chunk = self.len >> SHIFT;
         if chunk == self.chunks.len() {
-            self.chunks.push(Chunk::behind(chunk));
+            self.chunks.push(KeyChunk::behind(chunk));
         }
         self.chunks[chunk].push(key, slot);
         self.len += 1;
@@ -98,60 +98,4 @@ impl<K, S> Chunks<K, S> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pushes numbers, each as a key and as a slot.
-    fn push(array: &mut Chunks<usize, u32>, numbers: impl Iterator<Item = usize>) {
-        numbers.for_each(|n| array.push(n, n as u32));
-    }
-
-    #[test]
-    fn what_is_pushed_is_found_and_popped() {
-        let mut array = Chunks::new();
-        for n in 0..3 * CHUNK + 7 {
-            array.push(n, n as u32);
-            assert_eq!(array.len(), n + 1);
-        }
-        assert!((0..array.len()).all(|n| array.get(n) == (&n, &(n as u32)) && *array.key(n) == n));
-        *array.get_mut(CHUNK).0 = 99;
-        *array.get_mut(CHUNK).1 = 98;
-        assert_eq!(array.get(CHUNK), (&99, &98));
-        while array.len() > 0 {
-            array.pop();
-        }
-        array.pop();
-        assert_eq!(array.len(), 0);
-    }
-
-    /// F22, M74, M98: an element keeps its address when others are inserted.
-    #[test]
-    fn no_element_moves_when_an_array_grows() {
-        let mut array = Chunks::new();
-        // The first of the second chunk: the first chunk begins small.
-        push(&mut array, 0..CHUNK + 1);
-        let Chunk { keys, slots } = &array.chunks[1];
-        assert!(keys.capacity().min(slots.capacity()) >= CHUNK, "they need not grow");
-        let addresses = |array: &Chunks<usize, u32>| {
-            let (key, slot) = array.get(CHUNK);
-            (std::ptr::from_ref(key), std::ptr::from_ref(slot))
-        };
-        let before = addresses(&array);
-        push(&mut array, 0..10 * CHUNK);
-        assert_eq!(before, addresses(&array));
-    }
-
-    /// M97.
-    #[test]
-    fn one_spare_chunk_is_kept() {
-        let mut array = Chunks::new();
-        push(&mut array, 0..4 * CHUNK);
-        (0..2 * CHUNK).for_each(|_| array.pop());
-        assert_eq!(array.chunks.len(), 3);
-        let spare = array.chunks[2].keys.capacity();
-        array.push(1, 1);
-        assert_eq!(array.chunks[2].keys.capacity(), spare);
-        (0..=2 * CHUNK).for_each(|_| array.pop());
-        assert_eq!(array.chunks.len(), 1);
-    }
-}
+mod tests;
