@@ -185,20 +185,24 @@ impl<E> PriorityQueue<E> {
 
     /// Moves an entry to another deadline. Returns `false` if there is no such entry.
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
-        if self.deadline(ticket).is_none() {
-            return false;
-        }
-        let (slot, key) = (ticket.slot, key(deadline, ticket.sequence));
-        if self.table.far_key(slot).is_some() {
-            let chunk = chunk_of(slot);
-            if deadline.as_nanos() >= self.calendar.start_of(&self.table, chunk) {
-                self.table.set_far_key(slot, key);
-                return true;
+        let Ticket { slot, sequence } = ticket;
+        let key = key(deadline, sequence);
+        let position = match self.table.key_place(slot) {
+            Some(KeyPlace::Near(position)) if sequence_of(self.near.key(position)) == sequence => {
+                position
             }
-            // Its slot must not change, and a chunk belongs as a whole to a bucket or to the near part.
-            self.move_near(chunk);
-        }
-        let position = self.table.position(slot);
+            Some(KeyPlace::Far(far)) if sequence_of(far) == sequence => {
+                let chunk = chunk_of(slot);
+                if deadline.as_nanos() >= self.calendar.start_of(&self.table, chunk) {
+                    self.table.set_far_key(slot, key);
+                    return true;
+                }
+                // Its slot must not change, and a chunk belongs as a whole to a bucket or to the near part.
+                self.move_near(chunk);
+                self.table.position(slot)
+            }
+            _ => return false,
+        };
         self.near.reset_at(&mut self.table, position, key, slot);
         self.settle();
         true

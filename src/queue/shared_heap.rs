@@ -176,7 +176,10 @@ impl<E, S> LockedHeap<'_, E, S> {
     /// Takes the first entry out.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
-        self.change(PriorityQueue::pop).map(QueueEntry::owned)
+        // Not by `change`: what it is passed is not always compiled into it.
+        let entry = self.contents.heap.pop();
+        self.publish();
+        entry.map(QueueEntry::owned)
     }
 
     /// Takes the first entry out, and passes up to `limit` of the entries behind it to `receive` as
