@@ -182,11 +182,11 @@ impl fmt::Display for FailureKind {
 struct Cause {
     kind: FailureKind,
     message: Box<str>,
-    left: Left,
+    origin: Origin,
 }
 
-/// What the code that failed has left behind.
-enum Left {
+/// What a failure comes from, as the value that the failed code has left behind.
+enum Origin {
     Panic(Panicked),
     Error(BoxedError),
     /// No code failed.
@@ -203,30 +203,30 @@ struct Panicked {
 pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
 
 impl Failure {
-    fn new(kind: FailureKind, message: impl Into<Box<str>>, left: Left) -> Self {
-        Self(Box::new(Cause { kind, message: message.into(), left }))
+    fn new(kind: FailureKind, message: impl Into<Box<str>>, origin: Origin) -> Self {
+        Self(Box::new(Cause { kind, message: message.into(), origin }))
     }
 
     pub(crate) fn of_panic((payload, location): (PanicPayload, Option<PanicLocation>)) -> Self {
         let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);
-        Self::new(FailureKind::Panic, message, Left::Panic(Panicked { location, payload }))
+        Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
     }
 
     /// Asks the error for its message, which is user code: the caller holds no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
-        Self::new(FailureKind::Error, error.to_string(), Left::Error(error))
+        Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
     /// Returns the failure of a run that exceeded this limit.
     pub(crate) fn of_time_limit(limit: Duration) -> Self {
         let message = format!("the run exceeded its time limit of {limit:?}");
-        Self::new(FailureKind::TimeLimit, message, Left::Nothing)
+        Self::new(FailureKind::TimeLimit, message, Origin::Nothing)
     }
 
     /// Returns the failure of a task that lost its place in the queue.
     pub(crate) fn of_displacement(why: &str) -> Self {
-        Self::new(FailureKind::Displaced, why, Left::Nothing)
+        Self::new(FailureKind::Displaced, why, Origin::Nothing)
     }
 
     /// Returns what caused the failure.
@@ -253,9 +253,9 @@ impl Failure {
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        match &self.0.left {
-            Left::Panic(panicked) => panicked.location.as_ref(),
-            Left::Error(_) | Left::Nothing => None,
+        match &self.0.origin {
+            Origin::Panic(panicked) => panicked.location.as_ref(),
+            Origin::Error(_) | Origin::Nothing => None,
         }
     }
 
@@ -276,32 +276,32 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
-        match &self.0.left {
-            Left::Error(error) => Some(&**error),
-            Left::Panic(_) | Left::Nothing => None,
+        match &self.0.origin {
+            Origin::Error(error) => Some(&**error),
+            Origin::Panic(_) | Origin::Nothing => None,
         }
     }
 
     /// Returns the error that the run returned, if it is an `E`.
     fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
-        let Cause { kind, message, left } = *self.0;
-        let left = match left {
-            Left::Error(error) => match error.downcast() {
+        let Cause { kind, message, origin } = *self.0;
+        let origin = match origin {
+            Origin::Error(error) => match error.downcast() {
                 Ok(error) => return Ok(*error),
-                Err(error) => Left::Error(error),
+                Err(error) => Origin::Error(error),
             },
-            left @ (Left::Panic(_) | Left::Nothing) => left,
+            origin @ (Origin::Panic(_) | Origin::Nothing) => origin,
         };
-        Err(Self::new(kind, message, left))
+        Err(Self::new(kind, message, origin))
     }
 
     /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
     /// error is.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
-        match &self.0.left {
-            Left::Panic(panicked) => panicked.payload.lock().is::<T>(),
-            Left::Error(_) | Left::Nothing => false,
+        match &self.0.origin {
+            Origin::Panic(panicked) => panicked.payload.lock().is::<T>(),
+            Origin::Error(_) | Origin::Nothing => false,
         }
     }
 
@@ -310,11 +310,11 @@ impl Failure {
     #[doc(alias = "into_panic")]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
-        let Cause { message, left, .. } = *self.0;
-        match left {
-            Left::Panic(panicked) => panicked.payload.into_inner(),
-            Left::Error(error) => Box::new(error),
-            Left::Nothing => Box::new(String::from(message)),
+        let Cause { message, origin, .. } = *self.0;
+        match origin {
+            Origin::Panic(panicked) => panicked.payload.into_inner(),
+            Origin::Error(error) => Box::new(error),
+            Origin::Nothing => Box::new(String::from(message)),
         }
     }
 

@@ -291,8 +291,10 @@ fn each_module_has_one_layer() {
         if let Some(title) = line.strip_prefix("// Layer ") {
             of_list = title.split(':').next().and_then(|n| n.parse().ok()).expect("a number");
         }
-        if let Some(name) = line.trim_start_matches("pub ").strip_prefix("mod ") {
-            check(name.trim_end_matches(';'), of_list);
+        let module = line.trim_start_matches("pub ").strip_prefix("mod ");
+        // One that is written out in the root has tests alone.
+        if let Some(name) = module.and_then(|name| name.strip_suffix(';')) {
+            check(name, of_list);
         }
     }
     assert!(seen > 100, "there are files: {seen}");
