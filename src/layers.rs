@@ -30,7 +30,7 @@ pub(crate) use self::{
     calls::Pace,
     control::{Change, Changed, body_begins},
     gate::Gated,
-    group::{Counted, Dispatcher, GroupLimits, GroupState, Joining, Keeps, ListedMember},
+    group::{Counted, Dispatcher, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     membership::Membership,
     wall::OnWall,
 };

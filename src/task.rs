@@ -72,11 +72,9 @@ mod payload;
 mod plan;
 mod questions;
 mod report;
-mod returned;
 mod run;
 mod state;
 mod verdict;
-mod with_context;
 mod worker_context;
 
 pub(crate) use self::{
@@ -95,14 +93,12 @@ pub(crate) use self::{
 };
 pub use self::{
     around::{Done, Submission, TaskRun},
-    context::TaskContext,
+    context::{TaskContext, with_context, with_context_once},
     failure::{FailedRun, FailurePolicy},
-    outcome::Outcome,
+    outcome::{Outcome, TaskOutput, UnitOutcome},
     report::{FailureReport, FailureSource},
-    returned::{TaskOutput, UnitOutcome},
     run::current_task,
     state::TaskState,
-    with_context::{with_context, with_context_once},
 };
 use crate::{
     CancellationToken, RejectionReason, entry::Requeue, sync::Arc, time::Timestamp,

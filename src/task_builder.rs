@@ -3,24 +3,25 @@
 //! The verbs differ in what they run and when. Each makes a node of the closure and [launches](launching) it.
 //! Only the making of the node and that of the future are compiled for each closure.
 
-mod joining;
 mod launching;
-mod retrying;
-mod wrapping;
 
-use std::time::{Duration, Instant};
+use std::{
+    error::Error,
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
 
 pub(crate) use self::launching::{execute, schedule};
 use crate::{
-    FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture, TaskOutput,
-    UnitOutcome,
+    Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
+    TaskOutput, UnitOutcome,
     layers::GroupState,
     pool::PoolRefs,
     schedule::Schedule,
     sync::Arc,
     task::{Node, Outcome},
     time::Clock,
-    trigger::Trigger,
+    trigger::{Once, Trigger},
 };
 
 /// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
@@ -288,6 +289,29 @@ impl<'a> TaskBuilder<'a> {
         O: Outcome,
     {
         self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
+    }
+
+    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one for each
+    /// attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the task earlier than
+    /// the back-off does.
+    ///
+    /// # Errors
+    ///
+    /// The same as [`Handle::execute`](crate::Handle::execute).
+    #[track_caller]
+    pub fn retry<F, T, E>(
+        self,
+        backoff: Backoff,
+        mut body: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnMut() -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: Into<Box<dyn Error + Send + Sync>>,
+    {
+        let attempt = move || body().map(ControlFlow::<T>::Break);
+        // An attempt that is late is made all the same: there is no later moment that would stand for it.
+        self.missed_runs(MissedRuns::Coalesce).repeat(Once.retry(backoff), attempt)
     }
 }
 

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue},
-    sync::{Arc, Weak},
+    sync::Arc,
     task::{Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
@@ -151,17 +151,15 @@ impl Task {
     /// came too late.
     pub(crate) fn enter_group(
         &self,
-        own: Weak<Self>,
-        (sequence, slot): (u64, u32),
+        sequence: u64,
         due: Timestamp,
-        is_delayed: bool,
+        entrant: Entrant,
     ) -> Option<CancelReason> {
         self.with(|parts| {
-            let is_periodic = parts.is_periodic();
             let membership = parts.layers()?.get::<Membership>()?;
             let group = &membership.group;
             if membership.sequence.is_some() {
-                group.set_slot(sequence, slot);
+                group.set_slot(sequence, entrant.slot);
                 return None;
             }
             if membership.has_left {
@@ -169,8 +167,7 @@ impl Task {
                 return None;
             }
             membership.sequence = Some(sequence);
-            let due = membership.replanned.unwrap_or(due);
-            group.enter(sequence, due, Entrant { task: own, slot, is_periodic, is_delayed })
+            group.enter(sequence, membership.replanned.unwrap_or(due), entrant)
         })
     }
 

@@ -16,21 +16,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    TaskBuilder,
-    joining::{enter_or_leave_group, join},
-};
+use super::TaskBuilder;
 #[cfg(feature = "histograms")]
 use crate::layers::Recorded;
 use crate::{
     CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason,
-    ScheduledFuture, TaskHandle,
+    ScheduledFuture, Submission, TaskHandle,
     entry::{Ticket, Timing},
-    layers::{Gated, Membership, OnWall},
-    pool::{NotQueued, Pool, PoolRef, PoolRefs, Staffing},
+    layers::{Entrant, Gated, GroupState, Joining, Membership, OnWall},
+    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::{Schedule, SharedName},
     sync::Arc,
-    task::{Drops, Layers, Node, Plan, Task},
+    task::{Around, Drops, Layers, Node, Plan, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -133,7 +130,10 @@ impl TaskBuilder<'_> {
         };
         let admitted = pool_ref.admit(task.clone(), now, timing, staffing);
         if group.is_some() {
-            enter_or_leave_group(pool_ref.pool(), &task, &admitted, (now, deadline));
+            match admitted {
+                Ok(ticket) => enter_group(pool_ref.pool(), &task, ticket, deadline, now),
+                Err(_) => task.leave_group(),
+            }
         }
         let is_queued = admitted.is_ok();
         let ticket = match admitted.or_else(NotQueued::ticket) {
@@ -188,6 +188,40 @@ impl TaskBuilder<'_> {
             task.limit(deadline, budget);
         }
         Ok(())
+    }
+
+    /// Returns the code that is to be called around each run, if there is any. From the inside out it is the time limit,
+    /// the executor's decorator, and the watch for runs that take long.
+    ///
+    /// # Errors
+    ///
+    /// The payload, if the decorator panicked.
+    #[inline]
+    fn around(
+        &self,
+        is_periodic: bool,
+        pool_ref: &PoolRef,
+        (now, deadline): (Timestamp, Timestamp),
+        scheduled_at: &'static Location<'static>,
+    ) -> Result<Option<Around>, PanicPayload> {
+        let name = self.name.as_deref();
+        let budget = self.timeout.filter(|_| is_periodic);
+        let budget = budget
+            .and_then(|budget| pool_ref.limit_runs(budget, self.on_failure.unwrap_or_default()));
+        let decorated = match &pool_ref.pool().callbacks().decorate {
+            None => budget,
+            Some(decorate) => {
+                let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
+                let around = contain(|| decorate(&submission))?;
+                Some(around.enclose(budget))
+            }
+        };
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
+        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
+        Ok(match watch {
+            None => decorated,
+            Some(watch) => Some(watch.enclose(decorated)),
+        })
     }
 }
 
@@ -278,6 +312,35 @@ fn end_or_error(
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
+}
+
+/// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.
+fn join(
+    pool_ref: &PoolRef,
+    group: Option<&Arc<GroupState>>,
+) -> (Option<Joining>, Option<RejectionReason>) {
+    let Some(group) = group else { return (None, None) };
+    if !group.belongs_to(pool_ref.pool()) {
+        return (None, Some(RejectionReason::ForeignGroup));
+    }
+    match group.join() {
+        Some(joining) => (Some(joining), None),
+        None => (None, Some(RejectionReason::GroupShutdown)),
+    }
+}
+
+/// Enters a task that is in the queue into its group.
+#[cold]
+fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
+    let entrant = Entrant {
+        task: Arc::downgrade(task),
+        slot: ticket.slot,
+        is_periodic: task.is_periodic(),
+        is_delayed: due > now,
+    };
+    if let Some(reason) = task.enter_group(ticket.sequence, due, entrant) {
+        pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
+    }
 }
 
 /// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
