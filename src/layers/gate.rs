@@ -1,7 +1,7 @@
 //! A task with a [gate](crate::gate): the gate is asked before each run, and may put the run off.
 //!
 //! The gate is user code and may block. So it is called as a body is: the closure has been taken out of the
-//! task, which is [running](crate::task::state) meanwhile, and no lock is held. Everything that races with a run
+//! task, which is [running](crate::TaskState::Running) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
 //! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
 //! The [question](Question) is a part of [`Call::carry_out`].

@@ -1,7 +1,7 @@
 //! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
 //!
 //! A group is a limit on a part of a pool. It has a lock of its own and knows its members, but neither the
-//! queue nor what a member runs. A task knows its group by a [`Membership`](super::layers), which only a
+//! queue nor what a member runs. A task knows its group by a [`Membership`](super::Membership), which only a
 //! task in a group has, so no other task is asked anything.
 //!
 //! # A task that waits for its group

@@ -80,8 +80,10 @@ impl fmt::Debug for TaskRun<'_> {
 #[derive(Debug)]
 pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
+type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
+
 /// The code around the runs of one task. It is handed the body, and calls it once unless it panics.
-pub(crate) struct Around(Box<dyn FnMut(&mut dyn FnMut()) + Send>);
+pub(crate) struct Around(Box<Surrounding>);
 
 impl Around {
     pub(crate) fn new(around: impl FnMut(&mut dyn FnMut()) + Send + 'static) -> Self {

@@ -8,7 +8,7 @@ use std::{
 use super::{Task, current_task};
 use crate::{CancellationToken, TaskId, gate::Lease, sync::Arc, time::Timestamp};
 
-/// A running task, as it sees itself; from [`current_task`](crate::current_task), and the argument of the hooks around a
+/// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
 /// run.
 #[derive(Clone)]
 pub struct TaskContext {
