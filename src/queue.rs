@@ -56,7 +56,7 @@
 //! | `removeAt` | `ArrayHeap::remove_at` | `queue/priority_queue/array_heap.rs` |
 //! | `setIndex` | `Positions::set_position` | `queue/priority_queue/array_heap.rs` |
 //! | `heapIndex`, `indexOf` | `Slots::key_place` | `queue/priority_queue/slots.rs` |
-//! | `compareTo` | `key` | `queue/priority_queue/entry.rs` |
+//! | `compareTo` | `key` | `queue/priority_queue.rs` |
 //! | `sequencer`, `sequenceNumber` | `LockedStripe::next_sequence` | `queue/striped/stripe.rs` |
 //! | `offer` | `DelayedWorkQueue::offer` | `queue/striped.rs` |
 //! | `take`, `poll` | `wait_until` | `queue/waiting.rs` |

@@ -47,8 +47,7 @@
 //!    allocating again and again.
 
 use super::{
-    SMALL,
-    entry::{HeadChange, QueueEntry, UnderLock, deadline_of},
+    HeadChange, QueueEntry, SMALL, UnderLock, deadline_of,
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 

@@ -15,10 +15,9 @@
 //!    have been removed the rest is in the heap.
 
 use super::{
-    FEW,
+    FEW, UnderLock,
     array_heap::{ArrayHeap, Positions, VACANT},
     calendar,
-    entry::UnderLock,
     slots::Slots,
     sorted_run::{self, SortedRun},
 };

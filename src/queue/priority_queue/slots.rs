@@ -24,7 +24,7 @@
 
 use std::mem;
 
-use super::{SMALL, array_heap::Positions, entry::UnderLock, tables};
+use super::{SMALL, UnderLock, array_heap::Positions, tables};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
 pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
