@@ -325,7 +325,9 @@ impl Drop for DrivenExecutor {
         let pool = self.handle.pool();
         if self.on_drop.carry_out(pool) == DropPolicy::Close {
             let mut place = Place::default();
-            self.driver.drive_until(|waker| pool.poll_terminated_or_given_up(&mut place, waker));
+            let lifecycle = &pool.lifecycle;
+            let over = |waker: &_| lifecycle.poll_terminated_or_given_up(&mut place, waker);
+            self.driver.drive_until(over);
         }
         // What is due, and all that is left if it was shut down before.
         self.driver.run_all();

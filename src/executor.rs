@@ -9,6 +9,7 @@
 //! [`submitting`]. What stops an executor is in [`stopping`]: the verbs of the handle, those that consume the owner, and
 //! the owner's drop.
 
+mod statistics;
 mod stopping;
 mod submitting;
 
@@ -18,14 +19,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::stopping::{DropPolicy, Termination};
+pub use self::{
+    statistics::{ExecutorState, Statistics},
+    stopping::{DropPolicy, Termination},
+};
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, Shared, Statistics, TaskBuilder,
-    TaskHandle, TaskId, ThreadFactory,
-    pool::{Config, Pool, PoolRef, PoolRefs, share_factory, share_handler},
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, Shared, TaskBuilder, TaskHandle,
+    TaskId, ThreadFactory,
+    pool::{Config, Pool, PoolRef, PoolRefs},
     queue::SnapshotEntry,
+    shared::{share_factory, share_handler},
     sync::Arc,
     task::Task,
+    unwind::discard,
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay.
@@ -256,7 +262,7 @@ impl Handle {
     #[doc(alias("worker_threads", "num_threads", "num_workers"))]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
-        self.pool().workers().core_size()
+        self.pool().workers.core_size()
     }
 
     /// Sets the core pool size: how many workers the executor is to have. Java: `setCorePoolSize`.
@@ -289,7 +295,7 @@ impl Handle {
     #[doc(alias = "getKeepAliveTime")]
     #[must_use]
     pub fn keep_alive(&self) -> Duration {
-        self.pool().workers().keep_alive()
+        self.pool().workers.keep_alive()
     }
 
     /// Sets how long a worker that may retire stays idle before it does; see
@@ -313,7 +319,7 @@ impl Handle {
     /// changed then.
     #[doc(alias = "setKeepAliveTime")]
     pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), ConfigError> {
-        self.pool().set_times(Some(keep_alive), None)
+        self.set_times(Some(keep_alive), None)
     }
 
     /// Returns `true` if workers of the core retire as well when they have been idle for the
@@ -321,7 +327,7 @@ impl Handle {
     #[doc(alias = "allowsCoreThreadTimeOut")]
     #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
-        self.pool().workers().core_timeout()
+        self.pool().workers.core_timeout()
     }
 
     /// Sets whether workers of the core retire as well when they have been idle for the keep-alive;
@@ -334,7 +340,20 @@ impl Handle {
     /// Nothing is changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
-        self.pool().set_times(None, Some(allow))
+        self.set_times(None, Some(allow))
+    }
+
+    fn set_times(
+        &self,
+        keep_alive: Option<Duration>,
+        core_timeout: Option<bool>,
+    ) -> Result<(), ConfigError> {
+        let pool = self.pool();
+        if !pool.workers.set_times(keep_alive, core_timeout) {
+            return Err(ConfigError::ZeroKeepAlive);
+        }
+        pool.queue.reconsider();
+        Ok(())
     }
 
     /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and
@@ -378,7 +397,7 @@ impl Handle {
     #[doc(alias = "getThreadFactory")]
     #[must_use]
     pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
-        self.pool().thread_factory().get().into()
+        self.pool().spawner.factory.get().into()
     }
 
     /// Sets the factory that starts the threads, from the next thread on. Accepts what
@@ -386,7 +405,7 @@ impl Handle {
     /// `setThreadFactory`.
     #[doc(alias = "setThreadFactory")]
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
-        self.pool().thread_factory().set(share_factory(factory));
+        self.pool().spawner.factory.set(share_factory(factory));
     }
 
     /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
@@ -395,7 +414,7 @@ impl Handle {
     #[doc(alias = "getRejectedExecutionHandler")]
     #[must_use]
     pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
-        self.pool().rejection().get().into()
+        self.pool().rejections.handler().get().into()
     }
 
     /// Sets the handler that decides about rejected tasks, from the next one on. Accepts what
@@ -412,14 +431,14 @@ impl Handle {
     /// ```
     #[doc(alias = "setRejectedExecutionHandler")]
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
-        self.pool().rejection().set(share_handler(handler));
+        self.pool().rejections.handler().set(share_handler(handler));
     }
 
     /// Returns how many tasks may be pending, or `None` if there is no bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
     #[must_use]
     pub fn max_pending(&self) -> Option<usize> {
-        self.pool().max_pending()
+        self.pool().capacity.bound()
     }
 }
 
@@ -435,7 +454,7 @@ impl Handle {
     #[doc(alias("metrics", "stats"))]
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.pool().statistics()
+        Statistics::of(self.pool())
     }
 
     /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
@@ -446,7 +465,7 @@ impl Handle {
     #[cfg(feature = "histograms")]
     #[must_use]
     pub fn histograms(&self) -> Option<crate::Histograms> {
-        self.pool().histograms()
+        self.pool().observing.histograms()
     }
 
     /// Returns how many workers there are, without one that is still being started. Java:
@@ -454,7 +473,7 @@ impl Handle {
     #[doc(alias = "getPoolSize")]
     #[must_use]
     pub fn pool_size(&self) -> usize {
-        self.pool().workers().size()
+        self.pool().workers.size()
     }
 
     /// Returns the largest number of workers that there have ever been at once. Java:
@@ -462,7 +481,7 @@ impl Handle {
     #[doc(alias = "getLargestPoolSize")]
     #[must_use]
     pub fn largest_pool_size(&self) -> usize {
-        self.pool().workers().largest()
+        self.pool().workers.largest()
     }
 
     /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
@@ -496,7 +515,7 @@ impl Handle {
     /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
     #[must_use]
     pub fn pending_count(&self) -> usize {
-        self.pool().pending_count()
+        self.pool().queue.len()
     }
 
     /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log
@@ -522,7 +541,7 @@ impl Handle {
     #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let listed = self.pool().pending();
+        let listed = self.pool().queue.snapshot(Arc::clone);
         listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 
@@ -551,13 +570,18 @@ impl Handle {
     /// pending tasks. Java: `purge`, which is needed there.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn purge(&self) -> usize {
-        self.pool().purge()
+        let pool = self.pool();
+        let listed = pool.queue.snapshot(Arc::clone);
+        let has_ended = |one: &&SnapshotEntry<Arc<Task>>| one.element.state().is_done();
+        let purged = listed.iter().filter(has_ended).filter(|one| pool.remove(one.ticket)).count();
+        discard(listed);
+        purged
     }
 
     pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         let now = self.statistics();
         f.debug_struct(what)
-            .field("name", &self.pool().thread_name())
+            .field("name", &self.pool().spawner.thread_name)
             .field("state", &now.state)
             .field("core_pool_size", &now.core_pool_size)
             .field("pool_size", &now.pool_size)

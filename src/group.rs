@@ -18,10 +18,12 @@ use crate::histogram::RunHistograms;
 use crate::{
     Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
     ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
-    layers::{Counted, GroupState},
+    layers::{Counted, GroupState, Keeps, ListedMember},
     pool::IfRunning,
+    shutdown_report::TaskSummary,
     sync::Arc,
-    wait::Place,
+    unwind::discard,
+    wait::{self, Place},
 };
 
 /// A named group of an executor's tasks: how many of them may run at once, and what is done with all of them
@@ -121,7 +123,7 @@ impl Handle {
     /// ```
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
-        let groups = self.pool().groups().into_iter();
+        let groups = self.pool().groups.all().into_iter();
         groups.map(|state| Group { handle: self.clone(), state }).collect()
     }
 }
@@ -553,7 +555,15 @@ impl Group {
     /// executor is refused, and does not hold up the group's end. Does not wait. Idempotent. Takes time linear in the number of
     /// the group's tasks.
     pub fn shutdown(&self) {
-        self.handle.pool().shut_group_down(&self.state);
+        let pool = self.handle.pool();
+        let keeps = Keeps {
+            delayed: pool.policies.keeps_delayed(),
+            periodic: pool.policies.keeps_periodic(),
+            reason: CancelReason::GroupShutdown,
+        };
+        let called_off = self.state.shut_down(keeps, pool.clock().read());
+        pool.capacity.wake_all();
+        pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
     }
 
     /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
@@ -573,7 +583,10 @@ impl Group {
     /// ```
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
-        self.handle.pool().stop_group(&self.state)
+        let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
+        let members = self.state.stop(Keeps { delayed: false, periodic: false, reason });
+        pool.capacity.wake_all();
+        members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
     /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most `patience` for
@@ -609,7 +622,29 @@ impl Group {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        self.handle.pool().stop_group_within(&self.state, patience, grace)
+        self.state.open_log();
+        self.shutdown();
+        let mut is_over = self.await_termination(patience)?;
+        if !is_over {
+            drop(self.shutdown_now());
+            is_over = self.await_termination(grace)?;
+        }
+        let (ended, running) = self.state.read_log();
+        let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
+            list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
+        };
+        let named = |ListedMember { task, sequence, .. }: ListedMember| {
+            let task = task.upgrade();
+            let name = task.as_ref().and_then(|task| task.name());
+            discard(task);
+            (sequence, name)
+        };
+        Ok(ShutdownReport::new(
+            is_over,
+            summaries(ended.ran),
+            summaries(ended.cancelled),
+            summaries(running.into_iter().map(named).collect()),
+        ))
     }
 
     /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left,
@@ -635,7 +670,16 @@ impl Group {
     /// [`WouldDeadlock`], at once, wherever a wait for the [executor](crate::Handle::await_termination) is refused: the
     /// group may need the calling thread.
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.handle.pool().await_group(&self.state, timeout)
+        let pool = self.handle.pool();
+        if pool.would_wait_for_itself() {
+            return Err(WouldDeadlock(()));
+        }
+        let deadline = pool.clock().read().after(timeout);
+        let mut place = Place::default();
+        let poll = |waker: &_| self.state.poll_terminated(&mut place, waker);
+        let has_ended = wait::block_until(pool.clock(), deadline, poll).is_some();
+        self.state.forget(&mut place);
+        Ok(has_ended)
     }
 
     /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination)

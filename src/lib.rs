@@ -199,9 +199,14 @@ mod serialized;
 mod task_builder;
 mod timer;
 mod together;
-// Layer 3: what only some tasks have; the pool of workers.
+// Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
+mod drained;
 mod layers;
 mod pool;
+mod rejection;
+mod shared;
+mod shutdown_report;
+mod thread_factory;
 // Layer 2: the queue and the task, which do not know each other; the cancellation token, limits, gates and schedules.
 pub mod gate;
 mod limit;
@@ -229,29 +234,35 @@ pub use crate::{
     builder::Builder,
     debounce::{Debounced, Throttled},
     delay_queue::{DelayQueue, Delayed},
+    drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
     driven::DrivenExecutor,
     error::{
         CancelReason, ConfigError, Failure, FailureKind, RejectionReason, TaskError, WouldDeadlock,
     },
-    executor::{DropPolicy, Handle, PendingTask, ScheduledThreadPoolExecutor, Termination},
+    executor::{
+        DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
+        Termination,
+    },
     future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
-    pool::{
+    pool::{RunningTask, Starvation},
+    rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        DrainedTask, DrainedTasks, ExecutorState, RejectedExecutionError, RejectedExecutionHandler,
-        RejectedTask, Rejection, RunningTask, Shared, ShutdownReport, SlowRun, Starvation,
-        Statistics, StockPolicy, TaskSummary, ThreadFactory, Worker,
+        RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
     },
     schedule::MissedRuns,
+    shared::Shared,
+    shutdown_report::{ShutdownReport, TaskSummary},
     task::{
-        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, Outcome, Submission,
+        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, Outcome, SlowRun, Submission,
         TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task, with_context,
         with_context_once,
     },
     task_builder::TaskBuilder,
+    thread_factory::{ThreadFactory, Worker},
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
     together::{

@@ -31,9 +31,8 @@ mod buckets;
 use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::{
-    executor::Handle,
+    executor::{ExecutorState, Handle, Statistics},
     group::{Group, GroupStatistics},
-    pool::{ExecutorState, Statistics},
     sync::Arc,
 };
 

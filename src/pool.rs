@@ -7,31 +7,30 @@
 //! ```
 //!
 //! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
-//! tasks, and a task knows nothing of the queue. It consists of parts, each with private state of
-//! its own; the functions of [`Pool`] stand beside the part that they are about:
+//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, and is
+//! handed what it needs of others as an argument. [`Pool`] alone knows them all: it has the steps that need several.
+//! These functions stand beside the part that they are about.
 //!
-//! | part | what it holds | functions of the pool |
-//! |---|---|---|
-//! | [`admission`] | the bound on pending tasks | `ensure_worker`, `offer` |
-//! | [`rejection`] | the handler for tasks that are not admitted | `reject` |
-//! | [`workers`] | the workers and what threads are started with | `compensate`, `start_service`, `set_core_pool_size` |
-//! | [`shutdown`] | the phase, the policies, what holds up termination | `shutdown`, `stop`, `shutdown_now`, `join` |
-//! | [`groups`] | the groups of tasks | `new_group`, `stop_group`, `close_groups` |
-//! | [`control`] | nothing: it moves the entries of tasks that are alive | `change`, `with_entry` |
-//! | [`deadlock`] | what workers wait for, and which pools a thread acts for | `enter_join` |
-//! | [`timeouts`] | the timer thread and its queue | `ensure_timer_thread` |
-//! | [`observing`] | what is watched of workers and runs | `observed`, `observation`, `begin_to_observe` |
-//! | [`wall_clock`] | the thread that watches the wall clock | `ensure_wall_watcher`, `follow_wall` |
-//! | [`driver`] | in place of all threads, the caller | `has_timer_thread` |
+//! | part | what it owns | under which lock | steps with other parts |
+//! |---|---|---|---|
+//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`; [`control`] |
+//! | [`Capacity`](admission) | the bound on pending tasks, and who waits for room | its own | `ensure_worker`, `offer` |
+//! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
+//! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
+//! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
+//! | [`Spawner`](workers) | what threads are started with | one around the factory | `start_service` |
+//! | [`Lifecycle`](lifecycle) | how far the pool has come, and what holds up termination | its own | `shutdown`, `stop`, `shutdown_now`, `deregister`, `join` |
+//! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |
+//! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
+//! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
+//! | [`wall_clock`] | the thread that watches the wall clock | none: one waker | `ensure_wall_watcher`, `follow_wall` |
+//! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
+//! | [`Callbacks`](callbacks) | what the builder was given; it never changes | none | – |
 //!
-//! This file has what needs a task and its entry in the queue at once: queuing again and cancelling.
+//! A [`worker`] has its pool, and a [`driver`] is in place of all threads. Where a thread holds two of these locks at
+//! once, the roster's and the lifecycle's come before those of the queue, as a task's does (`docs/locks.md`).
 //!
-//! # Queuing again
-//!
-//! [`Pool::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters,
-//! one after the other. That order, task before queue, is never reversed: nothing under a lock of
-//! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
-//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
+//! This file has what ends a task and takes its entry out of the queue: cancelling.
 //!
 //! # Cancelling
 //!
@@ -59,19 +58,16 @@ mod admission;
 mod callbacks;
 mod control;
 mod deadlock;
-mod drained;
 mod driver;
 mod groups;
 mod kept;
+mod lifecycle;
 mod observing;
 mod pool_ref;
-mod rejection;
+mod rejecting;
 mod shutdown;
-mod statistics;
 mod takes;
-mod thread_factory;
 mod timeouts;
-mod timers;
 mod wall_clock;
 mod worker;
 mod workers;
@@ -80,50 +76,41 @@ use std::time::Duration;
 
 #[cfg(feature = "histograms")]
 pub use self::observing::Histograms;
+pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
-    drained::DetachedContext,
     groups::Groups,
+    lifecycle::Lifecycle,
     observing::Observing,
-    rejection::Rejections,
-    shutdown::Shutdown,
+    rejecting::Rejections,
+    shutdown::Policies,
     timeouts::Timeouts,
-    wall_clock::WallClock,
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
     admission::{NotQueued, Staffing},
-    callbacks::{Callbacks, Replaceable, share_factory, share_handler},
+    callbacks::{Callbacks, OnSlowRun},
     deadlock::JoinGuard,
     driver::Driver,
+    lifecycle::Phase,
     observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
-    shutdown::Phase,
-};
-pub use self::{
-    callbacks::Shared,
-    drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
-    observing::{RunningTask, SlowRun, Starvation},
-    rejection::{
-        AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
-    },
-    shutdown::{ShutdownReport, TaskSummary},
-    statistics::{ExecutorState, Statistics},
-    thread_factory::{ThreadFactory, Worker},
+    timeouts::{Exceeded, Expiry, TimeoutGuard, Timer},
 };
 use crate::{
-    CancelReason, Failure,
-    entry::{Ticket, Timing},
-    id::Subject,
-    queue::{DelayedWorkQueue, SnapshotEntry},
-    statistics::WorkerStats,
+    CancelReason, CancellationToken,
+    drained::DetachedContext,
+    entry::Ticket,
+    lazy_thread::LazyThread,
+    queue::DelayedWorkQueue,
+    rejection::{AbortPolicy, RejectedExecutionHandler},
+    shutdown_report::EndLog,
     sync::Arc,
-    task::{Cancellation, FailureSource, Hooks, Requeued, Task},
-    time::{Clock, Timestamp},
-    trace,
-    unwind::{Callback, Contained, discard, wake_all},
+    task::{Cancellation, Task},
+    thread_factory::{self, ThreadFactory},
+    time::{Clock, WallWatch},
+    unwind::{Callback, Contained, discard},
 };
 
 /// The settings that a pool is made with; the builder fills them in.
@@ -176,21 +163,25 @@ pub(crate) enum IfRunning {
 pub(crate) struct Pool {
     clock: Clock,
     callbacks: Callbacks,
-    queue: DelayedWorkQueue<Arc<Task>>,
-    /// The bound on how many tasks may be pending, if there is one.
-    capacity: Option<Capacity>,
-    rejections: Rejections,
-    workers: Workers,
-    spawner: Spawner,
-    shutdown: Shutdown,
-    joins: JoinRegistry,
-    timeouts: Timeouts,
-    wall_clock: WallClock,
-    groups: Groups,
-    is_driven: bool,
-    observing: Observing,
+    pub(crate) queue: DelayedWorkQueue<Arc<Task>>,
+    pub(crate) capacity: Capacity,
+    pub(crate) rejections: Rejections,
+    pub(crate) workers: Workers,
+    pub(crate) spawner: Spawner,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) policies: Policies,
+    /// Raised by `shutdown_now`; the parent of every task's token.
+    token: CancellationToken,
+    /// The tasks that have ended, where a report is asked for.
+    pub(crate) log: EndLog,
+    pub(crate) timeouts: Timeouts,
+    /// The thread that watches the wall clock.
+    wall_clock: LazyThread<WallWatch>,
+    pub(crate) groups: Groups,
+    pub(crate) is_driven: bool,
+    pub(crate) observing: Observing,
     /// Something is added to each task that is submitted.
-    extends_submissions: bool,
+    pub(crate) extends_submissions: bool,
     /// Something is done about each entry that a worker takes: there is a bound, or workers are observed.
     follows_takes: bool,
 }
@@ -200,15 +191,27 @@ impl Pool {
         let clock = &config.clock.clone().unwrap_or_default();
         let observing = Observing::new(config.observing, config.is_driven);
         let is_decorated = config.callbacks.decorate.is_some();
+        let make_token = if config.is_driven {
+            CancellationToken::without_timer_thread
+        } else {
+            CancellationToken::with_clock
+        };
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
-            capacity: config.max_pending.map(Capacity::new),
-            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
+            capacity: Capacity::new(config.max_pending),
+            workers: Workers::new(
+                config.core_pool_size,
+                config.core_timeout,
+                config.keep_alive,
+                JoinRegistry::new(!config.is_driven),
+            ),
             spawner: Spawner::new(&config),
-            shutdown: Shutdown::new(&config, clock),
-            joins: JoinRegistry::new(),
+            lifecycle: Lifecycle::new(),
+            policies: Policies::new(&config),
+            token: make_token(clock.clone()),
+            log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
-            wall_clock: WallClock::new(),
+            wall_clock: LazyThread::new(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some() || observing.observes_takes(),
             extends_submissions: is_decorated || observing.extends_submissions(),
@@ -230,97 +233,9 @@ impl Pool {
         &self.callbacks
     }
 
-    /// Returns `true` if something is added to each task that is submitted.
-    #[inline]
-    pub(crate) fn extends_submissions(&self) -> bool {
-        self.extends_submissions
-    }
-
-    pub(crate) fn workers(&self) -> &Workers {
-        &self.workers
-    }
-
-    pub(crate) fn thread_factory(&self) -> &Replaceable<dyn ThreadFactory> {
-        self.spawner.factory()
-    }
-
-    pub(crate) fn thread_name(&self) -> &str {
-        self.spawner.thread_name()
-    }
-
-    pub(crate) fn rejection(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
-        self.rejections.handler()
-    }
-
-    pub(crate) fn max_pending(&self) -> Option<usize> {
-        self.capacity.as_ref().map(Capacity::bound)
-    }
-
-    pub(crate) fn pending_count(&self) -> usize {
-        self.queue.len()
-    }
-
-    /// Returns the pending tasks in due order.
-    pub(crate) fn pending(&self) -> Vec<SnapshotEntry<Arc<Task>>> {
-        self.queue.snapshot(Arc::clone)
-    }
-
     /// Returns what a task keeps that leaves the pool without having run.
     fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
-    }
-
-    // Queuing again.
-
-    /// Queues a task again that a worker has, unless the queue admits it no more or the task has been
-    /// cancelled. See the head of the module for the locks.
-    fn requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
-        let mut wake = None;
-        let mut enqueue = |timing: Timing, why| {
-            let (ticket, waker) =
-                self.queue.requeue(timing, sequence, why, Arc::clone(task)).ok()?;
-            wake = waker;
-            Some(ticket.slot)
-        };
-        // If the task is not queued after all, `end_refused` releases the permit.
-        self.force_acquire_capacity();
-        let requeued = task.requeue(next, &mut enqueue);
-        wake_all(wake);
-        requeued
-    }
-
-    /// Ends a task that was not queued again.
-    #[cold]
-    fn end_refused(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
-        self.release_capacity();
-        let reason = self.phase().reason();
-        let found = self.end_taken(&**task, sequence, reason, stats);
-        let is_told = task.is_periodic() && reason == CancelReason::Rejected;
-        if found != Cancellation::TooLate && is_told {
-            let why = "the queue has no place for its next run";
-            self.tell_displaced(&**task, sequence, why);
-        }
-    }
-
-    /// Ends a task as cancelled that a worker has taken and that is not queued again. The worker
-    /// counts its end, since the queue no longer does.
-    fn end_taken(
-        &self,
-        task: &Task,
-        id: u64,
-        reason: CancelReason,
-        stats: &WorkerStats,
-    ) -> Cancellation {
-        stats.count_cancelled();
-        self.end_as_cancelled(task, id, reason)
-    }
-
-    /// Reports that a periodic task has lost its place in the queue, and has ended.
-    #[cold]
-    fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
-        let subject = Subject { id: Some(id), name: task.name(), run: None };
-        let failure = Failure::of_displacement(why);
-        self.callbacks.hooks.tell_ended(FailureSource::Displaced, &subject, &failure);
     }
 
     // Cancelling.
@@ -356,15 +271,15 @@ impl Pool {
                 return true;
             }
             _ if if_running == IfRunning::LetReturn => {}
-            Cancellation::TooLate => task.signal(self.shutdown.token()),
-            Cancellation::Running => task.token(self.shutdown.token()).cancel(),
+            Cancellation::TooLate => task.signal(&self.token),
+            Cancellation::Running => task.token(&self.token).cancel(),
         }
         found == Cancellation::Running
     }
 
     /// Takes an entry out of the queue. Returns `true` if it was there.
     #[inline(always)]
-    fn remove(&self, ticket: Ticket) -> bool {
+    pub(crate) fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };
         discard(task);
         self.entry_removed();
@@ -374,79 +289,32 @@ impl Pool {
     /// Called when a task has been taken out of the queue, and not by a worker. The caller holds no lock.
     #[inline(always)]
     fn entry_removed(&self) {
-        self.release_capacity();
-        self.pending_decreased();
+        self.capacity.release();
+        self.workers.pending_decreased(&self.queue);
         if self.queue.is_closed() {
             self.terminate_if_finished();
         }
     }
 
     /// Takes a pending task out of the queue, and ends it. Returns `true` if it was pending.
-    pub(crate) fn remove_waiting(&self, task: &Task, ticket: Ticket) -> bool {
-        self.remove_pending(task, ticket, CancelReason::Removed)
-    }
-
-    /// As [`remove_waiting`](Self::remove_waiting), for this reason.
-    fn remove_pending(&self, task: &Task, ticket: Ticket, reason: CancelReason) -> bool {
+    pub(crate) fn remove_pending(&self, task: &Task, ticket: Ticket) -> bool {
         // First out of the queue, so that it cannot begin to run in between.
-        let is_removed = self.find(task, ticket, |ticket| self.remove(ticket).then_some(()));
+        let is_removed = task.find_entry(ticket, |ticket| self.remove(ticket).then_some(()));
         if is_removed.is_some() {
-            self.end_as_cancelled(task, ticket.sequence, reason);
+            self.end_as_cancelled(task, ticket.sequence, CancelReason::Removed);
         }
         is_removed.is_some()
-    }
-
-    /// Looks for the entry of a task by its ticket, again if it has been moved meanwhile.
-    fn find<T>(
-        &self,
-        task: &Task,
-        ticket: Ticket,
-        look: impl Fn(Ticket) -> Option<T>,
-    ) -> Option<T> {
-        let mut slot = task.slot();
-        loop {
-            let found = look(ticket.moved_to(slot));
-            let now_in = task.slot();
-            if found.is_some() || now_in == slot {
-                return found;
-            }
-            slot = now_in;
-        }
-    }
-
-    /// Takes tasks out of the queue that have ended. Returns how many.
-    pub(crate) fn purge(&self) -> usize {
-        let ended = |one: &SnapshotEntry<Arc<Task>>| one.element.state().is_done();
-        let listed = self.queue.snapshot(Arc::clone);
-        let purged = listed.iter().filter(|one| ended(one) && self.remove(one.ticket)).count();
-        discard(listed);
-        purged
     }
 
     /// Ends a task as cancelled, unless it has ended.
     #[inline(always)]
     fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
-        let found = end_as_cancelled(task, id, reason, &self.callbacks.hooks);
+        let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
-            self.shutdown.log().cancelled(id, || task.name());
+            self.log.cancelled(id, || task.name());
         }
         found
     }
-
-    /// Returns the deadline that a task waits for, if it is pending.
-    pub(crate) fn deadline(&self, task: &Task, ticket: Ticket) -> Option<Timestamp> {
-        self.find(task, ticket, |ticket| self.queue.deadline(ticket))
-    }
-}
-
-/// Ends a task as cancelled, unless it has ended, and traces it.
-#[inline(always)]
-fn end_as_cancelled(task: &Task, id: u64, reason: CancelReason, hooks: &Hooks) -> Cancellation {
-    let found = task.cancel(reason, hooks.drops(id));
-    if trace::is_listening() && found != Cancellation::TooLate {
-        trace::cancelled(id, task.name().as_deref(), &reason);
-    }
-    found
 }
 
 #[cfg(test)]

@@ -69,7 +69,7 @@
 //! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |
 //! | `addWorker` | `Pool::start_worker` | `pool/workers/spawning.rs` |
 //! | `getTask` | `Runner::run_tasks` | `pool/worker.rs` |
-//! | `reExecutePeriodic` | `Pool::requeue` | `pool.rs` |
+//! | `reExecutePeriodic` | `Runner::requeue` | `pool/worker.rs` |
 //! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |
 //! | `onShutdown` | `Pool::shutdown` | `pool/shutdown.rs` |
 //!

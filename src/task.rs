@@ -73,6 +73,7 @@ mod plan;
 mod questions;
 mod report;
 mod run;
+mod slow_run;
 mod state;
 mod verdict;
 mod worker_context;
@@ -98,11 +99,16 @@ pub use self::{
     outcome::{Outcome, TaskOutput, UnitOutcome},
     report::{FailureReport, FailureSource},
     run::current_task,
+    slow_run::SlowRun,
     state::TaskState,
 };
 use crate::{
-    CancellationToken, RejectionReason, entry::Requeue, sync::Arc, time::Timestamp,
-    trace::SubmitterSpan, unwind::discard,
+    CancellationToken, RejectionReason,
+    entry::{Requeue, Ticket},
+    sync::Arc,
+    time::Timestamp,
+    trace::SubmitterSpan,
+    unwind::discard,
 };
 
 /// What a submission has to know of a task.
@@ -223,6 +229,23 @@ impl Task {
     /// if it has not been since it was submitted.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.with(|parts| parts.slot())
+    }
+
+    /// Looks for the entry of the task by the ticket with which it was submitted, and again if it has been moved meanwhile.
+    pub(crate) fn find_entry<T>(
+        &self,
+        submitted: Ticket,
+        look: impl Fn(Ticket) -> Option<T>,
+    ) -> Option<T> {
+        let mut slot = self.slot();
+        loop {
+            let found = look(submitted.moved_to(slot));
+            let now_in = self.slot();
+            if found.is_some() || now_in == slot {
+                return found;
+            }
+            slot = now_in;
+        }
     }
 
     /// Returns how many runs there have been; `None` while one is under way.

@@ -4,6 +4,8 @@
 //! Only the making of the node and that of the future are compiled for each closure.
 
 mod launching;
+mod limiting;
+mod watching;
 
 use std::{
     error::Error,

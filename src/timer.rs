@@ -42,8 +42,8 @@ use std::{
 
 use crate::{
     CancelReason, Handle, MissedRuns, RejectionReason,
-    entry::Ticket,
-    pool::PoolRef,
+    entry::{Moved, Ticket},
+    pool::{Phase, PoolRef},
     schedule::Schedule,
     task::{Alarm, Node},
     time::{Clock, Timestamp},
@@ -279,8 +279,16 @@ impl Sleep {
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some(TimerEntry { ticket, waker }) = self.entry {
-            let moved = self.pool_ref.pool().move_timer(ticket, deadline);
-            self.entry = moved.map(|ticket| TimerEntry { ticket, waker });
+            let moved = self.pool_ref.pool().with_entry(ticket, |entry| {
+                entry.move_entry(None, &mut |before, is_open| {
+                    (is_open || deadline <= before).then_some(deadline.into())
+                })
+            });
+            self.entry = match moved {
+                Moved::To(slot) => Some(TimerEntry { ticket: ticket.moved_to(slot), waker }),
+                Moved::Declined => Some(TimerEntry { ticket, waker }),
+                Moved::Absent => None,
+            };
         }
     }
 
@@ -301,14 +309,22 @@ impl Sleep {
         }
     }
 
-    /// Polls an entry that need not be changed. The clock is read once more if it is gone, which may be
-    /// because its deadline has come since the poll has begun.
+    /// Polls an entry that need not be changed. If it is gone it has gone off, or the pool has ended it. The clock is
+    /// read *afterwards*: if the deadline has not come by then, it is the pool that has ended it, since a worker takes no
+    /// entry before its deadline. How the pool was shut down cannot be told once it has terminated, so that is not part of
+    /// the reason.
     fn poll_entry(&mut self, ticket: Ticket) -> Poll<Result<(), TimerStopped>> {
-        let Some(reason) = self.pool_ref.pool().end_of_timer(ticket) else {
+        let pool = self.pool_ref.pool();
+        if pool.queue.deadline(ticket).is_some() {
             return Poll::Pending;
-        };
+        }
+        let was_shut_down = pool.lifecycle.phase() > Phase::Running;
         self.entry = None;
-        Poll::Ready(if self.is_elapsed() { Ok(()) } else { Err(TimerStopped { reason }) })
+        if self.is_elapsed() {
+            return Poll::Ready(Ok(()));
+        }
+        let reason = if was_shut_down { CancelReason::Shutdown } else { CancelReason::Rejected };
+        Poll::Ready(Err(TimerStopped { reason }))
     }
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
@@ -323,7 +339,10 @@ impl Sleep {
     #[inline]
     fn leave(&mut self) {
         if let Some(entry) = self.entry.take() {
-            self.pool_ref.pool().remove_timer(entry.ticket);
+            let pool = self.pool_ref.pool();
+            if pool.remove(entry.ticket) {
+                pool.log.cancelled(entry.ticket.sequence, || None);
+            }
         }
     }
 }

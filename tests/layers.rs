@@ -11,7 +11,7 @@ use std::{
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 33] = [
+const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -31,7 +31,12 @@ const LAYERS: [(&str, u8, &[&str]); 33] = [
     ("schedule", 2, &["trigger"]),
     ("task", 2, &["gate", "schedule", "token", "trigger"]),
     ("layers", 3, &[]),
-    ("pool", 3, &["layers"]),
+    ("drained", 3, &[]),
+    ("thread_factory", 3, &[]),
+    ("shutdown_report", 3, &[]),
+    ("rejection", 3, &["drained"]),
+    ("shared", 3, &["rejection", "thread_factory"]),
+    ("pool", 3, &["drained", "layers", "rejection", "shared", "shutdown_report", "thread_factory"]),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
     ("driven", 4, &["executor"]),
@@ -63,7 +68,7 @@ const LAYERS: [(&str, u8, &[&str]); 33] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 20] = [
+const HOMES: [(&str, &[&str]); 25] = [
     ("id", &["TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
@@ -72,25 +77,16 @@ const HOMES: [(&str, &[&str]); 20] = [
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
-    ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor"]),
+    ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor", "Statistics"]),
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
-    (
-        "pool",
-        &[
-            "RejectedExecutionError",
-            "RejectedExecutionHandler",
-            "Shared",
-            "ShutdownReport",
-            "Histograms",
-            "SlowRun",
-            "Starvation",
-            "Statistics",
-            "StockPolicy",
-            "ThreadFactory",
-        ],
-    ),
+    ("pool", &["Histograms", "Starvation"]),
+    ("drained", &["RejectedExecutionError"]),
+    ("rejection", &["RejectedExecutionHandler", "StockPolicy"]),
+    ("shared", &["Shared"]),
+    ("shutdown_report", &["ShutdownReport"]),
+    ("thread_factory", &["ThreadFactory"]),
     ("schedule", &["MissedRuns"]),
-    ("task", &["Outcome", "TaskContext", "TaskState", "current_task"]),
+    ("task", &["Outcome", "SlowRun", "TaskContext", "TaskState", "current_task"]),
     ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
@@ -170,7 +166,7 @@ fn layer(module: &str) -> Option<(u8, &'static [&'static str])> {
 
 fn home(name: &str) -> String {
     let of_root = HOMES.iter().find(|(_, names)| names.contains(&name));
-    let pending = if name.starts_with("DrainedTask") { "pool" } else { name };
+    let pending = if name.starts_with("DrainedTask") { "drained" } else { name };
     let builder = if name == "TaskBuilder" { "task_builder" } else { pending };
     of_root.map_or(builder, |(module, _)| module).to_owned()
 }

@@ -24,6 +24,7 @@ use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
     DrainedTasks, Limit, ShutdownReport, WouldDeadlock,
     pool::{Phase, Pool},
+    shutdown_report::TaskSummary,
     sync::Arc,
     wait::Place,
 };
@@ -99,7 +100,25 @@ impl Handle {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        self.pool().shutdown_within(patience, grace)
+        let pool = self.pool();
+        let log = &pool.log;
+        log.open();
+        pool.shutdown();
+        let mut is_over = pool.await_termination(patience)?;
+        if !is_over {
+            for task in pool.shutdown_now() {
+                log.cancelled(task.id().0, || task.name());
+                drop(task);
+            }
+            is_over = pool.await_termination(grace)?;
+        }
+        if !is_over {
+            // The owner's drop does not wait then.
+            pool.lifecycle.give_up();
+        }
+        let running = pool.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
+        let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
+        Ok(log.report(is_over, running))
     }
 
     /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task,
@@ -179,7 +198,7 @@ impl Handle {
     #[doc(alias = "isShutdown")]
     #[must_use]
     pub fn is_shutdown(&self) -> bool {
-        self.pool().phase() > Phase::Running
+        self.pool().lifecycle.phase() > Phase::Running
     }
 
     /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
@@ -193,7 +212,7 @@ impl Handle {
     #[doc(alias = "isTerminated")]
     #[must_use]
     pub fn is_terminated(&self) -> bool {
-        self.pool().phase() == Phase::Terminated
+        self.pool().lifecycle.phase() == Phase::Terminated
     }
 
     /// Returns `true` if one-shot tasks that are not yet due run after a shutdown. Java:
@@ -201,7 +220,7 @@ impl Handle {
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
     #[must_use]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
-        self.pool().keeps_delayed()
+        self.pool().policies.keeps_delayed()
     }
 
     /// Sets whether one-shot tasks that are not yet due run after a shutdown. Called after a
@@ -209,7 +228,8 @@ impl Handle {
     /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().set_keep_delayed(keep);
+        self.pool().policies.set_keep_delayed(keep);
+        self.pool().policy_changed();
     }
 
     /// Returns `true` if periodic tasks continue after a shutdown. Java:
@@ -217,7 +237,7 @@ impl Handle {
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
     #[must_use]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
-        self.pool().keeps_periodic()
+        self.pool().policies.keeps_periodic()
     }
 
     /// Sets whether periodic tasks continue after a shutdown. Called after a shutdown, `false`
@@ -225,7 +245,8 @@ impl Handle {
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().set_keep_periodic(keep);
+        self.pool().policies.set_keep_periodic(keep);
+        self.pool().policy_changed();
     }
 }
 
@@ -290,9 +311,11 @@ impl ScheduledThreadPoolExecutor {
             return Err(WouldDeadlock(()));
         }
         let mut place = Place::default();
-        limit.block(pool.clock(), deadline, |waker| pool.poll_terminated(&mut place, waker));
-        pool.forget_termination(&mut place);
-        if pool.phase() != Phase::Terminated {
+        limit.block(pool.clock(), deadline, |waker| {
+            pool.lifecycle.poll_terminated(&mut place, waker)
+        });
+        pool.lifecycle.forget(&mut place);
+        if pool.lifecycle.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
         pool.join()
@@ -337,20 +360,20 @@ impl Future for Termination {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { handle, place } = &mut *self;
-        let answer = handle.pool().poll_terminated(place, context.waker());
+        let answer = handle.pool().lifecycle.poll_terminated(place, context.waker());
         answer.map_or(Poll::Pending, Poll::Ready)
     }
 }
 
 impl Drop for Termination {
     fn drop(&mut self) {
-        self.handle.pool().forget_termination(&mut self.place);
+        self.handle.pool().lifecycle.forget(&mut self.place);
     }
 }
 
 impl fmt::Debug for Termination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_terminated = self.handle.pool().phase() == Phase::Terminated;
+        let is_terminated = self.handle.pool().lifecycle.phase() == Phase::Terminated;
         f.debug_struct("Termination").field("is_terminated", &is_terminated).finish()
     }
 }

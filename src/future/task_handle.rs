@@ -74,6 +74,7 @@ impl TaskHandle {
         self.cancel_if_running(IfRunning::Signal)
     }
 
+    #[inline(always)]
     fn cancel_if_running(&self, if_running: IfRunning) -> bool {
         self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, if_running)
     }
@@ -153,7 +154,7 @@ impl TaskHandle {
 
     /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
     pub(super) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
-        self.pool_ref.belongs_to(pool) && pool.remove_waiting(self.task(), self.ticket())
+        self.pool_ref.belongs_to(pool) && pool.remove_pending(self.task(), self.ticket())
     }
 }
 
@@ -161,7 +162,8 @@ impl TaskHandle {
     /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline = self.pool().deadline(self.task(), self.ticket())?;
+        let deadline =
+            self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
         Some(deadline.delay_at(self.clock().read()))
     }
 

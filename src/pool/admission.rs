@@ -64,11 +64,12 @@
 
 use std::io;
 
-use super::{Pool, rejection::NotAdmitted};
+use super::{Pool, rejecting::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
     queue::{Refusal, RefusedElement},
+    rejection::Room,
     sync::Arc,
     task::Task,
     time::{Clock, Timestamp},
@@ -81,19 +82,13 @@ impl Pool {
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
-        if self.is_staffed() || self.queue.is_closed() {
+        if self.workers.is_complete() || self.queue.is_closed() {
             return Ok(Staffing::Complete);
         }
         match self.start_worker(|| self.workers.wanted()) {
             Ok(_) => Ok(Staffing::Complete),
-            Err(error) => self.tolerate_spawn_failure(error).map(|()| Staffing::Short),
+            Err(error) => self.workers.tolerate(error).map(|()| Staffing::Short),
         }
-    }
-
-    /// Returns `true` if there are as many workers as the core pool size wants.
-    #[inline]
-    pub(crate) fn is_staffed(&self) -> bool {
-        self.workers.started() >= self.workers.wanted()
     }
 
     /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
@@ -104,54 +99,21 @@ impl Pool {
         Arrival { stripe, now, timing, staffing }: Arrival,
         permit: Permit,
     ) -> Result<Ticket, NotAdmitted> {
-        if permit == Permit::ToAcquire && !self.acquire_capacity() {
+        if permit == Permit::ToAcquire && !self.capacity.try_acquire(|| self.queue.is_closed()) {
             let sequence = self.queue.next_sequence(stripe, now);
             return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
         }
         match self.queue.offer(stripe, now, timing, task) {
-            Ok(ticket) if self.is_staffed() => Ok(ticket),
+            Ok(ticket) if self.workers.is_complete() => Ok(ticket),
             Ok(ticket) => self.rescue(ticket, staffing),
             Err(RefusedElement { why, sequence, element: task }) => {
-                self.release_capacity();
+                self.capacity.release();
                 let reason = match why {
                     Refusal::Closed => RejectionReason::Shutdown,
                     Refusal::Full => RejectionReason::Full,
                 };
                 Err(NotAdmitted { reason, sequence, task })
             }
-        }
-    }
-
-    #[inline]
-    fn acquire_capacity(&self) -> bool {
-        self.capacity.as_ref().is_none_or(|capacity| self.acquire_from(capacity))
-    }
-
-    /// Acquires a permit even if that is one too many.
-    pub(super) fn force_acquire_capacity(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.force_acquire();
-        }
-    }
-
-    // Apart, as is all that only a pool with a bound needs, so that the others have less to carry.
-    #[inline(never)]
-    fn acquire_from(&self, capacity: &Capacity) -> bool {
-        capacity.try_acquire(|| self.queue.is_closed())
-    }
-
-    /// Releases the permit of a task that is no longer pending.
-    #[inline]
-    pub(super) fn release_capacity(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.release();
-        }
-    }
-
-    /// Wakes the submitters that wait for capacity: the executor or a group was shut down.
-    pub(super) fn wake_submitters(&self) {
-        if let Some(capacity) = &self.capacity {
-            capacity.wake_all();
         }
     }
 
@@ -167,25 +129,22 @@ impl Pool {
             // It has just been tried.
             Ok(())
         };
-        let Err(error) = started.or_else(|error| self.tolerate_spawn_failure(error)) else {
+        let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
             return Ok(ticket);
         };
         // If it is not there, it has been run, or somebody else has removed it.
-        let removed = self.queue.remove(ticket).or_else(|| self.remove_moved(ticket.sequence));
+        let removed = self.queue.remove(ticket).or_else(|| {
+            // It may have been moved since it was submitted, to another slot.
+            let all = self.queue.snapshot(|_| ());
+            let moved = all.into_iter().find(|one| one.ticket.sequence == ticket.sequence)?;
+            self.queue.remove(moved.ticket)
+        });
+        // Others may have left the start to this thread.
+        self.end_stranded();
         let Some(task) = removed else { return Ok(ticket) };
         self.entry_removed();
         let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
         Err(NotAdmitted { reason, sequence, task })
-    }
-}
-
-impl Pool {
-    /// Takes an entry out that is in another slot than it was: the task has been moved since it was submitted.
-    #[cold]
-    fn remove_moved(&self, sequence: u64) -> Option<Arc<Task>> {
-        let all = self.queue.snapshot(|_| ());
-        let moved = all.into_iter().find(|one| one.ticket.sequence == sequence)?;
-        self.queue.remove(moved.ticket)
     }
 }
 
@@ -236,44 +195,37 @@ impl NotQueued {
     }
 }
 
-/// The permits for pending tasks; see the head of the module.
-pub(super) struct Capacity {
+/// The permits for pending tasks, if there is a bound; see the head of the module.
+pub(crate) struct Capacity(Option<Permits>);
+
+/// The permits of a pool with a bound.
+struct Permits {
     bound: usize,
-    /// How many permits are acquired.
+    /// How many of them are acquired.
     acquired: Watched<usize>,
 }
 
-/// What came of a wait for room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    Acquired,
-    GivenUp,
-    TimeIsUp,
-}
-
+// What only a pool with a bound needs is in functions of its own, so that the others have less to carry.
 impl Capacity {
-    pub(super) fn new(bound: usize) -> Self {
-        Self { bound, acquired: Watched::default() }
+    pub(super) fn new(bound: Option<usize>) -> Self {
+        Self(bound.map(|bound| Permits { bound, acquired: Watched::default() }))
     }
 
-    pub(super) fn bound(&self) -> usize {
-        self.bound
+    pub(crate) fn bound(&self) -> Option<usize> {
+        self.0.as_ref().map(|permits| permits.bound)
     }
 
     /// Acquires a permit if one is left, or if the queue is closed.
+    #[inline]
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
-        self.grant(&mut self.acquired.lock(), is_closed).is_some()
-    }
-
-    fn grant(&self, acquired: &mut usize, is_closed: impl FnOnce() -> bool) -> Option<()> {
-        let is_granted = *acquired < self.bound || is_closed();
-        *acquired += usize::from(is_granted);
-        is_granted.then_some(())
+        self.0.as_ref().is_none_or(|permits| permits.try_acquire(is_closed))
     }
 
     /// Acquires a permit even if that is one too many.
     pub(super) fn force_acquire(&self) {
-        *self.acquired.lock() += 1;
+        if let Some(permits) = &self.0 {
+            *permits.acquired.lock() += 1;
+        }
     }
 
     /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`, whichever is
@@ -285,10 +237,13 @@ impl Capacity {
         is_closed: impl Fn() -> bool,
         gives_up: impl Fn() -> bool,
     ) -> Room {
+        let Some(permits) = &self.0 else { return Room::Acquired };
         let mut place = Place::default();
         let room = wait::block_until(clock, deadline, |waker| {
-            match self.acquired.poll(&mut place, waker, |acquired| self.grant(acquired, &is_closed))
-            {
+            let granted = permits
+                .acquired
+                .poll(&mut place, waker, |acquired| permits.grant(acquired, &is_closed));
+            match granted {
                 Some(()) => Some(Room::Acquired),
                 // Second: the waker is kept by now.
                 None => gives_up().then_some(Room::GivenUp),
@@ -296,24 +251,46 @@ impl Capacity {
         });
         let room = room.unwrap_or(Room::TimeIsUp);
         // A waiter that is off the list already was woken for a permit, which is free still.
-        if room != Room::Acquired && !self.acquired.forget(&mut place) {
-            self.acquired.lock().wake_one();
+        if room != Room::Acquired && !permits.acquired.forget(&mut place) {
+            permits.acquired.lock().wake_one();
         }
         room
     }
 
-    /// Releases a permit, and wakes a submitter that waits for one.
-    #[inline(never)]
+    /// Releases the permit of a task that is no longer pending, and wakes a submitter that waits for one.
+    #[inline]
     pub(super) fn release(&self) {
-        let mut acquired = self.acquired.lock();
-        *acquired = acquired.saturating_sub(1);
-        acquired.wake_one();
+        if let Some(permits) = &self.0 {
+            permits.release();
+        }
     }
 
     /// Wakes all submitters that wait, after the queue has been closed, or something else that they ask has
     /// changed.
-    pub(super) fn wake_all(&self) {
-        self.acquired.lock().wake_all();
+    pub(crate) fn wake_all(&self) {
+        if let Some(permits) = &self.0 {
+            permits.acquired.lock().wake_all();
+        }
+    }
+}
+
+impl Permits {
+    #[inline(never)]
+    fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
+        self.grant(&mut self.acquired.lock(), is_closed).is_some()
+    }
+
+    fn grant(&self, acquired: &mut usize, is_closed: impl FnOnce() -> bool) -> Option<()> {
+        let is_granted = *acquired < self.bound || is_closed();
+        *acquired += usize::from(is_granted);
+        is_granted.then_some(())
+    }
+
+    #[inline(never)]
+    fn release(&self) {
+        let mut acquired = self.acquired.lock();
+        *acquired = acquired.saturating_sub(1);
+        acquired.wake_one();
     }
 }
 

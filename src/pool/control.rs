@@ -25,48 +25,26 @@
 
 use std::task::Waker;
 
-use super::{Phase, Pool};
+use super::Pool;
 use crate::{
     entry::{EntryMover, Moved, Ticket, Timing},
-    layers::{Change, Changed},
+    queue::DelayedWorkQueue,
     sync::Arc,
     task::Task,
     time::Timestamp,
-    trace,
-    unwind::{discard, wake_all},
+    unwind::wake_all,
 };
 
 impl Pool {
-    /// Changes the moment at which a live task runs next; see the head of the module.
-    pub(super) fn change(self: &Arc<Self>, task: &Task, ticket: Ticket, change: Change) -> Changed {
-        if self.phase() >= Phase::OwnerDropped {
-            discard(change);
-            return Changed::default();
-        }
-        self.with_entry(ticket, |entry| task.control(change, &self.clock, entry))
-    }
-
     /// Passes what moves the entry of a task to `act`, and calls a worker if the entry was moved.
-    pub(super) fn with_entry<A>(
+    pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,
         act: impl FnOnce(&mut dyn EntryMover) -> A,
     ) -> A {
-        let (done, call) = self.moving(ticket, act);
+        let (done, call) = QueuedEntry::moving(&self.queue, ticket, act);
         self.call_worker(call);
         done
-    }
-
-    /// Passes what moves the entry of a task to `act`. The caller makes the call that this returns, once
-    /// it holds no lock.
-    pub(super) fn moving<A>(
-        &self,
-        ticket: Ticket,
-        act: impl FnOnce(&mut dyn EntryMover) -> A,
-    ) -> (A, WorkerCall) {
-        let mut entry = QueuedEntry { pool: self, ticket, call: WorkerCall::default() };
-        let done = act(&mut entry);
-        (done, entry.call)
     }
 
     /// Calls a worker for entries that have been moved, as a submission does for one that it has queued:
@@ -75,7 +53,7 @@ impl Pool {
     pub(super) fn call_worker(self: &Arc<Self>, WorkerCall { is_needed, wake }: WorkerCall) {
         wake_all(wake);
         if is_needed {
-            self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+            self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         }
     }
 }
@@ -89,11 +67,25 @@ pub(super) struct WorkerCall {
 }
 
 /// The entry of one task, as the task moves it.
-struct QueuedEntry<'a> {
-    pool: &'a Pool,
+pub(super) struct QueuedEntry<'a> {
+    queue: &'a DelayedWorkQueue<Arc<Task>>,
     /// The one with which the task was submitted.
     ticket: Ticket,
     call: WorkerCall,
+}
+
+impl<'a> QueuedEntry<'a> {
+    /// Passes the entry of a task to `act`, which may move it. The caller makes the call that this returns, once
+    /// it holds no lock.
+    pub(super) fn moving<A>(
+        queue: &'a DelayedWorkQueue<Arc<Task>>,
+        ticket: Ticket,
+        act: impl FnOnce(&mut dyn EntryMover) -> A,
+    ) -> (A, WorkerCall) {
+        let mut entry = Self { queue, ticket, call: WorkerCall::default() };
+        let done = act(&mut entry);
+        (done, entry.call)
+    }
 }
 
 impl EntryMover for QueuedEntry<'_> {
@@ -102,7 +94,7 @@ impl EntryMover for QueuedEntry<'_> {
         slot: Option<u32>,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
     ) -> Moved {
-        let (moved, wake) = self.pool.queue.reset(self.ticket.moved_to(slot), choose);
+        let (moved, wake) = self.queue.reset(self.ticket.moved_to(slot), choose);
         if let Moved::To(_) = moved {
             self.call = WorkerCall { is_needed: true, wake };
         }

@@ -9,7 +9,7 @@
 //! * a task that waits for another one of its [group](super::groups), which cannot start before the only permit of the
 //!   group is released, and the waiting task has that. Several tasks that have all permits of a group between them, and
 //!   each wait for another member, are not found: any of them may be told, through another handle, not to wait.
-//!   A wait for the first of several tasks is refused if this holds for each of them ([`Pool::needs_caller`]);
+//!   A wait for the first of several tasks is refused if this holds for each of them ([`Run::holds_up`]);
 //! * a wait that would be the last: every other worker already waits, without a limit, for
 //!   something that has not happened. None of that can happen, since all of it is up to a worker
 //!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
@@ -41,7 +41,7 @@
 //! holder of its `DrainedTask`, so from then on no wait is refused but that of a task for itself. A task that has a time limit
 //! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
-//! another ([`is_stuck`]).
+//! another (`JoinRegistry::is_stuck`).
 //!
 //! # Waits for termination
 //!
@@ -61,7 +61,7 @@
 
 use std::cell::RefCell;
 
-use super::Pool;
+use super::{Pool, workers::Workers};
 use crate::{
     WouldDeadlock,
     pool::Phase,
@@ -72,7 +72,11 @@ use crate::{
 };
 
 /// The waits of a pool's workers, one entry for each worker that waits.
-pub(super) struct JoinRegistry(Mutex<Vec<Arc<dyn Awaited>>>);
+pub(crate) struct JoinRegistry {
+    waits: Mutex<Vec<Arc<dyn Awaited>>>,
+    /// Limits expire although no worker does anything: there is a timer thread, or will be one.
+    pub(crate) has_timer_thread: bool,
+}
 
 /// The means that are left to end a wait if another worker waits.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -91,39 +95,51 @@ pub(crate) struct JoinGuard<'a> {
 }
 
 impl JoinRegistry {
-    pub(super) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+    pub(super) fn new(has_timer_thread: bool) -> Self {
+        Self { waits: Mutex::new(Vec::new()), has_timer_thread }
     }
 
     /// Returns how many workers wait.
     pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
+        self.waits.lock().len()
     }
 
     /// Adds an entry. Returns how many there are then.
     fn add(&self, awaited: Arc<dyn Awaited>) -> usize {
-        let mut entries = self.0.lock();
+        let mut entries = self.waits.lock();
         entries.push(awaited);
         entries.len()
     }
 
     /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
     fn remove(&self, awaited: &Arc<dyn Awaited>) {
-        let mut entries = self.0.lock();
+        let mut entries = self.waits.lock();
         if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
             entries.swap_remove(index);
         }
     }
 
-    fn snapshot(&self) -> Vec<Arc<dyn Awaited>> {
-        self.0.lock().clone()
+    /// Returns `true` if something is not done, and only a worker of its pool can do it. Others may
+    /// cancel a task, but nobody can know that they will.
+    fn is_stuck(&self, awaited: &dyn Awaited) -> bool {
+        !awaited.is_done() && !awaited.may_end_without_worker(self.has_timer_thread)
     }
-}
 
-/// Returns `true` if something is not done, and only a worker of its pool can do it. Others may
-/// cancel a task, but nobody can know that they will.
-fn is_stuck(pool: &Pool, awaited: &dyn Awaited) -> bool {
-    !awaited.is_done() && !awaited.may_end_without_worker(pool.has_timer_thread())
+    /// Returns what could still bring one of the waits to its end.
+    fn remaining_beside_joins(&self, workers: &Workers) -> Remaining {
+        let all = self.waits.lock().clone();
+        let stuck = all.iter().filter(|awaited| self.is_stuck(&***awaited));
+        let stuck: Vec<_> = stuck.map(|awaited| awaited.needs_free_worker()).collect();
+        let live = workers.live();
+        discard(all);
+        if stuck.len() < live {
+            Remaining::SomeWorker
+        } else if live < workers.wanted() && stuck.contains(&true) {
+            Remaining::WorkerToBeStarted
+        } else {
+            Remaining::Nothing
+        }
+    }
 }
 
 impl Pool {
@@ -138,18 +154,12 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        let needs_caller = Self::needs_caller(&task);
+        let is_held_up = Run::holds_up(&task);
         let awaited = Arc::new(Ending(task));
-        if needs_caller && is_stuck(self, &*awaited) {
+        if is_held_up && self.workers.joins.is_stuck(&*awaited) {
             return Err(WouldDeadlock(()));
         }
         self.enter_wait(|| awaited)
-    }
-
-    /// Returns `true` if a task cannot end before the calling thread has gone on: it is the one that the
-    /// thread runs, or waits for a permit that this one has.
-    pub(crate) fn needs_caller(task: &Arc<Task>) -> bool {
-        Run::is_of(task) || Self::is_blocked_by_own_group(&**task)
     }
 
     /// As [`enter_join`](Self::enter_join), for a wait for something that is not a task.
@@ -157,7 +167,7 @@ impl Pool {
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<dyn Awaited>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !is_worker_of(self) || self.phase() >= Phase::Stopping {
+        if !is_worker_of(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
         self.register_join(awaited()).map(Some)
@@ -168,47 +178,31 @@ impl Pool {
         self: &Arc<Self>,
         awaited: Arc<dyn Awaited>,
     ) -> Result<JoinGuard<'_>, WouldDeadlock> {
-        let waiting = self.joins.add(Arc::clone(&awaited));
+        let joins = &self.workers.joins;
+        let waiting = joins.add(Arc::clone(&awaited));
         let guard = JoinGuard { pool: self, awaited };
         if waiting < self.workers.live() {
             return Ok(guard);
         }
-        match self.remaining_beside_joins() {
+        match joins.remaining_beside_joins(&self.workers) {
             Remaining::SomeWorker => Ok(guard),
             Remaining::Nothing => Err(WouldDeadlock(())),
             Remaining::WorkerToBeStarted => {
                 let started = self.start_worker(|| self.workers.wanted()).map(drop);
                 started.unwrap_or_else(|error| trace::spawn_failed(&error));
-                let is_left = self.remaining_beside_joins() == Remaining::SomeWorker;
+                let is_left = joins.remaining_beside_joins(&self.workers) == Remaining::SomeWorker;
                 if is_left { Ok(guard) } else { Err(WouldDeadlock(())) }
             }
-        }
-    }
-
-    /// Returns what could still bring one of the registered waits to its end.
-    fn remaining_beside_joins(&self) -> Remaining {
-        let all = self.joins.snapshot();
-        let stuck = all.iter().filter(|awaited| is_stuck(self, &***awaited));
-        let stuck: Vec<_> = stuck.map(|awaited| awaited.needs_free_worker()).collect();
-        let live = self.workers.live();
-        discard(all);
-        if stuck.len() < live {
-            Remaining::SomeWorker
-        } else if live < self.workers.wanted() && stuck.contains(&true) {
-            Remaining::WorkerToBeStarted
-        } else {
-            Remaining::Nothing
         }
     }
 }
 
 impl Drop for JoinGuard<'_> {
     fn drop(&mut self) {
-        self.pool.joins.remove(&self.awaited);
+        let Pool { workers, queue, .. } = self.pool;
+        workers.joins.remove(&self.awaited);
         // A worker that stayed because all others waited may retire now.
-        if self.pool.workers.staying().ends_beside_joins() {
-            self.pool.queue.reconsider();
-        }
+        workers.joins_decreased(queue);
     }
 }
 

@@ -58,7 +58,7 @@
 //! in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only while it runs a
 //! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
 //! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
-//! is no reason to let such a wait begin ([`Pool::has_timer_thread`]).
+//! is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
 //!
 //! # The wall clock
 //!
@@ -109,14 +109,6 @@ pub(crate) struct Round {
     pub(crate) ran: usize,
 }
 
-impl Pool {
-    /// Returns `true` if limits expire although no worker does anything.
-    #[inline]
-    pub(crate) fn has_timer_thread(&self) -> bool {
-        !self.is_driven
-    }
-}
-
 impl Driver {
     /// Becomes the one worker of a pool that was made for a driver, and that nobody else knows yet.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
@@ -128,7 +120,7 @@ impl Driver {
             worker: runner.context(),
             runner,
             limits: pool.timeouts.do_without_thread(pool.clock()),
-            wall: pool.wall_clock.do_without_thread(pool.clock()),
+            wall: pool.wall_clock.do_without(|| WallWatch::without_timer(pool.clock().clone())),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
             for_end: Place::default(),
@@ -163,7 +155,7 @@ impl Driver {
         }
         let now = pool.clock().read();
         let published = pool.queue.published_head().min(self.limits.published_head());
-        if published > now && !pool.queue.is_finished() || !pool.shutdown.register() {
+        if published > now && !pool.queue.is_finished() || !pool.lifecycle.register() {
             return Round::default();
         }
         let round = run(self, now);
@@ -228,7 +220,7 @@ impl Driver {
     /// limit comes first.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
-            self.pool().expire(entry.element);
+            entry.element.act(self.pool());
         }
     }
 
@@ -259,7 +251,7 @@ impl Driver {
 
     /// The same if the queue is finished.
     fn next_at_end(&self) -> Timestamp {
-        if self.pool().shutdown.is_abandoned() { Timestamp::PAST } else { Timestamp::NEVER }
+        if self.pool().lifecycle.is_abandoned() { Timestamp::PAST } else { Timestamp::NEVER }
     }
 
     /// The same, and from now until the next call the waker is woken if that moment turns out to be too
@@ -268,7 +260,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = runner.pool();
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
-        if pool.poll_terminated(for_end, waker).is_some() {
+        if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
         }
         if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
@@ -279,7 +271,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
         runner.pool().queue.unwatch(for_task);
-        runner.pool().forget_termination(for_end);
+        runner.pool().lifecycle.forget(for_end);
     }
 
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.

@@ -18,11 +18,10 @@
 //! delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and is
 //! never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
-use std::time::Duration;
-
-use super::{DrainedTask, IfRunning, Phase, Pool, ShutdownReport, TaskSummary, kept::Kept};
+use super::{IfRunning, Pool, control::QueuedEntry, kept::Kept};
 use crate::{
-    CancelReason, WouldDeadlock,
+    CancelReason,
+    drained::DrainedTask,
     entry::Ticket,
     layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember},
     queue::QueueEntry,
@@ -30,14 +29,13 @@ use crate::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Run, Task},
+    task::Task,
     unwind::discard,
-    wait::{self, Place},
 };
 
 /// The groups of a pool that are alive.
 #[derive(Default)]
-pub(super) struct Groups {
+pub(crate) struct Groups {
     list: Mutex<Kept<Weak<GroupState>>>,
     /// Set for good with the first group, so that a pool without groups does not look for them.
     has_any: AtomicBool,
@@ -52,13 +50,47 @@ impl Groups {
         self.has_any.store(true, Ordering::SeqCst);
     }
 
-    fn all(&self) -> Vec<Arc<GroupState>> {
+    pub(crate) fn all(&self) -> Vec<Arc<GroupState>> {
         self.list.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Tells all groups of another core pool size.
+    pub(super) fn resize(&self, wanted: impl Fn() -> usize) {
+        for group in self.all() {
+            group.resize(&wanted);
+            discard(group);
+        }
+    }
+
+    /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
+    /// caller to end it.
+    pub(super) fn close(&self, kept: Option<Keeps>) -> Vec<ListedMember> {
+        let mut called_off = Vec::new();
+        if self.is_empty() {
+            return called_off;
+        }
+        let Some(keeps) = kept else { return called_off };
+        for group in self.all() {
+            called_off.append(&mut group.executor_closes(keeps));
+            discard(group);
+        }
+        called_off
+    }
+
+    /// Tells all groups that the pending tasks have been taken out of the queue.
+    pub(super) fn dissolve(&self) {
+        if self.is_empty() {
+            return;
+        }
+        for group in self.all() {
+            group.dissolve();
+            discard(group);
+        }
     }
 
     /// Returns `true` if the pool has never had a group.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    fn is_empty(&self) -> bool {
         // Ordering: see `add`.
         !self.has_any.load(Ordering::SeqCst)
     }
@@ -73,7 +105,7 @@ impl Dispatcher for Pool {
             let task = task.upgrade()?;
             // The task knows its slot: a worker has queued it again.
             let ticket = Ticket::without_slot(sequence);
-            let ((), call) = self.moving(ticket, |entry| task.let_go(entry));
+            let ((), call) = QueuedEntry::moving(&self.queue, ticket, |entry| task.let_go(entry));
             Some((task, call))
         });
         for (task, call) in moved.collect::<Vec<_>>() {
@@ -84,7 +116,6 @@ impl Dispatcher for Pool {
     }
 }
 
-// The groups, and the size of the pool.
 impl Pool {
     /// Makes a group. It is told of every later change of the core pool size.
     pub(crate) fn new_group(
@@ -97,77 +128,17 @@ impl Pool {
         let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
         let group = GroupState::new(name, dispatcher, limits);
         #[cfg(feature = "histograms")]
-        let group = group.recorded(self.new_recorder());
+        let group = group.recorded(self.observing.new_recorder());
         let group = Arc::new(group);
         self.groups.add(&group);
         // What has been changed since the group is listed is seen here, or by the thread that changes it.
         group.resize(|| self.workers.wanted());
-        if let Some(keeps) = self.kept_now() {
+        if let Some(keeps) = self.policies.kept_in(self.lifecycle.phase()) {
             self.end_called_off(group.executor_closes(keeps), keeps.reason, IfRunning::LetReturn);
         }
         group
     }
 
-    pub(crate) fn groups(&self) -> Vec<Arc<GroupState>> {
-        self.groups.all()
-    }
-
-    /// Tells all groups of another core pool size.
-    pub(super) fn groups_resized(&self) {
-        for group in self.groups.all() {
-            group.resize(|| self.workers.wanted());
-            discard(group);
-        }
-    }
-}
-
-// Shutdowns of the pool.
-impl Pool {
-    /// Returns what the pool keeps, if it was shut down.
-    fn kept_now(&self) -> Option<Keeps> {
-        let phase = self.phase();
-        let by_policy = phase == Phase::ShuttingDown;
-        (phase > Phase::Running).then(|| Keeps {
-            delayed: by_policy && self.keeps_delayed(),
-            periodic: by_policy && self.keeps_periodic(),
-            reason: phase.reason(),
-        })
-    }
-
-    /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
-    /// caller to end it.
-    pub(super) fn close_groups(&self) -> Vec<ListedMember> {
-        let mut called_off = Vec::new();
-        if self.groups.is_empty() {
-            return called_off;
-        }
-        let Some(keeps) = self.kept_now() else { return called_off };
-        for group in self.groups.all() {
-            called_off.append(&mut group.executor_closes(keeps));
-            discard(group);
-        }
-        called_off
-    }
-
-    /// Tells all groups that the pending tasks have been taken out of the queue.
-    #[inline]
-    pub(super) fn dissolve_groups(&self) {
-        if !self.groups.is_empty() {
-            self.dissolve_all();
-        }
-    }
-
-    #[cold]
-    fn dissolve_all(&self) {
-        for group in self.groups.all() {
-            group.dissolve();
-            discard(group);
-        }
-    }
-}
-
-// The members of one group, and what is done with them.
-impl Pool {
     /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
     /// faster with one that was called off.
     pub(crate) fn end_called_off(
@@ -187,110 +158,32 @@ impl Pool {
         ended
     }
 
-    /// Shuts a group down: by the policies of the pool, as it would shut down itself.
-    pub(crate) fn shut_group_down(&self, group: &GroupState) {
-        let keeps = Keeps {
-            delayed: self.keeps_delayed(),
-            periodic: self.keeps_periodic(),
-            reason: CancelReason::GroupShutdown,
-        };
-        let called_off = group.shut_down(keeps, self.clock.read());
-        self.wake_submitters();
-        self.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
-    }
-
-    /// Shuts a group down at once: takes its pending members out of the queue, and asks the others to stop.
-    pub(crate) fn stop_group(&self, group: &GroupState) -> Vec<DrainedTask> {
-        let reason = CancelReason::GroupShutdown;
-        let context = self.detached_context();
-        let mut drained = Vec::new();
-        let members = group.stop(Keeps { delayed: false, periodic: false, reason });
-        self.wake_submitters();
-        for member in members {
-            let ListedMember { task, sequence, slot, due, is_pending, .. } = member;
-            let Some(task) = task.upgrade() else { continue };
-            if !is_pending {
-                task.token(self.shutdown.token()).cancel();
-                discard(task);
-                continue;
-            }
-            let ticket = Ticket { slot, sequence };
-            // If it is not there a worker has it, and finds it called off.
-            let removed = self.find(&*task, ticket, |ticket| self.queue.remove(ticket));
-            if let Some(element) = removed {
-                self.entry_removed();
-                element.leave_group();
-                // From now on its holder may run it.
-                element.give_away();
-                let entry = QueueEntry { deadline: due, sequence, element };
-                drained.push(DrainedTask::new(entry, &context, reason));
-            }
-            discard(task);
-        }
-        drained
-    }
-
-    /// Shuts a group down, and after `patience` at once. Waits for another `grace` for what runs.
-    pub(crate) fn stop_group_within(
+    /// Takes a member that its group has called off out of the queue, for the caller of the group's shutdown; or asks its
+    /// body to stop, if it runs.
+    pub(crate) fn drain_member(
         &self,
-        group: &GroupState,
-        patience: Duration,
-        grace: Duration,
-    ) -> Result<ShutdownReport, WouldDeadlock> {
-        group.open_log();
-        self.shut_group_down(group);
-        let mut is_over = self.await_group(group, patience)?;
-        if !is_over {
-            drop(self.stop_group(group));
-            is_over = self.await_group(group, grace)?;
-        }
-        let (ended, running) = group.read_log();
-        let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
-            list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
-        };
-        let named = |ListedMember { task, sequence, .. }: ListedMember| {
-            let task = task.upgrade();
-            let name = task.as_ref().and_then(|task| task.name());
+        member: ListedMember,
+        reason: CancelReason,
+    ) -> Option<DrainedTask> {
+        let ListedMember { task, sequence, slot, due, is_pending, .. } = member;
+        let task = task.upgrade()?;
+        if !is_pending {
+            task.token(&self.token).cancel();
             discard(task);
-            (sequence, name)
-        };
-        let running = running.into_iter().map(named).collect();
-        Ok(ShutdownReport::new(
-            is_over,
-            summaries(ended.ran),
-            summaries(ended.cancelled),
-            summaries(running),
-        ))
-    }
-
-    /// Waits for the end of a group, but no longer than `timeout`. Returns `true` if it has ended.
-    pub(crate) fn await_group(
-        &self,
-        group: &GroupState,
-        timeout: Duration,
-    ) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() {
-            return Err(WouldDeadlock(()));
+            return None;
         }
-        let deadline = self.clock().read().after(timeout);
-        let mut place = Place::default();
-        let poll = |waker: &_| group.poll_terminated(&mut place, waker);
-        let has_ended = wait::block_until(self.clock(), deadline, poll).is_some();
-        group.forget(&mut place);
-        Ok(has_ended)
-    }
-
-    /// Returns `true` if the calling thread runs a member of the group of `task`, holds its only permit, and so
-    /// keeps `task` from starting.
-    pub(super) fn is_blocked_by_own_group(task: &Task) -> bool {
-        let Some((group, awaited)) = task.group() else { return false };
-        let own = Run::current().and_then(|run| {
-            let own = run.task.group();
-            discard(run);
-            own
+        let ticket = Ticket { slot, sequence };
+        // If it is not there a worker has it, and finds it called off.
+        let removed = task.find_entry(ticket, |ticket| self.queue.remove(ticket));
+        let drained = removed.map(|element| {
+            self.entry_removed();
+            element.leave_group();
+            // From now on its holder may run it.
+            element.give_away();
+            let entry = QueueEntry { deadline: due, sequence, element };
+            DrainedTask::new(entry, &self.detached_context(), reason)
         });
-        own.is_some_and(|(own, joiner)| {
-            Arc::ptr_eq(&own, &group) && group.is_blocked_by(joiner, awaited)
-        })
+        discard(task);
+        drained
     }
 }

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | histograms (`histograms`) | on the worker | each time it looks for a task |
 //! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
-//! | slow runs ([`watchdog`]) | on the timer thread, by an entry for each run | when the run has taken that long |
+//! | slow runs ([`task_builder`](crate::task_builder)) | on the timer thread, by an entry for each run | when the run has taken that long |
 //!
 //! # What is not asked for costs nothing
 //!
@@ -24,24 +24,24 @@
 #[cfg(feature = "histograms")]
 mod histograms;
 mod starvation;
-mod watchdog;
 
 use std::time::Duration;
 
 #[cfg(feature = "histograms")]
 pub use self::histograms::Histograms;
+#[cfg(feature = "histograms")]
+use self::histograms::PoolHistograms;
+#[cfg(feature = "histograms")]
+pub(super) use self::histograms::WorkerHistograms;
 use self::starvation::StarvationWatch;
-pub use self::{
-    starvation::{RunningTask, Starvation},
-    watchdog::SlowRun,
-};
-use super::Pool;
+pub use self::starvation::{RunningTask, Starvation};
+use crate::trace;
 #[cfg(feature = "histograms")]
 use crate::{
     histogram::{Recorder, Recorders},
     layers::GroupState,
+    sync::Arc,
 };
-use crate::{sync::Arc, task::WorkerContext, time::Timestamp, trace};
 
 /// What a pool was asked to watch; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,10 +56,10 @@ pub(crate) struct ObservingConfig {
 }
 
 /// See the [module](self).
-pub(super) struct Observing {
+pub(crate) struct Observing {
     config: ObservingConfig,
     #[cfg(feature = "histograms")]
-    histograms: Option<Arc<histograms::PoolHistograms>>,
+    histograms: Option<Arc<PoolHistograms>>,
     starvation: Option<StarvationWatch>,
 }
 
@@ -69,9 +69,7 @@ impl Observing {
         config.starvation_after = config.starvation_after.filter(|_| !is_driven);
         Self {
             #[cfg(feature = "histograms")]
-            histograms: config
-                .histogram_names
-                .map(|names| Arc::new(histograms::PoolHistograms::new(names))),
+            histograms: config.histogram_names.map(|names| Arc::new(PoolHistograms::new(names))),
             starvation: config.starvation_after.map(StarvationWatch::new),
             config,
         }
@@ -90,61 +88,21 @@ impl Observing {
     pub(super) fn extends_submissions(&self) -> bool {
         self.config.warn_after.is_some() || self.config.submitter_span
     }
-}
 
-/// What watches one worker.
-pub(super) struct Observed {
+    /// Returns what records the runs of a worker that is about to start, if anything does.
     #[cfg(feature = "histograms")]
-    histograms: Option<histograms::WorkerHistograms>,
-}
-
-impl Observed {
-    /// The worker has looked for a task in vain, and has read the clock for that.
-    pub(super) fn looks(&self, _worker: &WorkerContext, _now: Timestamp) {
-        #[cfg(feature = "histograms")]
-        if let Some(histograms) = &self.histograms {
-            histograms.record(_worker, _now);
-        }
+    pub(super) fn of_worker(&self) -> Option<WorkerHistograms> {
+        self.histograms.as_ref().map(PoolHistograms::of_worker)
     }
 
-    /// The worker has taken a task, which was due when it was `planned`.
-    pub(super) fn takes(
-        &self,
-        pool: &Pool,
-        worker: &WorkerContext,
-        _planned: Timestamp,
-        now: Timestamp,
-    ) {
-        #[cfg(feature = "histograms")]
-        if let Some(histograms) = &self.histograms {
-            histograms.record(worker, now);
-            histograms.begin(_planned, now);
-        }
-        if let Some(starvation) = &pool.observing.starvation {
-            starvation.taken(pool, &worker.stats, now);
-        }
-    }
-}
-
-impl Pool {
-    /// Returns what watches a worker that is about to start; `None` if nothing of it is watched.
-    pub(super) fn observed(&self) -> Option<Observed> {
-        if !self.observing.observes_takes() {
-            return None;
-        }
-        Some(Observed {
-            #[cfg(feature = "histograms")]
-            histograms: self
-                .observing
-                .histograms
-                .as_ref()
-                .map(histograms::PoolHistograms::of_worker),
-        })
+    /// Returns what watches for starvation, if anything does.
+    pub(super) fn starvation(&self) -> Option<&StarvationWatch> {
+        self.starvation.as_ref()
     }
 
     /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
     pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
-        if self.observing.config.submitter_span { trace::SubmitterSpan::current() } else { None }
+        if self.config.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
     /// Returns where the runs of a task are recorded, if that is not the worker's own recorder.
@@ -154,7 +112,7 @@ impl Pool {
         name: Option<&Arc<str>>,
         group: Option<&GroupState>,
     ) -> Option<Arc<Recorders>> {
-        let histograms = self.observing.histograms.as_ref()?;
+        let histograms = self.histograms.as_ref()?;
         let named = name.and_then(|name| histograms.of_name(name));
         let Some(of_group) = group.and_then(|group| group.recorder.clone()) else { return named };
         let of_name = named.and_then(|recorders| recorders.of_name.clone());
@@ -164,28 +122,17 @@ impl Pool {
     /// Returns where the runs of a new group are recorded, if there are histograms.
     #[cfg(feature = "histograms")]
     pub(super) fn new_recorder(&self) -> Option<Arc<Recorder>> {
-        self.observing.histograms.as_ref().map(|_| Arc::new(Recorder::new()))
+        self.histograms.as_ref().map(|_| Arc::new(Recorder::new()))
     }
 
     /// Returns the histograms; `None` if none are kept.
     #[cfg(feature = "histograms")]
     pub(crate) fn histograms(&self) -> Option<Histograms> {
-        self.observing.histograms.as_ref().map(|histograms| histograms.snapshot())
+        self.histograms.as_ref().map(|histograms| histograms.snapshot())
     }
 
     /// Returns how long a run may take, where the task does not say so.
     pub(crate) fn warn_after(&self) -> Option<Duration> {
-        self.observing.config.warn_after
-    }
-
-    /// Called before a worker is started: what watches it from the timer thread needs that thread.
-    #[cold]
-    pub(super) fn begin_to_observe(self: &Arc<Self>) {
-        if self.observing.starvation.is_none() {
-            return;
-        }
-        // What only watches fails no submission.
-        self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
-        self.watch_for_starvation();
+        self.config.warn_after
     }
 }

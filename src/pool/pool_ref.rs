@@ -13,7 +13,7 @@
 use crossbeam_utils::CachePadded;
 
 use super::{
-    Config, NotQueued, Pool, Staffing,
+    Config, NotQueued, Phase, Pool, Staffing,
     admission::{Arrival, Permit},
 };
 use crate::{
@@ -24,6 +24,7 @@ use crate::{
     task::Task,
     time::Timestamp,
     trace,
+    unwind::discard,
 };
 
 /// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
@@ -102,15 +103,30 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer through the stripe of this reference; see [`Pool::admit_timer`].
+    /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
+    /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
+    /// would block a thread that polls.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the queue admits it no more, or if there is no worker and none can be started.
+    #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
         task: Arc<Task>,
         now: Timestamp,
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {
-        let staffing = self.pool().ensure_worker().map_err(RejectionReason::Spawn)?;
-        self.pool().admit_timer(task, self.arrival(now, Timing::At(deadline), staffing))
+        let pool = self.pool();
+        let staffing = pool.ensure_worker().map_err(RejectionReason::Spawn)?;
+        pool.capacity.force_acquire();
+        let timing = Timing::At(deadline);
+        let arrival = Arrival { stripe: self.stripe(), now, timing, staffing };
+        pool.offer(task, arrival, Permit::Acquired).map_err(|refused| {
+            pool.rejections.count();
+            discard(refused.task);
+            refused.reason
+        })
     }
 
     /// Changes the moment at which a live task runs next. Returns `true` if that had an effect.
@@ -120,7 +136,7 @@ impl PoolRef {
             let watched = self.pool().ensure_wall_watcher();
             watched.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
-        let Changed { had_effect, limit } = self.pool().change(&**task, ticket, change);
+        let Changed { had_effect, limit } = self.change(&**task, ticket, change);
         if is_on_wall {
             self.pool().follow_wall(&**task, ticket);
         }
@@ -128,6 +144,16 @@ impl PoolRef {
             self.set_timeout(Arc::clone(task), ticket, limit);
         }
         had_effect
+    }
+
+    /// Changes the moment at which a live task runs next; see the head of [`control`](super::control).
+    fn change(&self, task: &Task, ticket: Ticket, change: Change) -> Changed {
+        let pool = self.pool();
+        if pool.lifecycle.phase() >= Phase::OwnerDropped {
+            discard(change);
+            return Changed::default();
+        }
+        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.
@@ -139,6 +165,8 @@ impl PoolRef {
         deadline: Timestamp,
         reason: RejectionReason,
     ) -> RejectedExecutionError {
-        self.pool().refuse(self.stripe(), task, now, deadline, reason)
+        let pool = self.pool();
+        let sequence = pool.queue.next_sequence(self.stripe(), now);
+        RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
     }
 }

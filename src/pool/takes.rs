@@ -3,24 +3,30 @@
 //!
 //! One flag of the pool covers both ([`Pool::follows_takes`](Pool)), so a plain pool tests a single flag at each take.
 
-use super::{Pool, observing::Observed};
+use super::Pool;
+#[cfg(feature = "histograms")]
+use super::observing::WorkerHistograms;
 use crate::{task::WorkerContext, time::Timestamp};
 
 /// See the [module](self).
 pub(super) struct Takes {
-    /// What observes the worker, if anything does.
-    observed: Option<Observed>,
+    #[cfg(feature = "histograms")]
+    histograms: Option<WorkerHistograms>,
 }
 
 impl Takes {
-    pub(super) fn new(pool: &Pool) -> Self {
-        Self { observed: pool.observed() }
+    pub(super) fn new(_pool: &Pool) -> Self {
+        Self {
+            #[cfg(feature = "histograms")]
+            histograms: _pool.observing.of_worker(),
+        }
     }
 
     /// The worker has looked for a task in vain; the clock shows `now`.
-    pub(super) fn look(&self, worker: &WorkerContext, now: Timestamp) {
-        if let Some(observed) = &self.observed {
-            observed.looks(worker, now);
+    pub(super) fn look(&self, _worker: &WorkerContext, _now: Timestamp) {
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.record(_worker, _now);
         }
     }
 
@@ -30,12 +36,24 @@ impl Takes {
         &self,
         pool: &Pool,
         worker: &WorkerContext,
-        planned: Timestamp,
+        _planned: Timestamp,
         now: Timestamp,
     ) {
-        pool.release_capacity();
-        if let Some(observed) = &self.observed {
-            observed.takes(pool, worker, planned, now);
+        pool.capacity.release();
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            histograms.record(worker, now);
+            histograms.begin(_planned, now);
+        }
+        if let Some(starvation) = pool.observing.starvation() {
+            starvation.taken(pool, &worker.stats, now);
+        }
+    }
+
+    /// The worker has been removed.
+    pub(super) fn end(pool: &Pool) {
+        if let Some(starvation) = pool.observing.starvation() {
+            starvation.ensure_armed(pool, pool.clock().read());
         }
     }
 }

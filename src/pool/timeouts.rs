@@ -8,10 +8,8 @@
 //!   limit expires, the task ends as timed out, wherever it is: in the queue, from which it is then
 //!   removed, or running, in which case its token is raised.
 //! * A **periodic task** has one entry for each run, made when the run begins, by the code
-//!   [around](Around) the closure. If the task's policy would end it at the first failure, the expiry ends
-//!   the task. Otherwise the expiry only raises the token, which is the run's own, and when the
-//!   body has returned the run counts as one that failed, whatever it has returned: that code leaves a
-//!   note of it ([`OverLimit`]) for what judges the run.
+//!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So
+//!   has each run that is [watched](crate::Builder::warn_after) for taking long.
 //!
 //! # Which thread wins
 //!
@@ -47,45 +45,74 @@ use std::{io, time::Duration};
 
 use super::{IfRunning, Pool, PoolRef};
 use crate::{
-    CancelReason, Failure,
+    CancelReason,
     entry::{Ticket, Timing},
     lazy_thread::LazyThread,
     queue::{Admission, DelayedWorkQueue},
+    shutdown_report::EndLog,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{
-        Around, Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks,
-        OverLimit, Run, Task,
-    },
+    task::{Cancellation, Task},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::{contain, discard},
 };
 
 /// The action of the timer thread when a limit has come.
-pub(super) type Expiry = Box<dyn FnOnce(&Pool) + Send>;
+pub(crate) struct Expiry(Box<dyn FnOnce(&Pool) + Send>);
 pub(super) type ExpiryQueue = DelayedWorkQueue<Expiry>;
 
+impl Expiry {
+    pub(crate) fn new(action: impl FnOnce(&Pool) + Send + 'static) -> Self {
+        Self(Box::new(action))
+    }
+
+    /// Acts. The caller is a party of the termination.
+    pub(super) fn act(self, pool: &Pool) {
+        if let Err(payload) = contain(|| (self.0)(pool)) {
+            discard(payload);
+        }
+    }
+}
+
 /// See the [module](self).
-pub(super) struct Timeouts {
+pub(crate) struct Timeouts {
     thread: LazyThread<ExpiryQueue>,
     /// The number of heaps that the queue is to have, and how early its thread is to wake.
     stripes: usize,
     lead: Duration,
-    /// The number of limits that have been exceeded, of tasks and of single runs.
-    exceeded: Arc<AtomicU64>,
+    exceeded: Exceeded,
+}
+
+/// The number of limits that have been exceeded, of tasks and of single runs.
+#[derive(Clone, Default)]
+pub(crate) struct Exceeded(Arc<AtomicU64>);
+
+impl Exceeded {
+    pub(crate) fn count(&self) {
+        // Relaxed: orders no other access.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts that a task has been ended by a limit, and traces it.
+    pub(crate) fn note(&self, task: &Task, id: u64) {
+        self.count();
+        if trace::is_listening() {
+            trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
+        }
+    }
 }
 
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        Self { thread: LazyThread::new(), stripes, lead, exceeded: Arc::default() }
+        Self { thread: LazyThread::new(), stripes, lead, exceeded: Exceeded::default() }
     }
 
     /// Returns how many limits have been exceeded, of tasks and of single runs.
-    pub(super) fn exceeded(&self) -> u64 {
-        self.exceeded.load(Ordering::Relaxed)
+    pub(crate) fn exceeded(&self) -> u64 {
+        self.exceeded.0.load(Ordering::Relaxed)
     }
 
     /// Returns the queue of a pool without a timer thread.
@@ -108,6 +135,13 @@ impl Timeouts {
         offered.map_err(|refused| discard(refused.element)).is_ok()
     }
 
+    /// Counts and records that a one-shot task has been ended by its limit.
+    #[cold]
+    pub(super) fn note_timed_out(&self, task: &Task, id: u64, log: &EndLog) {
+        self.exceeded.note(task, id);
+        log.cancelled(id, || task.name());
+    }
+
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
         let Some(queue) = self.thread.queue() else { return };
@@ -121,36 +155,44 @@ impl Timeouts {
 
 /// The loop of the timer thread, which runs what expires.
 fn run_what_expires(pool: &Arc<Pool>, queue: &ExpiryQueue) {
-    set_timer_slack(pool.spawner.timer_slack());
+    set_timer_slack(pool.spawner.timer_slack);
     while let Some((entry, _)) = queue.take() {
-        if !pool.shutdown.register() {
+        if !pool.lifecycle.register() {
             discard(entry.element);
             continue;
         }
-        pool.expire(entry.element);
+        entry.element.act(pool);
         pool.deregister();
     }
 }
 
 /// The queue that the timeouts of a task go to.
-pub(super) struct Timer {
+pub(crate) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
     clock: Clock,
-    exceeded: Arc<AtomicU64>,
+    exceeded: Exceeded,
 }
 
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
-    pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
+    pub(crate) fn of(pool_ref: &PoolRef) -> Option<Self> {
         let pool = pool_ref.pool();
         let queue = Arc::clone(pool.timeouts.thread.queue()?);
         let (stripe, clock) = (pool_ref.stripe(), pool.clock().clone());
-        Some(Self { queue, stripe, clock, exceeded: Arc::clone(&pool.timeouts.exceeded) })
+        Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    pub(crate) fn exceeded(&self) -> Exceeded {
+        self.exceeded.clone()
     }
 
     /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
-    pub(super) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
+    pub(crate) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
         let ticket = offered.map_err(|refused| discard(refused.element)).ok()?;
@@ -159,7 +201,7 @@ impl Timer {
 }
 
 /// A timeout that is armed. Dropping it disarms the timeout.
-pub(super) struct TimeoutGuard {
+pub(crate) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
 }
@@ -179,21 +221,6 @@ impl Pool {
         let make_queue = || self.timeouts.make_queue(self.clock());
         self.start_service(&self.timeouts.thread, "timeouts", make_queue, run_what_expires)
     }
-
-    /// Runs what expires. The caller is a party of the termination.
-    pub(super) fn expire(&self, expiry: Expiry) {
-        if let Err(payload) = contain(|| expiry(self)) {
-            discard(payload);
-        }
-    }
-
-    /// Counts and records that a one-shot task has been ended by its limit.
-    #[cold]
-    pub(super) fn note_timed_out(&self, task: &Task, id: u64) {
-        count(&self.timeouts.exceeded);
-        trace_timed_out(task, id);
-        self.shutdown.log().cancelled(id, || task.name());
-    }
 }
 
 impl PoolRef {
@@ -206,124 +233,15 @@ impl PoolRef {
             let drops = pool.callbacks().hooks.drops(ticket.sequence);
             let found = watched.time_out(limit, None, drops);
             if found != Cancellation::TooLate {
-                pool.note_timed_out(&*watched, ticket.sequence);
+                let log = &pool.log;
+                pool.timeouts.note_timed_out(&*watched, ticket.sequence, log);
             }
             pool.take_out(&*watched, ticket, found, IfRunning::Signal);
             discard(watched);
         };
         let timer = Timer::of(self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Box::new(expiry))) {
+        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Expiry::new(expiry))) {
             task.attach(Box::new(guard), limit);
         }
     }
-
-    /// Returns the code around each run that gives each run of a periodic task `budget` of time.
-    pub(crate) fn limit_runs(&self, budget: Duration, policy: FailurePolicy) -> Option<Around> {
-        let (timer, hooks) = (Timer::of(self)?, self.pool().callbacks().hooks.clone());
-        let ends_task = policy.ends_after(1);
-        Some(Around::new(move |body| {
-            let Some(run) = Run::current() else { return body() };
-            let limited = LimitedRun::begin(run, &timer, &hooks, budget, ends_task);
-            body();
-            limited.end();
-        }))
-    }
-}
-
-/// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
-/// to this run alone.
-struct LimitedRun<'a> {
-    run: CurrentRun,
-    timer: &'a Timer,
-    hooks: &'a Hooks,
-    budget: Duration,
-    limit: Timestamp,
-    /// A run that takes too long ends the task if this is set, and otherwise fails.
-    ends_task: bool,
-    guard: Option<TimeoutGuard>,
-    /// Set once the body has returned, to `true` if it took too long.
-    is_over: Option<bool>,
-}
-
-impl<'a> LimitedRun<'a> {
-    fn begin(
-        run: CurrentRun,
-        timer: &'a Timer,
-        hooks: &'a Hooks,
-        budget: Duration,
-        ends_task: bool,
-    ) -> Self {
-        let limit = run.started.after(budget);
-        run.task.begin_limited_run(limit);
-        let (watched, watched_hooks) = (run.clone(), hooks.clone());
-        let token = run.task.token(&run.stop);
-        let exceeded = Arc::clone(&timer.exceeded);
-        let expiry = move |_: &Pool| {
-            if ends_task {
-                end_over_limit(&watched, &watched_hooks, budget, limit, &exceeded);
-            }
-            token.cancel();
-            discard(watched);
-        };
-        let guard = timer.arm(limit, Box::new(expiry));
-        Self { run, timer, hooks, budget, limit, ends_task, guard, is_over: None }
-    }
-
-    /// Disarms the timeout. Returns `true` if the body, which has returned, took too long.
-    fn disarm(&mut self) -> bool {
-        // First: an expiry that is under way has found the limit exceeded, and so will this.
-        drop(self.guard.take());
-        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.read())
-    }
-
-    /// Ends the limit of a run whose body has returned. Notes if it took too long, which fails the run.
-    fn end(mut self) {
-        if !self.disarm() {
-            return;
-        }
-        if self.ends_task {
-            let exceeded = &self.timer.exceeded;
-            end_over_limit(&self.run, self.hooks, self.budget, self.limit, exceeded);
-        } else {
-            count(&self.timer.exceeded);
-        }
-        Run::note_over_limit(OverLimit { limit: self.budget, is_told: self.ends_task });
-    }
-}
-
-impl Drop for LimitedRun<'_> {
-    fn drop(&mut self) {
-        let is_over = self.disarm();
-        self.run.task.end_limited_run(is_over);
-    }
-}
-
-/// Ends a periodic task because one of its runs took too long, and reports it, unless the task has
-/// ended.
-fn end_over_limit(
-    run: &CurrentRun,
-    hooks: &Hooks,
-    budget: Duration,
-    limit: Timestamp,
-    exceeded: &AtomicU64,
-) {
-    let failure = Failure::of_time_limit(budget);
-    let failed = FailedRun::over_limit(run.number, &failure);
-    let found = run.task.time_out(limit, Some(failed), hooks.drops(run.id));
-    if found != Cancellation::TooLate {
-        count(exceeded);
-        trace_timed_out(&*run.task, run.id);
-        hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &failure);
-    }
-}
-
-fn trace_timed_out(task: &Task, id: u64) {
-    if trace::is_listening() {
-        trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
-    }
-}
-
-fn count(exceeded: &AtomicU64) {
-    // Relaxed: orders no other access.
-    exceeded.fetch_add(1, Ordering::Relaxed);
 }

@@ -11,7 +11,7 @@
 //! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
 //! through all that are pending, and asks each of them to follow. A task decides
 //! under its lock where it belongs by what both clocks show *then*, and moves its entry. That is the one
-//! step in which its plan, its entry and what else has been asked of it agree ([`Pool::change`]). Nothing
+//! step in which its plan, its entry and what else has been asked of it agree ([`control`](super::control)). Nothing
 //! that was worked out earlier is used, so two watchers, or a watcher and a worker, cannot undo each other.
 //!
 //! A trigger that has to be asked again is user code, and not called here: its task is made due, and the
@@ -25,7 +25,7 @@
 //! through the queue. These are the two sides of [`queue::waiters`](crate::queue). A task that is not in
 //! the queue then is with a worker, which will queue it in the same way.
 //!
-//! There is one watcher ([`LazyThread`]), and [`WallWatch`] keeps one waker.
+//! There is one watcher ([`LazyThread`](crate::lazy_thread)), and [`WallWatch`] keeps one waker.
 //!
 //! On a manual clock `set_wall_time` wakes the watcher in the step that sets the clock, and the watcher
 //! counts as a worker of that clock. So a clock that is idle has had all its tasks moved.
@@ -37,44 +37,14 @@
 
 use std::io;
 
-use super::{Pool, SnapshotEntry};
-use crate::{
-    entry::Ticket,
-    lazy_thread::LazyThread,
-    sync::Arc,
-    task::Task,
-    time::{Clock, WallWatch},
-    trace,
-};
-
-/// See the [module](self).
-pub(super) struct WallClock {
-    watcher: LazyThread<WallWatch>,
-}
-
-impl WallClock {
-    pub(super) fn new() -> Self {
-        Self { watcher: LazyThread::new() }
-    }
-
-    /// Returns the watch of a pool without a watcher.
-    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<WallWatch> {
-        self.watcher.do_without(|| WallWatch::without_timer(clock.clone()))
-    }
-
-    /// Ends the watcher.
-    pub(super) fn close(&self) {
-        if let Some(watch) = self.watcher.queue() {
-            watch.end();
-        }
-    }
-}
+use super::Pool;
+use crate::{entry::Ticket, queue::SnapshotEntry, sync::Arc, task::Task, time::WallWatch, trace};
 
 impl Pool {
     /// Ensures that the wall clock is watched, unless the pool is at its end.
     pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
         let make_watch = || WallWatch::new(self.clock().clone());
-        self.start_service(&self.wall_clock.watcher, "wall-clock", make_watch, |pool, watch| {
+        self.start_service(&self.wall_clock, "wall-clock", make_watch, |pool, watch| {
             watch.watch(|| pool.wall_clock_was_set());
         })
     }
@@ -82,7 +52,7 @@ impl Pool {
     /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
     /// queued one calls this then.
     pub(crate) fn follow_wall(self: &Arc<Self>, task: &Task, ticket: Ticket) {
-        if let Some(watch) = self.wall_clock.watcher.running() {
+        if let Some(watch) = self.wall_clock.running() {
             watch.tell_waiting();
         }
         self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
@@ -97,11 +67,11 @@ impl Pool {
 
     /// Moves all tasks that are on the wall clock.
     pub(super) fn wall_clock_was_set(self: &Arc<Self>) {
-        if !self.shutdown.register() {
+        if !self.lifecycle.register() {
             return;
         }
-        trace::lifecycle("follows the wall clock", self.thread_name());
-        for SnapshotEntry { ticket, element: task, .. } in self.pending() {
+        trace::lifecycle("follows the wall clock", &self.spawner.thread_name);
+        for SnapshotEntry { ticket, element: task, .. } in self.queue.snapshot(Arc::clone) {
             self.with_entry(ticket, |entry| task.follow_wall(self.clock(), entry));
             self.callbacks.hooks.drops(ticket.sequence).discard(task);
         }

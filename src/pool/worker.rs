@@ -5,6 +5,15 @@
 //! does ends it: the task catches the panics of its closure and of its drops, and what is left to
 //! drop here is dropped through `unwind` as well.
 //!
+//! # Queuing again
+//!
+//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters,
+//! one after the other. That order, task before queue, is never reversed: nothing under a lock of
+//! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
+//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
+//!
+//! # The thread
+//!
 //! The thread comes from a [`ThreadFactory`](super::ThreadFactory), which is handed the worker as a value to be run. The
 //! pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
 //! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is
@@ -18,12 +27,15 @@ use super::{
     takes::Takes,
 };
 use crate::{
+    CancelReason,
+    entry::Timing,
     queue::QueueEntry,
     statistics::WorkerStats,
     sync::{Arc, Parker},
-    task::{FailureSource, Requeued, Run, Task, Verdict, WorkerContext},
+    task::{Cancellation, FailureSource, Requeued, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
+    unwind::wake_all,
 };
 
 /// One worker, as the pool counts it until this is dropped.
@@ -61,11 +73,11 @@ impl WorkerThread {
         // Until the very end: the hooks below must not wait for this thread either.
         let Runner { pool, number, .. } = &self.runner;
         let _scope = PoolScope::enter(pool, Role::Worker);
-        pool.worker_started(*number);
+        pool.workers.begin(*number, &pool.queue);
         let callbacks = pool.callbacks();
         let parker = Parker::current();
         let before = pool.clock().worker_begins(&parker);
-        set_timer_slack(pool.spawner.timer_slack());
+        set_timer_slack(pool.spawner.timer_slack);
         trace::worker("started", &self.name);
         callbacks.call(FailureSource::ThreadStart);
         self.runner.run_tasks();
@@ -105,7 +117,7 @@ impl Runner {
 
     /// Returns what all runs on this worker have in common.
     pub(super) fn context(&self) -> Rc<WorkerContext> {
-        let stop = self.pool.shutdown.token().clone();
+        let stop = self.pool.token.clone();
         let (clock, stats) = (self.pool.clock().clone(), Arc::clone(&self.stats));
         Rc::new(WorkerContext::new(clock, stop, stats, true))
     }
@@ -119,7 +131,7 @@ impl Runner {
         let limit = |since| {
             self.takes.look(&worker, since);
             self.search_done();
-            pool.idle_limit(self.number, since)
+            pool.workers.idle_limit(self.number, &pool.queue, &pool.clock, since)
         };
         let parker = || {
             self.is_relied_on.set(true);
@@ -147,7 +159,7 @@ impl Runner {
         let (task, hooks) = (run.task(), &pool.callbacks().hooks);
         match task.run(&run, hooks) {
             Verdict::Again(next) => self.requeue(&worker.stats, task, sequence, next),
-            Verdict::Ended => pool.shutdown.log().ended(sequence, &**task),
+            Verdict::Ended => pool.log.ended(sequence, &**task),
             rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
         // This may be the last reference to a result that nobody wants.
@@ -159,8 +171,10 @@ impl Runner {
     fn carry_out(&self, verdict: Verdict, stats: &WorkerStats, task: &Arc<Task>, sequence: u64) {
         let pool = &self.pool;
         match verdict {
-            Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
-            Verdict::Cancelled(reason) => _ = pool.end_taken(&**task, sequence, reason, stats),
+            Verdict::TimedOut => {
+                pool.timeouts.note_timed_out(&**task, sequence, &pool.log);
+            }
+            Verdict::Cancelled(reason) => _ = self.end_taken(&**task, sequence, reason, stats),
             Verdict::TooLate | Verdict::Again(_) | Verdict::Ended => {}
         }
     }
@@ -169,21 +183,65 @@ impl Runner {
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        match self.pool.requeue(task, sequence, next) {
+        match self.try_requeue(task, sequence, next) {
             Requeued::Queued => {}
             Requeued::ByEstimate => self.pool.follow_estimate(&**task, sequence),
             Requeued::Refused => {
                 self.stop_being_relied_on();
-                self.pool.end_refused(task, sequence, stats);
+                self.end_refused(task, sequence, stats);
             }
         }
+    }
+
+    /// Offers a task to the queue, which may admit it no more; and the task may have been cancelled. See the head of
+    /// the module for the locks.
+    fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
+        let Pool { queue, capacity, .. } = &*self.pool;
+        let mut wake = None;
+        let mut enqueue = |timing: Timing, why| {
+            let (ticket, waker) = queue.requeue(timing, sequence, why, Arc::clone(task)).ok()?;
+            wake = waker;
+            Some(ticket.slot)
+        };
+        // If the task is not queued after all, `end_refused` releases the permit.
+        capacity.force_acquire();
+        let requeued = task.requeue(next, &mut enqueue);
+        wake_all(wake);
+        requeued
+    }
+
+    /// Ends a task that was not queued again.
+    #[cold]
+    fn end_refused(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
+        let pool = &self.pool;
+        pool.capacity.release();
+        let reason = pool.lifecycle.phase().reason();
+        let found = self.end_taken(&**task, sequence, reason, stats);
+        let is_told = task.is_periodic() && reason == CancelReason::Rejected;
+        if found != Cancellation::TooLate && is_told {
+            let why = "the queue has no place for its next run";
+            pool.callbacks().hooks.tell_displaced(&**task, sequence, why);
+        }
+    }
+
+    /// Ends a task as cancelled that a worker has taken and that is not queued again. The worker
+    /// counts its end, since the queue no longer does.
+    fn end_taken(
+        &self,
+        task: &Task,
+        id: u64,
+        reason: CancelReason,
+        stats: &WorkerStats,
+    ) -> Cancellation {
+        stats.count_cancelled();
+        self.pool.end_as_cancelled(task, id, reason)
     }
 
     /// Announces that this worker is about to queue a task again and to search then, so that no other
     /// need be started for that task.
     #[inline]
     fn announce_search(&self) {
-        if self.pool.workers.started() < self.pool.workers.wanted() {
+        if !self.pool.workers.is_complete() {
             self.pool.workers.announce_search(self.number);
             self.will_search.set(true);
             self.is_relied_on.set(true);
@@ -219,7 +277,7 @@ impl Drop for WorkerThread {
     fn drop(&mut self) {
         let Runner { pool, number, .. } = &self.runner;
         pool.workers.remove(*number);
-        pool.watch_for_starvation();
+        Takes::end(pool);
         pool.deregister();
         pool.clock().worker_ended();
     }

@@ -32,7 +32,8 @@
 //!
 //! For the queue ensures that an idle worker wakes up in time. (A start that fails is the one
 //! exception: the thread that tried goes on, and the next step tries again. In a closed queue there may be no next
-//! step: a thread that fails there, while no worker lives, ends the tasks that are to come.) The statement is
+//! step: a thread that fails there, while no worker lives, ends the tasks that are to come; a submission takes its own out
+//! before.) The statement is
 //! preserved by those that could break it:
 //!
 //! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is
@@ -47,7 +48,7 @@
 //! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A shutdown* looks once more when the queue is closed, after starts that have failed.
+//! * *A shutdown* looks once the queue is closed, if the last start has failed and there is no worker.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
@@ -109,22 +110,24 @@ mod retiring;
 mod sizing;
 mod spawning;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, io, time::Duration};
 
-#[cfg(all(test, loom))]
-pub(super) use self::retiring::Retirement;
 use self::retiring::Staying;
+#[cfg(all(test, loom))]
+pub(super) use self::retiring::{PoolView, Retirement};
 pub(super) use self::spawning::Spawner;
-use super::kept::Kept;
+use super::{deadlock::JoinRegistry, kept::Kept};
 use crate::{
+    queue::DelayedWorkQueue,
     statistics::{Totals, WorkerStats},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         is_finished, rank,
-        thread::JoinHandle,
+        thread::{self, JoinHandle},
     },
     time::{Clock, saturating_nanos},
+    trace,
     unwind::discard,
     wait::{self, Place, Watched},
 };
@@ -141,6 +144,8 @@ pub(crate) struct Workers {
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
+    /// What workers wait for without a limit.
+    pub(crate) joins: JoinRegistry,
 }
 
 /// The workers that there are.
@@ -156,6 +161,8 @@ struct Roster {
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
+    /// Set from a start that has failed, when there was no worker, until there is one.
+    lacks_all: bool,
     /// The number of the last worker that was added.
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
@@ -178,9 +185,9 @@ pub(super) struct SpawnPermit<'a> {
 
 /// The numbers of workers, from [`Workers::count`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct WorkerCounts {
-    pub(super) started: usize,
-    pub(super) largest: usize,
+pub(crate) struct WorkerCounts {
+    pub(crate) started: usize,
+    pub(crate) largest: usize,
 }
 
 impl Roster {
@@ -193,6 +200,7 @@ impl Roster {
         self.started += 1;
         self.about_to_search += 1;
         self.largest = self.largest.max(self.started);
+        self.lacks_all = false;
         true
     }
 
@@ -223,7 +231,12 @@ impl Roster {
 }
 
 impl Workers {
-    pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
+    pub(super) fn new(
+        core_size: usize,
+        core_timeout: bool,
+        keep_alive: Duration,
+        joins: JoinRegistry,
+    ) -> Self {
         Self {
             roster: Watched::default(),
             started: AtomicUsize::new(0),
@@ -231,6 +244,7 @@ impl Workers {
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
             staying: Staying::default(),
+            joins,
         }
     }
 
@@ -258,6 +272,23 @@ impl Workers {
         self.roster.lock().largest
     }
 
+    /// Returns `true` if there are as many workers as the core pool size wants.
+    #[inline]
+    pub(crate) fn is_complete(&self) -> bool {
+        self.started() >= self.wanted()
+    }
+
+    /// Passes the error of a worker that could not be started on if there is no other worker, and
+    /// otherwise only reports it.
+    #[cold]
+    pub(super) fn tolerate(&self, error: io::Error) -> io::Result<()> {
+        if self.size() == 0 {
+            return Err(error);
+        }
+        trace::spawn_failed(&error);
+        Ok(())
+    }
+
     /// Returns `true` if a worker may be surplus now.
     #[inline]
     pub(super) fn may_have_surplus(&self) -> bool {
@@ -266,7 +297,7 @@ impl Workers {
 
     /// Counts the workers, and calls `read` **under the lock**, while none is added or removed. It is
     /// given a function that sums up what all workers have done.
-    pub(super) fn count<R>(
+    pub(crate) fn count<R>(
         &self,
         read: impl FnOnce(&dyn Fn() -> Totals) -> R,
     ) -> (WorkerCounts, R) {
@@ -277,7 +308,7 @@ impl Workers {
         (WorkerCounts { started: roster.started, largest: roster.largest }, result)
     }
 
-    pub(super) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
+    pub(crate) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
         self.roster.lock().worker_stats().map(Arc::clone).collect()
     }
 
@@ -321,6 +352,18 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
+    /// Notes that a worker could not be started.
+    #[cold]
+    pub(super) fn note_failed_start(&self) {
+        let mut roster = self.roster.lock();
+        roster.lacks_all = roster.slots.is_empty();
+    }
+
+    /// Returns `true` if there is no worker because none could be started: tasks may be left without one.
+    pub(super) fn lacks_all(&self) -> bool {
+        self.roster.lock().lacks_all
+    }
+
     /// Adds the one worker of a pool without threads: its caller. Returns its number and its statistics.
     pub(super) fn add_driver(&self) -> (usize, Arc<WorkerStats>) {
         let (number, stats) = SpawnPermit { workers: self }.add_worker();
@@ -344,6 +387,13 @@ impl Workers {
         is_surplus | self.staying.ends_beside_joins()
     }
 
+    /// Counts a worker as started from now on.
+    pub(super) fn begin<E>(&self, number: usize, queue: &DelayedWorkQueue<E>) {
+        if self.mark_started(number) {
+            queue.reconsider();
+        }
+    }
+
     /// Notes that a worker has run a task and will search for the next one at once.
     pub(super) fn announce_search(&self, number: usize) {
         self.roster.lock().set_will_search(number, true);
@@ -361,9 +411,16 @@ impl Workers {
         self.publish(&roster);
     }
 
-    /// Takes the threads out, to be joined.
-    pub(super) fn take_threads(&self) -> Vec<JoinHandle<()>> {
-        self.roster.lock().threads.take()
+    /// Joins the threads that have been started.
+    pub(super) fn join_threads(&self) {
+        let threads = self.roster.lock().threads.take();
+        let own = thread::current().id();
+        // A worker at its end joins the others, if a thread-local of the user's owned the executor.
+        let others = |worker: &JoinHandle<()>| worker.thread().id() != own;
+        for worker in threads.into_iter().filter(others) {
+            // A worker does not panic, and a panic of one of the user's thread-locals is ignored.
+            discard(worker.join());
+        }
     }
 
     fn publish(&self, roster: &Roster) {

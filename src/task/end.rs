@@ -16,12 +16,13 @@
 use std::{any::Any, mem::ManuallyDrop, task::Waker};
 
 use super::{
-    Cancellation, Drops, FailedRun, Task, cell::Parts, layer::Left, plan::Plan,
+    Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, layer::Left, plan::Plan,
     state::CancelOutcome,
 };
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
     time::Timestamp,
+    trace,
     unwind::{discard, wake_all},
 };
 
@@ -192,6 +193,21 @@ impl Task {
     #[inline]
     pub(crate) fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         self.end_by(Request::Cancel(reason), drops)
+    }
+
+    /// As `cancel`, and traces it.
+    #[inline(always)]
+    pub(crate) fn end_as_cancelled(
+        &self,
+        id: u64,
+        reason: CancelReason,
+        hooks: &Hooks,
+    ) -> Cancellation {
+        let found = self.cancel(reason, hooks.drops(id));
+        if trace::is_listening() && found != Cancellation::TooLate {
+            trace::cancelled(id, self.name().as_deref(), &reason);
+        }
+        found
     }
 
     /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps

@@ -196,6 +196,13 @@ impl Hooks {
         self.tell_unheard(&report, trace::hears_warnings());
     }
 
+    /// Reports that a periodic task has lost its place in the queue, and has ended.
+    #[cold]
+    pub(crate) fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
+        let subject = Subject { id: Some(id), name: task.name(), run: None };
+        self.tell_ended(FailureSource::Displaced, &subject, &Failure::of_displacement(why));
+    }
+
     /// Says on standard error that a failure has ended a series by its policy, if neither a handler nor a
     /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
     /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.

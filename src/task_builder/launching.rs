@@ -168,11 +168,15 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
-        let submitter = pool_ref.pool().submitter_span();
+        let submitter = pool_ref.pool().observing.submitter_span();
         let mut layers = Layers::default();
         #[cfg(feature = "histograms")]
         layers.add(
-            pool_ref.pool().recorders_of(self.name.as_ref(), self.group.as_deref()).map(Recorded),
+            pool_ref
+                .pool()
+                .observing
+                .recorders_of(self.name.as_ref(), self.group.as_deref())
+                .map(Recorded),
         );
         let Self { name, gate, group, timeout, .. } = self;
         layers.add(has_trigger.then_some(OnWall));
@@ -206,8 +210,9 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Around>, PanicPayload> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget
-            .and_then(|budget| pool_ref.limit_runs(budget, self.on_failure.unwrap_or_default()));
+        let budget = budget.and_then(|budget| {
+            Self::limit_runs(pool_ref, budget, self.on_failure.unwrap_or_default())
+        });
         let decorated = match &pool_ref.pool().callbacks().decorate {
             None => budget,
             Some(decorate) => {
@@ -216,8 +221,8 @@ impl TaskBuilder<'_> {
                 Some(around.enclose(budget))
             }
         };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after());
-        let watch = warn_after.and_then(|limit| pool_ref.watch_runs(limit, scheduled_at));
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().observing.warn_after());
+        let watch = warn_after.and_then(|limit| Self::watch_runs(pool_ref, limit, scheduled_at));
         Ok(match watch {
             None => decorated,
             Some(watch) => Some(watch.enclose(decorated)),
@@ -294,7 +299,7 @@ fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), Rejecte
 /// else has a say in it or is told of it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
-    pool.is_staffed() && !pool.extends_submissions() && !trace::is_listening()
+    pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
 }
 
 /// Returns a task that was refused when it had ended already, or else the error.
@@ -365,7 +370,7 @@ fn ensure_threads(
 /// Counts a submission for which no thread could be started.
 #[cold]
 fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
-    pool.count_rejected();
+    pool.rejections.count();
     RejectionReason::Spawn(error)
 }
 

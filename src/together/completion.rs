@@ -49,7 +49,7 @@ use std::{
 use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
     TaskId, TaskOutput, WouldDeadlock,
-    pool::{JoinGuard, Pool},
+    pool::JoinGuard,
     sync::{Arc, Weak},
     task::{Awaited, Run, Task},
     time::Timestamp,
@@ -152,7 +152,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.shared_task());
         let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
-        let is_independent = task.may_end_without_worker(self.handle.pool().has_timer_thread());
+        let is_independent =
+            task.may_end_without_worker(self.handle.pool().workers.joins.has_timer_thread);
         let number =
             self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
         if is_independent {
@@ -310,7 +311,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     fn needs_caller(&self) -> bool {
         let is_so = |most| {
             let tasks = self.shared.0.lock().awaited(most);
-            let is_so = !tasks.is_empty() && tasks.iter().all(Pool::needs_caller);
+            let is_so = !tasks.is_empty() && tasks.iter().all(Run::holds_up);
             discard(tasks);
             is_so
         };

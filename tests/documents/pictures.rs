@@ -27,8 +27,8 @@ const WRITTEN: [&str; 3] = ["lateness", "schedule-and-cancel", "top"];
 /// nothing else, or the variants are among the names.
 const ENUMERATIONS: [(&str, &str, &str, bool); 4] = [
     ("task-states", "src/task/state.rs", "TaskState", true),
-    ("pool-states", "src/pool/statistics.rs", "ExecutorState", true),
-    ("pool-states", "src/pool/shutdown/lifecycle.rs", "Phase", false),
+    ("pool-states", "src/executor/statistics.rs", "ExecutorState", true),
+    ("pool-states", "src/pool/lifecycle.rs", "Phase", false),
     ("gate-and-lease", "src/gate.rs", "Entry", false),
 ];
 
@@ -253,8 +253,10 @@ fn every_module_has_its_layer() {
             declared.push((format!("Layer {}", title.trim_end_matches('.')), Vec::new()));
         }
         let named = line.strip_prefix("mod ").or_else(|| line.strip_prefix("pub mod "));
+        // A module that is written out in the root has tests alone.
+        let named = named.and_then(|name| name.strip_suffix(';'));
         if let (Some(name), Some((_, modules))) = (named, declared.last_mut()) {
-            modules.push((name.trim_end_matches(';').to_owned(), is_optional));
+            modules.push((name.to_owned(), is_optional));
         }
         is_optional = line.starts_with("#[cfg(feature");
     }

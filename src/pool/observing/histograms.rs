@@ -104,7 +104,7 @@ impl PoolHistograms {
 }
 
 /// What records the runs of one worker.
-pub(super) struct WorkerHistograms {
+pub(in crate::pool) struct WorkerHistograms {
     of_pool: Arc<PoolHistograms>,
     own: Arc<Recorder>,
     /// How many runs of the worker have been recorded.
@@ -115,12 +115,12 @@ pub(super) struct WorkerHistograms {
 
 impl WorkerHistograms {
     /// Notes that the worker has taken a task.
-    pub(super) fn begin(&self, planned: Timestamp, started: Timestamp) {
+    pub(in crate::pool) fn begin(&self, planned: Timestamp, started: Timestamp) {
         self.taken.set(Some((planned, started)));
     }
 
     /// Records the run of the task that the worker took last, if there was one; the clock shows `now`.
-    pub(super) fn record(&self, worker: &WorkerContext, now: Timestamp) {
+    pub(in crate::pool) fn record(&self, worker: &WorkerContext, now: Timestamp) {
         let Some(taken) = self.taken.take() else { return };
         let runs = worker.stats.runs();
         let is_run = self.runs.replace(runs) != runs;

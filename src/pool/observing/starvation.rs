@@ -41,7 +41,8 @@ use std::{fmt, time::Duration};
 
 use crate::{
     TaskId,
-    pool::{Pool, TaskSummary},
+    pool::{Callbacks, Pool, timeouts::Expiry},
+    shutdown_report::TaskSummary,
     statistics::WorkerStats,
     sync::{
         Arc,
@@ -54,7 +55,7 @@ use crate::{
 };
 
 /// See the [module](self).
-pub(super) struct StarvationWatch {
+pub(in crate::pool) struct StarvationWatch {
     after: Duration,
     /// A look is armed, or is about to be.
     armed: AtomicBool,
@@ -75,12 +76,13 @@ impl StarvationWatch {
     }
 
     /// Notes that a worker has taken a task.
-    pub(super) fn taken(&self, pool: &Pool, stats: &WorkerStats, now: Timestamp) {
+    pub(in crate::pool) fn taken(&self, pool: &Pool, stats: &WorkerStats, now: Timestamp) {
         stats.set_busy_since(now);
         self.ensure_armed(pool, now);
     }
 
-    fn ensure_armed(&self, pool: &Pool, now: Timestamp) {
+    /// Arms a look unless one is armed: a worker has taken a task, is being started, or has been removed.
+    pub(in crate::pool) fn ensure_armed(&self, pool: &Pool, now: Timestamp) {
         // Ordering: see the head of the module.
         if !self.armed.load(Ordering::SeqCst) {
             self.arm(pool, now, now.after(self.after), Episode::default());
@@ -92,36 +94,29 @@ impl StarvationWatch {
         if self.armed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let look = move |pool: &Pool| pool.look_for_starvation(episode);
-        if !pool.timeouts.call_at(now, moment, Box::new(look)) {
+        let look = Expiry::new(move |pool: &Pool| {
+            if let Some(watch) = pool.observing.starvation() {
+                watch.look(pool, episode);
+            }
+        });
+        if !pool.timeouts.call_at(now, moment, look) {
             self.armed.store(false, Ordering::SeqCst);
-        }
-    }
-}
-
-impl Pool {
-    /// Arms a look if starvation is watched for and none is armed: a worker is being started, or has
-    /// been removed.
-    pub(in crate::pool) fn watch_for_starvation(&self) {
-        if let Some(watch) = &self.observing.starvation {
-            watch.ensure_armed(self, self.clock().read());
         }
     }
 
     /// One look, on the timer thread; see the head of the module.
-    fn look_for_starvation(&self, before: Episode) {
-        let Some(watch) = &self.observing.starvation else { return };
-        watch.armed.store(false, Ordering::SeqCst);
-        if self.queue.waiting() > 0 || self.workers.live() == 0 || self.queue.is_finished() {
+    fn look(&self, pool: &Pool, before: Episode) {
+        self.armed.store(false, Ordering::SeqCst);
+        if pool.queue.waiting() > 0 || pool.workers.live() == 0 || pool.queue.is_finished() {
             return;
         }
-        let now = self.clock().read();
-        let first = self.queue.first_due(now, Arc::clone).map(|(due, id, task)| {
+        let now = pool.clock().read();
+        let first = pool.queue.first_due(now, Arc::clone).map(|(due, id, task)| {
             let name = task.name();
             discard(task);
             (due, TaskSummary::new(id, name))
         });
-        let workers = self.workers.worker_stats();
+        let workers = pool.workers.worker_stats();
         let last_taken = workers.iter().map(|stats| stats.busy_since()).max();
         let since =
             first.as_ref().map(|(due, ..)| last_taken.map_or(*due, |taken| taken.max(*due)));
@@ -130,24 +125,14 @@ impl Pool {
             episode = Episode { since, again_at: 1 };
         }
         let waited = since.map_or(Duration::ZERO, |since| now.since(since));
-        let is_over = first.is_some() && waited >= watch.after.saturating_mul(episode.again_at);
+        let is_over = first.is_some() && waited >= self.after.saturating_mul(episode.again_at);
         if let (Some((_, next)), true) = (first, is_over) {
             episode.again_at = episode.again_at.saturating_mul(2);
             let running = running(&workers, now);
-            self.tell_starvation(&Starvation { waited, next, running });
+            Starvation { waited, next, running }.tell(pool.callbacks());
         }
-        let rest = if waited < watch.after { watch.after - waited } else { watch.after };
-        watch.arm(self, now, now.after(rest), episode);
-    }
-
-    fn tell_starvation(&self, starvation: &Starvation) {
-        let Starvation { waited, next, running } = starvation;
-        trace::starvation(*waited, next.id().0, next.name(), &Occupants(running));
-        let callbacks = self.callbacks();
-        if let Some(callback) = &callbacks.starvation {
-            let source = FailureSource::Starvation;
-            callbacks.hooks.call_aside(source, || callback(starvation));
-        }
+        let rest = if waited < self.after { self.after - waited } else { self.after };
+        self.arm(pool, now, now.after(rest), episode);
     }
 }
 
@@ -171,6 +156,14 @@ pub struct Starvation {
 }
 
 impl Starvation {
+    fn tell(&self, callbacks: &Callbacks) {
+        let Self { waited, next, running } = self;
+        trace::starvation(*waited, next.id().0, next.name(), &Occupants(running));
+        if let Some(callback) = &callbacks.starvation {
+            callbacks.hooks.call_aside(FailureSource::Starvation, || callback(self));
+        }
+    }
+
     /// Returns how long the task that would be next has been due without any task having started.
     #[must_use]
     pub fn waited(&self) -> Duration {

@@ -4,7 +4,7 @@ use std::{task::Waker, time::Duration};
 
 use super::{
     admission::{Arrival, Permit},
-    workers::Retirement,
+    workers::{PoolView, Retirement},
     *,
 };
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
     schedule::{MissedRuns, Schedule},
     sync::{Parker, exhaustive::check, thread},
     task::{Ending, Node, Task, series},
+    time::Timestamp,
 };
 
 const STEP: Duration = Duration::from_nanos(10);
@@ -59,7 +60,10 @@ fn a_change_of_policy_is_not_missed() {
         let periodic = series(|| (), Schedule::fixed_delay(STEP, MissedRuns::Burst));
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
-        let setter = thread::spawn(move || other.set_keep_periodic(false));
+        let setter = thread::spawn(move || {
+            other.policies.set_keep_periodic(false);
+            other.policy_changed();
+        });
         pool.shutdown();
         setter.join().expect("nobody panics");
         assert_eq!(periodic.state(), TaskState::Cancelled);
@@ -90,7 +94,7 @@ fn retire(pool: &Pool, number: usize) -> bool {
     let answer = pool.workers.try_retire(
         number,
         true,
-        || pool.view_under_workers_lock(),
+        || PoolView::under_workers_lock(&pool.workers.joins, &pool.queue),
         || wakes(pool.queue.end_search()),
     );
     answer == Retirement::Retired(())
@@ -207,7 +211,8 @@ fn removing_the_last_task_releases_the_staying_worker() {
         let (own, other) = (Arc::clone(&pool), Arc::clone(&pool));
         let worker = thread::spawn(move || {
             // This worker has been idle since the beginning.
-            let limit = |_| own.idle_limit(number, Timestamp::PAST);
+            let limit =
+                |_| own.workers.idle_limit(number, &own.queue, own.clock(), Timestamp::PAST);
             own.queue.take_until_by(Parker::current, limit).is_none()
         });
         let remover = thread::spawn(move || other.remove(tickets[1]));

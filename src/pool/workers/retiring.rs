@@ -1,7 +1,7 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
 //! An idle worker asks, before it sleeps and after each wake-up, until when it is to wait for a task
-//! ([`Pool::idle_limit`]). The answer is decided under the lock of the workers
+//! ([`Workers::idle_limit`]). The answer is decided under the lock of the workers
 //! ([`Workers::try_retire`]); the [module above](super) has the argument why no task is forgotten by
 //! workers that retire.
 //!
@@ -30,9 +30,10 @@
 
 use super::{Roster, Workers};
 use crate::{
-    pool::Pool,
+    pool::deadlock::JoinRegistry,
+    queue::DelayedWorkQueue,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
-    time::Timestamp,
+    time::{Clock, Timestamp},
     unwind::wake_all,
 };
 
@@ -81,22 +82,41 @@ pub(super) enum Reason {
     Joins,
 }
 
-impl Pool {
+impl PoolView {
+    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
+    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
+    /// waiters, and of the queue's ready list with all stripes.
+    pub(in crate::pool) fn under_workers_lock<E>(
+        joins: &JoinRegistry,
+        queue: &DelayedWorkQueue<E>,
+    ) -> Self {
+        let (joined, others) = (joins.len(), queue.waiting().saturating_sub(1));
+        Self { joined, idle: others, pending: queue.scheduled() }
+    }
+}
+
+impl Workers {
     /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
     /// has left the queue, to retire.
     #[inline]
-    pub(in crate::pool) fn idle_limit(&self, number: usize, since: Timestamp) -> Option<Timestamp> {
-        if !self.workers.may_have_surplus() {
+    pub(in crate::pool) fn idle_limit<E>(
+        &self,
+        number: usize,
+        queue: &DelayedWorkQueue<E>,
+        clock: &Clock,
+        since: Timestamp,
+    ) -> Option<Timestamp> {
+        if !self.may_have_surplus() {
             return Some(Timestamp::NEVER);
         }
         // Others may have stayed for the task that this worker has run.
-        self.pending_decreased();
-        let limit = since.after(self.workers.keep_alive());
-        let is_over = limit <= self.clock().read();
+        self.pending_decreased(queue);
+        let limit = since.after(self.keep_alive());
+        let is_over = limit <= clock.read();
         // Both closures run under the lock of the workers, and take the locks that they name.
-        let view = || self.view_under_workers_lock();
-        let leave_queue = || self.queue.end_search();
-        match self.workers.try_retire(number, is_over, view, leave_queue) {
+        let view = || PoolView::under_workers_lock(&self.joins, queue);
+        let leave_queue = || queue.end_search();
+        match self.try_retire(number, is_over, view, leave_queue) {
             Retirement::Stay => Some(Timestamp::NEVER),
             Retirement::NotYet => Some(limit),
             Retirement::Retired(waker) => {
@@ -106,24 +126,21 @@ impl Pool {
         }
     }
 
-    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
-    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
-    /// waiters, and of the queue's ready list with all stripes.
-    pub(in crate::pool) fn view_under_workers_lock(&self) -> PoolView {
-        let (joined, others) = (self.joins.len(), self.queue.waiting().saturating_sub(1));
-        PoolView { joined, idle: others, pending: self.queue.scheduled() }
-    }
-
     /// Called when fewer tasks may be pending than a worker stays for.
     #[inline]
-    pub(in crate::pool) fn pending_decreased(&self) {
-        if self.workers.staying().ends_for_tasks(|count| self.queue.has_at_least(count)) {
-            self.queue.reconsider();
+    pub(in crate::pool) fn pending_decreased<E>(&self, queue: &DelayedWorkQueue<E>) {
+        if self.staying.ends_for_tasks(|count| queue.has_at_least(count)) {
+            queue.reconsider();
         }
     }
-}
 
-impl Workers {
+    /// Called when a worker that waited for a task no longer does.
+    pub(in crate::pool) fn joins_decreased<E>(&self, queue: &DelayedWorkQueue<E>) {
+        if self.staying.ends_beside_joins() {
+            queue.reconsider();
+        }
+    }
+
     /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
     /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
     /// the threads that change what the worker has seen.
@@ -175,12 +192,6 @@ impl Workers {
             Some(Reason::Tasks { more_than: idle })
         }
     }
-
-    /// Returns the notes of the workers that stay until there are fewer tasks, or until not all others
-    /// wait for tasks.
-    pub(in crate::pool) fn staying(&self) -> &Staying {
-        &self.staying
-    }
 }
 
 impl Staying {
@@ -206,7 +217,7 @@ impl Staying {
     /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` returns
     /// whether that many tasks are pending.
     #[inline]
-    pub(in crate::pool) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
+    pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
         let is_over = tasks > 0 && !has_at_least(tasks);
         if is_over {
@@ -217,7 +228,7 @@ impl Staying {
 
     /// Returns `true` if the workers that stay because all others wait for tasks are to ask again.
     /// Called when this is no longer so.
-    pub(in crate::pool) fn ends_beside_joins(&self) -> bool {
+    pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }
 }

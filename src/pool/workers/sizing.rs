@@ -9,11 +9,9 @@ use std::{io, time::Duration};
 
 use super::Workers;
 use crate::{
-    ConfigError,
     pool::Pool,
     sync::{Arc, atomic::Ordering},
     time::saturating_nanos,
-    trace,
 };
 
 impl Workers {
@@ -47,11 +45,7 @@ impl Workers {
 
     /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would
     /// time out at once.
-    pub(in crate::pool) fn set_times(
-        &self,
-        keep_alive: Option<Duration>,
-        timeout: Option<bool>,
-    ) -> bool {
+    pub(crate) fn set_times(&self, keep_alive: Option<Duration>, timeout: Option<bool>) -> bool {
         let _roster = self.roster.lock();
         let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
         let timeout = timeout.unwrap_or_else(|| self.core_timeout());
@@ -73,28 +67,15 @@ impl Pool {
         if size < before {
             self.queue.reconsider();
         }
-        self.groups_resized();
+        self.groups.resize(|| self.workers.wanted());
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for the tasks that it has left.
             match self.start_worker(|| self.workers.core_size()) {
                 Ok(true) => {}
                 Ok(false) => return,
-                Err(error) => return trace::spawn_failed(&error),
+                Err(error) => return self.go_without_worker(&error),
             }
         }
-    }
-
-    /// Changes when idle workers retire.
-    pub(crate) fn set_times(
-        &self,
-        keep_alive: Option<Duration>,
-        core_timeout: Option<bool>,
-    ) -> Result<(), ConfigError> {
-        if !self.workers.set_times(keep_alive, core_timeout) {
-            return Err(ConfigError::ZeroKeepAlive);
-        }
-        self.queue.reconsider();
-        Ok(())
     }
 
     /// Starts one worker that the core still lacks. Returns `true` if it started one.

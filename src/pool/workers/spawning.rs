@@ -15,27 +15,30 @@ use super::SpawnPermit;
 use crate::{
     lazy_thread::LazyThread,
     pool::{
-        Config, Pool, Replaceable,
+        Config, Pool,
         deadlock::{self, PoolScope, Role},
-        thread_factory::{ThreadFactory, Worker},
         worker::WorkerThread,
     },
+    shared::Replaceable,
     sync::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
     task::Cancellation,
+    thread_factory::{ThreadFactory, Worker},
     time::Timestamp,
     trace,
     unwind::{contain, discard, message_of},
 };
 
 /// The settings that the threads of a pool are started with.
-pub(in crate::pool) struct Spawner {
-    factory: Replaceable<dyn ThreadFactory>,
-    thread_name: String,
+pub(crate) struct Spawner {
+    pub(crate) factory: Replaceable<dyn ThreadFactory>,
+    /// The beginning of the names of the threads.
+    pub(crate) thread_name: String,
     stack_size: Option<usize>,
-    timer_slack: Duration,
+    /// How late the system may wake a thread.
+    pub(in crate::pool) timer_slack: Duration,
 }
 
 impl Spawner {
@@ -48,33 +51,63 @@ impl Spawner {
         }
     }
 
-    pub(in crate::pool) fn factory(&self) -> &Replaceable<dyn ThreadFactory> {
-        &self.factory
+    fn label_of_worker(&self, number: usize) -> ThreadLabel {
+        ThreadLabel { name: format!("{}-{number}", self.thread_name), number: Some(number) }
     }
 
-    /// Returns the beginning of the names of the threads.
-    pub(in crate::pool) fn thread_name(&self) -> &str {
-        &self.thread_name
+    fn label_of_service(&self, service: &str) -> ThreadLabel {
+        ThreadLabel { name: format!("{}-{service}", self.thread_name), number: None }
     }
 
-    /// Returns how late the system may wake a thread.
-    pub(in crate::pool) fn timer_slack(&self) -> Duration {
-        self.timer_slack
+    /// Has the factory start a thread with this label, and calls `started` once there is one: before the permit is
+    /// returned. `starting` is the scope of the calling thread while the factory works.
+    fn start_thread(
+        &self,
+        starting: PoolScope,
+        permit: SpawnPermit<'_>,
+        ThreadLabel { name, number }: ThreadLabel,
+        started: impl FnOnce(),
+        work: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        let began = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&began);
+        let work = Box::new(move || {
+            // Ordering: read by the holder of the last reference.
+            begins.store(true, Ordering::Relaxed);
+            work();
+        });
+        let worker = Worker::new(name, number, self.stack_size, work);
+        let factory = self.factory.get();
+        let made = contain(|| factory.new_thread(worker));
+        discard(factory);
+        drop(starting);
+        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
+        match made {
+            Ok(Ok(thread)) if !was_dropped => {
+                started();
+                permit.succeed(thread);
+                Ok(())
+            }
+            Ok(Ok(_)) => Err(factory_error("dropped the worker")),
+            Ok(Err(error)) => Err(error),
+            Err(payload) => {
+                // First: the drop of the payload is user code, and may need to start a thread.
+                drop((started, permit));
+                let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
+                discard(payload);
+                Err(error)
+            }
+        }
     }
 }
 
-impl Pool {
-    /// Passes the error of a worker that could not be started on if there is no other worker, and
-    /// otherwise only reports it.
-    #[cold]
-    pub(in crate::pool) fn tolerate_spawn_failure(&self, error: io::Error) -> io::Result<()> {
-        if self.workers.size() == 0 {
-            return Err(error);
-        }
-        trace::spawn_failed(&error);
-        Ok(())
-    }
+/// What a thread is called, and its number among the workers if it is one.
+struct ThreadLabel {
+    name: String,
+    number: Option<usize>,
+}
 
+impl Pool {
     /// Starts a worker if there are fewer than `wanted`. Blocks while another thread starts one.
     /// Returns `true` if it started one.
     pub(in crate::pool) fn start_worker(
@@ -90,13 +123,17 @@ impl Pool {
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
-        self.begin_to_observe();
+        if let Some(starvation) = self.observing.starvation() {
+            // What only watches fails no submission.
+            self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
+            starvation.ensure_armed(self, self.clock().read());
+        }
         let Some(permit) = self.workers.spawn_permit(|started| started < wanted()) else {
             return Ok(false);
         };
         let has_started = self.spawn_worker(permit)?;
         // Threads that wanted a worker too, and did not wait for the permit, have left it to this one.
-        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         Ok(has_started)
     }
 
@@ -105,7 +142,7 @@ impl Pool {
     #[inline]
     pub(in crate::pool) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
-        if self.workers.started() >= self.workers.wanted() || self.queue.seems_empty() {
+        if self.workers.is_complete() || self.queue.seems_empty() {
             return Ok(());
         }
         self.compensate_slow()
@@ -124,28 +161,39 @@ impl Pool {
 
     /// Starts a worker. Returns `false` if it did not because the pool is at its end.
     fn spawn_worker(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
-        if !self.shutdown.register() {
+        if !self.lifecycle.register() {
             return Ok(false);
         }
         self.clock().worker_starts();
         let (number, stats) = permit.add_worker();
-        let name = format!("{}-{number}", self.thread_name());
-        let worker = WorkerThread::new(Arc::clone(self), number, stats, name.clone());
-        let started = || self.worker_started(number);
-        let made = self.start_thread(permit, (name, Some(number)), started, || worker.work());
+        let label = self.spawner.label_of_worker(number);
+        let worker = WorkerThread::new(Arc::clone(self), number, stats, label.name.clone());
+        let starting = PoolScope::enter(self, Role::Starter);
+        let started = || self.workers.begin(number, &self.queue);
+        let made = self.spawner.start_thread(starting, permit, label, started, || worker.work());
         if made.is_err() {
-            self.end_stranded();
+            self.workers.note_failed_start();
         }
         made.map(|()| true)
     }
 
-    /// Ends the tasks that are to come and that nobody would take, when a worker could not be started: the queue is closed,
-    /// so no submission tries again, and there is no other worker. A parked task stays: what moves it tries again.
-    fn end_stranded(&self) {
-        if !self.queue.is_closed() || self.workers.live() > 0 || !self.shutdown.register() {
+    /// Reports that a worker was looked for and could not be started, and leaves the tasks that are pending to the next
+    /// step that looks. In a closed queue there may be none.
+    #[cold]
+    pub(in crate::pool) fn go_without_worker(&self, error: &io::Error) {
+        trace::spawn_failed(error);
+        self.end_stranded();
+    }
+
+    /// Ends the tasks that are to come and that nobody would take: the queue is closed, so no submission looks for a
+    /// worker, and there is none. A parked task stays: what moves it looks for one.
+    #[cold]
+    pub(in crate::pool) fn end_stranded(&self) {
+        if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {
             return;
         }
-        let reason = self.phase().reason();
+        let _scope = PoolScope::enter(self, Role::Stopper);
+        let reason = self.lifecycle.phase().reason();
         for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
             // What is never due waits for a change, as a parked task does.
             if deadline == Timestamp::NEVER {
@@ -154,18 +202,12 @@ impl Pool {
             let Some(task) = self.queue.remove(ticket) else { continue };
             let found = self.end_as_cancelled(&*task, ticket.sequence, reason);
             if found != Cancellation::TooLate && task.is_periodic() {
-                self.tell_displaced(&*task, ticket.sequence, "no thread could be started for it");
+                let why = "no thread could be started for it";
+                self.callbacks.hooks.tell_displaced(&*task, ticket.sequence, why);
             }
             discard(task);
         }
         self.deregister();
-    }
-
-    /// Counts a worker as started from now on.
-    pub(in crate::pool) fn worker_started(&self, number: usize) {
-        if self.workers.mark_started(number) {
-            self.queue.reconsider();
-        }
     }
 
     /// Starts the thread of a service unless there is one; `work` is what it does with its queue. Blocks while
@@ -188,7 +230,7 @@ impl Pool {
             return Ok(());
         };
         // As a party it lets the thread that ends the pool find the queue and close it.
-        if !self.shutdown.register() {
+        if !self.lifecycle.register() {
             return Ok(());
         }
         let started = match service.starting(make_queue) {
@@ -197,56 +239,17 @@ impl Pool {
             Some(starting) => {
                 self.clock().worker_starts();
                 let (thread, queue) = (ServiceThread(Arc::clone(self)), starting.queue());
-                let name = format!("{}-{name}", self.spawner.thread_name());
+                let label = self.spawner.label_of_service(name);
+                let (scope, started) =
+                    (PoolScope::enter(self, Role::Starter), || starting.succeed());
                 let work = move || thread.work(|pool| work(pool, &queue));
-                self.start_thread(permit, (name, None), || starting.succeed(), work)
+                self.spawner.start_thread(scope, permit, label, started, work)
             }
         };
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         self.deregister();
         started
-    }
-
-    /// Has the factory start a thread of this name, which is for the worker of this number if it has one, and
-    /// calls `started` once there is one: before the permit is returned.
-    fn start_thread(
-        &self,
-        permit: SpawnPermit<'_>,
-        (name, number): (String, Option<usize>),
-        started: impl FnOnce(),
-        work: impl FnOnce() + Send + 'static,
-    ) -> io::Result<()> {
-        let began = Arc::new(AtomicBool::new(false));
-        let begins = Arc::clone(&began);
-        let work = Box::new(move || {
-            // Ordering: read by the holder of the last reference.
-            begins.store(true, Ordering::Relaxed);
-            work();
-        });
-        let worker = Worker::new(name, number, self.spawner.stack_size, work);
-        let starting = PoolScope::enter(self, Role::Starter);
-        let factory = self.spawner.factory.get();
-        let made = contain(|| factory.new_thread(worker));
-        discard(factory);
-        drop(starting);
-        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
-        match made {
-            Ok(Ok(thread)) if !was_dropped => {
-                started();
-                permit.succeed(thread);
-                Ok(())
-            }
-            Ok(Ok(_)) => Err(factory_error("dropped the worker")),
-            Ok(Err(error)) => Err(error),
-            Err(payload) => {
-                // First: the drop of the payload is user code, and may need to start a thread.
-                drop((started, permit));
-                let error = factory_error(&format!("panicked: {}", message_of(&*payload)));
-                discard(payload);
-                Err(error)
-            }
-        }
     }
 }
 

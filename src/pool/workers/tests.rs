@@ -4,7 +4,7 @@ use super::{
 };
 
 fn new_workers(core: usize, core_timeout: bool) -> Workers {
-    Workers::new(core, core_timeout, Duration::from_secs(1))
+    Workers::new(core, core_timeout, Duration::from_secs(1), JoinRegistry::new(true))
 }
 
 fn add_worker(workers: &Workers) -> usize {
@@ -82,7 +82,7 @@ fn a_starting_worker_reports_whether_others_must_check_again() {
     start_workers(&workers, 2);
     assert!(!try_retire(&workers, || PoolView { joined: 1, idle: 0, pending: 0 }));
     assert!(workers.mark_started(add_worker(&workers)));
-    assert!(!workers.staying().ends_beside_joins(), "the notification is consumed");
+    assert!(!workers.staying.ends_beside_joins(), "the notification is consumed");
 }
 
 /// A surplus worker retires whatever is pending. A worker within the pool's size looks for work
@@ -132,7 +132,7 @@ fn workers_that_time_out_leave_a_leader_and_a_deputy() {
 fn a_worker_that_stays_for_tasks_is_notified_when_fewer_remain() {
     let workers = new_workers(9, true);
     start_workers(&workers, 5);
-    let is_notified = |pending| workers.staying().ends_for_tasks(|least| pending >= least);
+    let is_notified = |pending| workers.staying.ends_for_tasks(|least| pending >= least);
     assert!(!is_notified(0), "no worker stays");
     assert!(!try_retire(&workers, || seen(0, 5)));
     assert_eq!([5, 1, 0, 0].map(is_notified), [false, false, true, false]);
@@ -188,8 +188,8 @@ fn a_surplus_worker_stays_if_all_others_join_tasks() {
     assert!(!goes(&workers, numbers[0], beside(2)));
     assert!(goes(&workers, numbers[0], beside(1)));
     assert!(!try_retire(&workers, beside(1)));
-    assert!(workers.staying().ends_beside_joins());
-    assert!(!workers.staying().ends_beside_joins());
+    assert!(workers.staying.ends_beside_joins());
+    assert!(!workers.staying.ends_beside_joins());
     assert!(!goes(&workers, numbers[1], beside(1)));
     assert!(goes(&workers, numbers[1], beside(0)));
 }

@@ -61,7 +61,7 @@ pub(crate) enum Phase {
 impl Phase {
     /// Returns why a task ends that a pool in this phase does not keep. A pool that is running keeps
     /// all that it has room for.
-    pub(in crate::pool) fn reason(self) -> CancelReason {
+    pub(super) fn reason(self) -> CancelReason {
         match self {
             Self::Running => CancelReason::Rejected,
             Self::ShuttingDown => CancelReason::Shutdown,
@@ -72,7 +72,7 @@ impl Phase {
 }
 
 /// See the [module](self).
-pub(super) struct Lifecycle {
+pub(crate) struct Lifecycle {
     progress: Watched<Progress, { rank::OUTERMOST }>,
     /// A copy of the phase, written under the lock, to be read without it.
     phase: AtomicU8,
@@ -101,7 +101,7 @@ impl Lifecycle {
         Self { progress: Watched::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
-    pub(super) fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         // Ordering: see `Pool::policy_changed`.
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Running,
@@ -120,7 +120,8 @@ impl Lifecycle {
         self.set(&mut progress, phase);
     }
 
-    /// Registers a party. Returns `false`, and registers none, if termination has begun.
+    /// Registers a party: the pool does not terminate before [`Pool::deregister`](super::Pool) is called. Returns `false`, and
+    /// registers none, if termination has begun.
     #[must_use]
     pub(super) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -160,20 +161,20 @@ impl Lifecycle {
 
     /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes those that
     /// wait, for some wait no longer then.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
         progress.wake_all();
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(super) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
+    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.progress.poll(place, waker, Progress::terminated)
     }
 
     /// As [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
     /// deadline did.
-    pub(super) fn poll_terminated_or_given_up(
+    pub(crate) fn poll_terminated_or_given_up(
         &self,
         place: &mut Place,
         waker: &Waker,
@@ -182,7 +183,7 @@ impl Lifecycle {
     }
 
     /// Takes a waiter that gives up off the list.
-    pub(super) fn forget(&self, place: &mut Place) {
+    pub(crate) fn forget(&self, place: &mut Place) {
         self.progress.forget(place);
     }
 

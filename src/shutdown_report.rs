@@ -24,7 +24,7 @@ pub struct TaskSummary {
 }
 
 impl TaskSummary {
-    pub(in crate::pool) fn new(id: u64, name: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(id: u64, name: Option<Arc<str>>) -> Self {
         Self { id: TaskId(id), name }
     }
 
@@ -64,7 +64,7 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    pub(in crate::pool) fn new(
+    pub(crate) fn new(
         is_terminated: bool,
         ran: Vec<TaskSummary>,
         cancelled: Vec<TaskSummary>,
@@ -122,7 +122,7 @@ impl fmt::Display for ShutdownReport {
 
 /// The tasks that have ended since a report was asked for. See the [module](self).
 #[derive(Default)]
-pub(in crate::pool) struct EndLog {
+pub(crate) struct EndLog {
     is_open: AtomicBool,
     ended: Mutex<EndedTasks>,
 }
@@ -135,7 +135,7 @@ struct EndedTasks {
 
 impl EndLog {
     /// Has every task entered that ends from now on.
-    pub(super) fn open(&self) {
+    pub(crate) fn open(&self) {
         // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);
     }
@@ -147,7 +147,7 @@ impl EndLog {
 
     /// Enters a task that a worker has done with.
     #[inline]
-    pub(in crate::pool) fn ended(&self, id: u64, task: &Task) {
+    pub(crate) fn ended(&self, id: u64, task: &Task) {
         if self.is_open() {
             self.enter(id, task);
         }
@@ -169,7 +169,7 @@ impl EndLog {
 
     /// Enters a task that has been cancelled.
     #[inline]
-    pub(in crate::pool) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
+    pub(crate) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
             self.enter_cancelled(id, name());
         }
@@ -185,7 +185,7 @@ impl EndLog {
     }
 
     /// Returns the report of what has been entered.
-    pub(super) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
+    pub(crate) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
         let EndedTasks { ran, cancelled } = self.ended.lock().clone();
         ShutdownReport { is_terminated, ran, cancelled, still_running: running }
     }

@@ -10,7 +10,6 @@
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
-use super::end_as_cancelled;
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
     layers::GroupState,
@@ -54,13 +53,13 @@ pub struct DrainedTasks {
 
 /// The part of its executor that a task keeps when it has left.
 #[derive(Clone)]
-pub(super) struct DetachedContext {
-    pub(super) clock: Clock,
-    pub(super) hooks: Hooks,
+pub(crate) struct DetachedContext {
+    pub(crate) clock: Clock,
+    pub(crate) hooks: Hooks,
 }
 
 impl DrainedTasks {
-    pub(super) fn new(drained: Drained<Arc<Task>>, detached_context: DetachedContext) -> Self {
+    pub(crate) fn new(drained: Drained<Arc<Task>>, detached_context: DetachedContext) -> Self {
         Self { drained, detached_context }
     }
 
@@ -156,7 +155,7 @@ pub struct DrainedTask {
 }
 
 impl DrainedTask {
-    pub(super) fn new(
+    pub(crate) fn new(
         entry: QueueEntry<Arc<Task>>,
         detached_context: &DetachedContext,
         reason: CancelReason,
@@ -172,12 +171,12 @@ impl DrainedTask {
     }
 
     /// Returns the group that the task is to enter, or is in.
-    pub(super) fn own_group(&self) -> Option<Arc<GroupState>> {
+    pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
         self.task.as_ref().and_then(|task| task.own_group())
     }
 
     /// Returns `true` if it is this task.
-    pub(super) fn is_of(&self, task: &Arc<Task>) -> bool {
+    pub(crate) fn is_of(&self, task: &Arc<Task>) -> bool {
         self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
     }
 
@@ -193,7 +192,7 @@ impl DrainedTask {
         }
     }
 
-    pub(super) fn into_task(mut self) -> Option<Arc<Task>> {
+    pub(crate) fn into_task(mut self) -> Option<Arc<Task>> {
         self.task.take()
     }
 
@@ -238,7 +237,7 @@ impl DrainedTask {
     }
 
     /// Runs the task as [`run`](Self::run) does, and returns what there is to be counted.
-    pub(super) fn run_here(mut self) -> Totals {
+    pub(crate) fn run_here(mut self) -> Totals {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
         task.leave_group();
@@ -254,14 +253,14 @@ impl DrainedTask {
             _ => None,
         };
         if let Some(reason) = reason {
-            end_as_cancelled(&**run.task(), self.id, reason, &hooks);
+            run.task().end_as_cancelled(self.id, reason, &hooks);
         }
         hooks.drops(self.id).discard(run);
         stats.totals()
     }
 
     /// Notes that from now on anybody may run the task, on any thread.
-    pub(super) fn give_away(&self) {
+    pub(crate) fn give_away(&self) {
         if let Some(task) = &self.task {
             task.give_away();
         }
@@ -271,7 +270,7 @@ impl DrainedTask {
 impl Drop for DrainedTask {
     fn drop(&mut self) {
         if let Some(task) = self.task.take() {
-            end_as_cancelled(&*task, self.id, self.reason, &self.detached_context.hooks);
+            task.end_as_cancelled(self.id, self.reason, &self.detached_context.hooks);
             discard(task);
         }
     }
@@ -324,7 +323,7 @@ struct RejectedSubmission {
 }
 
 impl RejectedExecutionError {
-    pub(super) fn new(reason: RejectionReason, task: DrainedTask) -> Self {
+    pub(crate) fn new(reason: RejectionReason, task: DrainedTask) -> Self {
         Self(Box::new(RejectedSubmission { reason, task }))
     }
 

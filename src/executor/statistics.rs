@@ -24,7 +24,7 @@
 
 use std::fmt;
 
-use super::{Phase, Pool};
+use crate::pool::{Phase, Pool};
 
 /// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
@@ -158,15 +158,15 @@ impl From<Phase> for ExecutorState {
     }
 }
 
-impl Pool {
-    pub(crate) fn statistics(&self) -> Statistics {
+impl Statistics {
+    pub(super) fn of(pool: &Pool) -> Self {
         // The queue is counted under the lock of the workers, and takes its own locks for that.
-        let (workers, (queue, done)) = self.workers.count(|totals| self.queue.counts(totals));
+        let (workers, (queue, done)) = pool.workers.count(|totals| pool.queue.counts(totals));
         let active = queue.taken - queue.requeued - done.ended();
-        let rejections = self.rejections.counts();
-        Statistics {
-            state: self.phase().into(),
-            core_pool_size: self.workers.core_size(),
+        let rejections = pool.rejections.counts();
+        Self {
+            state: pool.lifecycle.phase().into(),
+            core_pool_size: pool.workers.core_size(),
             pool_size: workers.started,
             largest_pool_size: workers.largest,
             active: active as usize,
@@ -182,7 +182,7 @@ impl Pool {
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,
             gate_skips: done.gate_skips,
-            timed_out: self.timeouts.exceeded(),
+            timed_out: pool.timeouts.exceeded(),
         }
     }
 }

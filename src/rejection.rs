@@ -26,24 +26,8 @@ use std::{fmt, time::Duration};
 pub use self::policies::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
 };
-use super::{
-    DrainedTask, NotQueued, Pool, Replaceable, Staffing,
-    admission::{Arrival, Permit, Room},
-    deadlock,
-};
 use crate::{
-    CancelReason, RejectedExecutionError, RejectionReason, TaskId,
-    entry::Ticket,
-    queue::QueueEntry,
-    statistics::Totals,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    task::{Cancellation, Task},
-    time::Timestamp,
-    trace,
-    unwind::{Callback, Contained, discard},
+    RejectionReason, TaskId, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
 
 /// Decides what becomes of a task that an executor does not admit, because it was shut down or
@@ -116,18 +100,42 @@ where
 /// A task that was not admitted, about which a [`RejectedExecutionHandler`] decides.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
-    pool: &'a Arc<Pool>,
+    refuser: &'a Arc<dyn Refuser>,
     task: DrainedTask,
     reason: &'a RejectionReason,
+}
+
+/// What has refused a task, as far as the verbs of the task use it: the pool.
+pub(crate) trait Refuser: Send + Sync {
+    /// Counts what has been run on the thread that submitted it.
+    fn count_caller_run(&self, done: &Totals);
+
+    /// Ends the pending task that is due first, to make room for another.
+    fn discard_oldest(&self);
+
+    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
+    /// where no wait can help.
+    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room;
+
+    /// Releases a permit that no task has.
+    fn release_permit(&self);
+}
+
+/// What came of a wait for room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Room {
+    Acquired,
+    GivenUp,
+    TimeIsUp,
 }
 
 /// A handler's answer: what is to be done with a rejected task. The verbs of [`RejectedTask`] return
 /// it. An answer about another task than the one that the handler was asked about counts for
 /// neither: both tasks are discarded.
 #[must_use = "this is the handler's answer"]
-pub struct Rejection(Decision);
+pub struct Rejection(pub(crate) Decision);
 
-enum Decision {
+pub(crate) enum Decision {
     /// There is nothing more to do with the task.
     Handled,
     Abort(DrainedTask),
@@ -136,25 +144,33 @@ enum Decision {
 
 /// A permit that was acquired for a task that is not in the queue yet. Released when this is
 /// dropped: a handler may panic when it has the answer already.
-struct CapacityPermit(Option<Arc<Pool>>);
+pub(crate) struct CapacityPermit(Option<Arc<dyn Refuser>>);
 
 impl CapacityPermit {
     /// Leaves the permit to the task.
-    fn hand_over(mut self) {
+    pub(crate) fn hand_over(mut self) {
         discard(self.0.take());
     }
 }
 
 impl Drop for CapacityPermit {
     fn drop(&mut self) {
-        if let Some(pool) = self.0.take() {
-            pool.release_capacity();
-            discard(pool);
+        if let Some(refuser) = self.0.take() {
+            refuser.release_permit();
+            discard(refuser);
         }
     }
 }
 
-impl RejectedTask<'_> {
+impl<'a> RejectedTask<'a> {
+    pub(crate) fn new(
+        refuser: &'a Arc<dyn Refuser>,
+        task: DrainedTask,
+        reason: &'a RejectionReason,
+    ) -> Self {
+        Self { refuser, task, reason }
+    }
+
     /// Returns the number of the task.
     #[must_use]
     pub fn id(&self) -> TaskId {
@@ -191,13 +207,13 @@ impl RejectedTask<'_> {
         matches!(self.reason, RejectionReason::Shutdown)
     }
 
-    /// Has the submission fail with a [`RejectedExecutionError`], which owns the task.
+    /// Has the submission fail with a [`RejectedExecutionError`](crate::RejectedExecutionError), which owns the task.
     pub fn abort(self) -> Rejection {
         Rejection(Decision::Abort(self.task))
     }
 
     /// Drops the closure. The submission does not fail, but its future has ended as cancelled, with
-    /// [`CancelReason::Rejected`].
+    /// [`CancelReason::Rejected`](crate::CancelReason::Rejected).
     pub fn discard(self) -> Rejection {
         drop(self.task);
         Rejection(Decision::Handled)
@@ -206,8 +222,7 @@ impl RejectedTask<'_> {
     /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has
     /// run. A one-shot task has no timeout then: nobody has its future yet.
     pub fn run(self) -> Rejection {
-        let rejections = &self.pool.rejections;
-        rejections.count_caller_run(&self.task.run_here());
+        self.refuser.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)
     }
 
@@ -245,11 +260,12 @@ impl RejectedTask<'_> {
         self.retry_with(None)
     }
 
-    /// Ends the pending task that is due first, as cancelled with [`CancelReason::Rejected`], and
+    /// Ends the pending task that is due first, as cancelled with
+    /// [`CancelReason::Rejected`](crate::CancelReason::Rejected), and
     /// submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
-            self.pool.discard_oldest();
+            self.refuser.discard_oldest();
         }
         self.retry()
     }
@@ -261,21 +277,18 @@ impl RejectedTask<'_> {
     /// [`GroupShutdown`](RejectionReason::GroupShutdown). On a manual clock
     /// [somebody has to move it](crate::ManualClock#when-it-blocks).
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
-        let Some(capacity) = &self.pool.capacity else { return self.abort() };
-        let (clock, queue) = (self.pool.clock(), &self.pool.queue);
-        if self.is_shutdown() || deadlock::is_worker_of(self.pool) {
+        if self.is_shutdown() {
             return self.abort();
         }
-        let deadline = clock.read().after(timeout);
         let group = self.task.own_group();
         let gives_up = || group.as_ref().is_some_and(|group| group.is_shut_down());
-        let room = capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up);
+        let room = self.refuser.wait_for_room(timeout, &gives_up);
         discard(group);
         match room {
             Room::TimeIsUp => self.abort(),
             Room::GivenUp => self.retry(),
             Room::Acquired => {
-                let permit = CapacityPermit(Some(Arc::clone(self.pool)));
+                let permit = CapacityPermit(Some(Arc::clone(self.refuser)));
                 self.retry_with(Some(permit))
             }
         }
@@ -302,172 +315,5 @@ impl fmt::Debug for RejectedTask<'_> {
 impl fmt::Debug for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rejection").finish_non_exhaustive()
-    }
-}
-
-/// A task that the capacity or the queue has refused, or for which there is no worker.
-pub(super) struct NotAdmitted {
-    pub(super) reason: RejectionReason,
-    pub(super) sequence: u64,
-    pub(super) task: Arc<Task>,
-}
-
-/// The handler of a pool, and how often it was needed.
-pub(super) struct Rejections {
-    handler: Replaceable<dyn RejectedExecutionHandler>,
-    /// The number of submissions that were not admitted.
-    rejected: AtomicU64,
-    /// The number of these that were run on the thread that submitted them, and of those that panicked
-    /// there.
-    caller_runs: AtomicU64,
-    caller_panics: AtomicU64,
-}
-
-/// The number of submissions that were not admitted, and what the handler did with them.
-pub(super) struct RejectionCounts {
-    pub(super) rejected: u64,
-    pub(super) caller_runs: u64,
-    pub(super) caller_panics: u64,
-}
-
-/// Counts a rejection when it is dropped, even if the handler panics.
-struct CountOnDrop<'a>(&'a AtomicU64);
-
-impl Drop for CountOnDrop<'_> {
-    fn drop(&mut self) {
-        // Relaxed: orders no other access; so for all counts here.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Rejections {
-    pub(super) fn new(handler: Callback<dyn RejectedExecutionHandler>) -> Self {
-        Self {
-            handler: Replaceable::new(handler),
-            rejected: AtomicU64::new(0),
-            caller_runs: AtomicU64::new(0),
-            caller_panics: AtomicU64::new(0),
-        }
-    }
-
-    pub(super) fn handler(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
-        &self.handler
-    }
-
-    pub(super) fn counts(&self) -> RejectionCounts {
-        RejectionCounts {
-            rejected: self.rejected.load(Ordering::Relaxed),
-            caller_runs: self.caller_runs.load(Ordering::Relaxed),
-            caller_panics: self.caller_panics.load(Ordering::Relaxed),
-        }
-    }
-
-    /// Counts what has been run on the thread that submitted it.
-    fn count_caller_run(&self, done: &Totals) {
-        self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
-        self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
-    }
-}
-
-impl Pool {
-    /// Counts a submission that was not admitted because no thread could be started for it.
-    #[cold]
-    pub(crate) fn count_rejected(&self) {
-        drop(CountOnDrop(&self.rejections.rejected));
-    }
-
-    /// Asks the handler until it has a final answer.
-    #[cold]
-    pub(super) fn reject(
-        self: &Arc<Self>,
-        mut not_admitted: NotAdmitted,
-        arrival: Arrival,
-    ) -> Result<Ticket, NotQueued> {
-        let counting = CountOnDrop(&self.rejections.rejected);
-        loop {
-            let NotAdmitted { reason, sequence, task: own } = not_admitted;
-            if trace::is_listening() {
-                trace::rejected(sequence, own.name().as_deref(), &reason);
-            }
-            let task = self.refused_task(Arc::clone(&own), sequence, arrival.timing.due());
-            if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
-                return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
-            }
-            // Contained also where it panics: if the handler has been replaced meanwhile, this
-            // thread may be the last to hold it.
-            let handler = Contained::new(self.rejections.handler.get());
-            let rejected = RejectedTask { pool: self, task, reason: &reason };
-            let Rejection(decision) = handler.rejected_execution(rejected);
-            drop(handler);
-            not_admitted = match decision {
-                Decision::Abort(task) if task.is_of(&own) => {
-                    return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
-                }
-                Decision::Retry(task, permit) if task.is_of(&own) => {
-                    drop(task.into_task());
-                    match self.retry(own, permit, sequence, arrival) {
-                        Err(not_admitted) => not_admitted,
-                        Ok(ticket) => {
-                            // It has been admitted, so it does not count as rejected.
-                            std::mem::forget(counting);
-                            return Ok(ticket);
-                        }
-                    }
-                }
-                Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
-                    return Err(NotQueued::Handled(sequence));
-                }
-            };
-        }
-    }
-
-    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
-    fn retry(
-        self: &Arc<Self>,
-        task: Arc<Task>,
-        permit: Option<CapacityPermit>,
-        sequence: u64,
-        arrival: Arrival,
-    ) -> Result<Ticket, NotAdmitted> {
-        if task.is_refused_by_group() {
-            let reason = RejectionReason::GroupShutdown;
-            return Err(NotAdmitted { reason, sequence, task });
-        }
-        let permit = match permit.map(CapacityPermit::hand_over) {
-            Some(()) => Permit::Acquired,
-            None => Permit::ToAcquire,
-        };
-        self.offer(task, Arrival { staffing: Staffing::Complete, ..arrival }, permit)
-    }
-
-    /// Returns a task that was never offered to the queue, as the error of its submission.
-    #[cold]
-    pub(super) fn refuse(
-        &self,
-        stripe: usize,
-        task: Arc<Task>,
-        now: Timestamp,
-        deadline: Timestamp,
-        reason: RejectionReason,
-    ) -> RejectedExecutionError {
-        let sequence = self.queue.next_sequence(stripe, now);
-        RejectedExecutionError::new(reason, self.refused_task(task, sequence, deadline))
-    }
-
-    fn refused_task(&self, task: Arc<Task>, sequence: u64, deadline: Timestamp) -> DrainedTask {
-        let entry = QueueEntry { deadline, sequence, element: task };
-        DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
-    }
-
-    /// Ends the pending task that is due first, to make room for another.
-    fn discard_oldest(&self) {
-        if let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() {
-            self.entry_removed();
-            let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
-            if found != Cancellation::TooLate && element.is_periodic() {
-                self.tell_displaced(&*element, sequence, "it was discarded for another task");
-            }
-            discard(element);
-        }
     }
 }

@@ -11,15 +11,12 @@
 //! time or longer is always named, and no other is, however late the timer thread is, and on a manual
 //! clock to the nanosecond.
 
-use std::{fmt, panic::Location, time::Duration};
+use std::{panic::Location, time::Duration};
 
+use super::TaskBuilder;
 use crate::{
-    TaskId,
-    pool::{
-        PoolRef,
-        callbacks::OnSlowRun,
-        timeouts::{TimeoutGuard, Timer},
-    },
+    SlowRun,
+    pool::{Expiry, OnSlowRun, PoolRef, TimeoutGuard, Timer},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -53,16 +50,9 @@ impl WatchedRun {
             return;
         }
         let Watchdog { limit, scheduled_at, clock, hooks, callback } = &*self.watchdog;
-        let subject = self.run.subject();
-        let slow = SlowRun {
-            id: TaskId(self.run.id),
-            name: subject.name,
-            run_number: self.run.number,
-            running_for: clock.read().since(self.run.started),
-            limit: *limit,
-            scheduled_at,
-        };
-        trace::slow_run(self.run.id, slow.name(), slow.run_number, slow.running_for, scheduled_at);
+        let slow = SlowRun::of(&self.run, clock.read(), *limit, scheduled_at);
+        let (number, running_for) = (slow.run_number(), slow.running_for());
+        trace::slow_run(self.run.id, slow.name(), number, running_for, scheduled_at);
         if let Some(callback) = callback {
             hooks.call_aside(FailureSource::SlowRun, || callback(&slow));
         }
@@ -86,7 +76,7 @@ impl Watch {
             seen.tell();
             discard(seen);
         };
-        let guard = timer.arm(moment, Box::new(expiry));
+        let guard = timer.arm(moment, Expiry::new(expiry));
         Self { watched, moment, guard }
     }
 }
@@ -100,11 +90,11 @@ impl Drop for Watch {
     }
 }
 
-impl PoolRef {
+impl TaskBuilder<'_> {
     /// Returns the code around each run that names one which takes `limit` or longer; `None` if none can, or if the
     /// pool is at its end.
-    pub(crate) fn watch_runs(
-        &self,
+    pub(super) fn watch_runs(
+        pool_ref: &PoolRef,
         limit: Duration,
         scheduled_at: &'static Location<'static>,
     ) -> Option<Around> {
@@ -112,10 +102,10 @@ impl PoolRef {
             return None;
         }
         // If there is none, the worker names the run when it has ended.
-        let started = self.pool().ensure_timer_thread();
+        let started = pool_ref.pool().ensure_timer_thread();
         started.unwrap_or_else(|error| trace::spawn_failed(&error));
-        let timer = Timer::of(self)?;
-        let (clock, callbacks) = (self.pool().clock().clone(), self.pool().callbacks());
+        let timer = Timer::of(pool_ref)?;
+        let (clock, callbacks) = (pool_ref.pool().clock().clone(), pool_ref.pool().callbacks());
         let (hooks, callback) = (callbacks.hooks.clone(), callbacks.slow_run.clone());
         let watchdog = Arc::new(Watchdog { limit, scheduled_at, clock, hooks, callback });
         Some(Around::new(move |body| {
@@ -123,67 +113,5 @@ impl PoolRef {
             body();
             drop(watch);
         }))
-    }
-}
-
-/// A run that takes longer than its set time: the argument of
-/// [`Builder::on_slow_run`](crate::Builder::on_slow_run). Its `Display` is a line for a log.
-#[derive(Clone, Debug)]
-pub struct SlowRun {
-    id: TaskId,
-    name: Option<Arc<str>>,
-    run_number: u64,
-    running_for: Duration,
-    limit: Duration,
-    scheduled_at: &'static Location<'static>,
-}
-
-impl SlowRun {
-    /// Returns the id of the task.
-    #[must_use]
-    pub fn id(&self) -> TaskId {
-        self.id
-    }
-
-    /// Returns the name of the task, if it has one.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    /// Returns which run of the task it is, 1 for the first.
-    #[must_use]
-    pub fn run_number(&self) -> u64 {
-        self.run_number
-    }
-
-    /// Returns how long the run had taken when this was reported.
-    #[must_use]
-    pub fn running_for(&self) -> Duration {
-        self.running_for
-    }
-
-    /// Returns how long it was to take at most.
-    #[must_use]
-    pub fn limit(&self) -> Duration {
-        self.limit
-    }
-
-    /// Returns where the task was scheduled: the call of [`schedule`](crate::Handle::schedule), for
-    /// instance.
-    #[must_use]
-    pub fn scheduled_at(&self) -> &'static Location<'static> {
-        self.scheduled_at
-    }
-}
-
-impl fmt::Display for SlowRun {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "run {} of task {}", self.run_number, self.id)?;
-        if let Some(name) = &self.name {
-            write!(f, " {name:?}")?;
-        }
-        let Self { running_for, limit, scheduled_at, .. } = self;
-        write!(f, " has taken {running_for:?}, longer than {limit:?}; scheduled at {scheduled_at}")
     }
 }

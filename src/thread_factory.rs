@@ -58,7 +58,7 @@ where
 }
 
 /// Starts a thread of the standard library, with the worker's name and stack size.
-pub(super) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
+pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
     let mut builder = thread::Builder::new().name(worker.name.clone());
     if let Some(size) = worker.stack_size {
         builder = builder.stack_size(size);
@@ -76,7 +76,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(
+    pub(crate) fn new(
         name: String,
         index: Option<usize>,
         stack_size: Option<usize>,

@@ -1,0 +1,204 @@
+//! Rejecting: a task that is not admitted goes to the [handler](crate::rejection), until that has a final answer.
+//!
+//! The pool is what has refused the task ([`Refuser`]): the verbs of the task ask it to make room, and to wait for room.
+
+use std::time::Duration;
+
+use super::{
+    NotQueued, Pool, Staffing,
+    admission::{Arrival, Permit},
+    deadlock,
+};
+use crate::{
+    CancelReason, RejectionReason,
+    drained::{DrainedTask, RejectedExecutionError},
+    entry::Ticket,
+    queue::QueueEntry,
+    rejection::{
+        CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Rejection, Room,
+    },
+    shared::Replaceable,
+    statistics::Totals,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Cancellation, Task},
+    time::Timestamp,
+    trace,
+    unwind::{Callback, Contained, discard},
+};
+
+/// A task that the capacity or the queue has refused, or for which there is no worker.
+pub(super) struct NotAdmitted {
+    pub(super) reason: RejectionReason,
+    pub(super) sequence: u64,
+    pub(super) task: Arc<Task>,
+}
+
+/// The handler of a pool, and how often it was needed.
+pub(crate) struct Rejections {
+    handler: Replaceable<dyn RejectedExecutionHandler>,
+    /// The number of submissions that were not admitted.
+    rejected: AtomicU64,
+    /// The number of these that were run on the thread that submitted them, and of those that panicked
+    /// there.
+    caller_runs: AtomicU64,
+    caller_panics: AtomicU64,
+}
+
+/// The number of submissions that were not admitted, and what the handler did with them.
+pub(crate) struct RejectionCounts {
+    pub(crate) rejected: u64,
+    pub(crate) caller_runs: u64,
+    pub(crate) caller_panics: u64,
+}
+
+/// Counts a rejection when it is dropped, even if the handler panics.
+struct CountOnDrop<'a>(&'a AtomicU64);
+
+impl Drop for CountOnDrop<'_> {
+    fn drop(&mut self) {
+        // Relaxed: orders no other access; so for all counts here.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Rejections {
+    pub(super) fn new(handler: Callback<dyn RejectedExecutionHandler>) -> Self {
+        Self {
+            handler: Replaceable::new(handler),
+            rejected: AtomicU64::new(0),
+            caller_runs: AtomicU64::new(0),
+            caller_panics: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn handler(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
+        &self.handler
+    }
+
+    /// Counts a submission that was not admitted, and of which the handler is not asked.
+    #[cold]
+    pub(crate) fn count(&self) {
+        drop(CountOnDrop(&self.rejected));
+    }
+
+    pub(crate) fn counts(&self) -> RejectionCounts {
+        RejectionCounts {
+            rejected: self.rejected.load(Ordering::Relaxed),
+            caller_runs: self.caller_runs.load(Ordering::Relaxed),
+            caller_panics: self.caller_panics.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Pool {
+    /// Asks the handler until it has a final answer.
+    #[cold]
+    pub(super) fn reject(
+        self: &Arc<Self>,
+        mut not_admitted: NotAdmitted,
+        arrival: Arrival,
+    ) -> Result<Ticket, NotQueued> {
+        let counting = CountOnDrop(&self.rejections.rejected);
+        let refuser: Arc<dyn Refuser> = Arc::clone(self) as _;
+        loop {
+            let NotAdmitted { reason, sequence, task: own } = not_admitted;
+            if trace::is_listening() {
+                trace::rejected(sequence, own.name().as_deref(), &reason);
+            }
+            let task = self.refused_task(Arc::clone(&own), sequence, arrival.timing.due());
+            if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
+                return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
+            }
+            // Contained also where it panics: if the handler has been replaced meanwhile, this
+            // thread may be the last to hold it.
+            let handler = Contained::new(self.rejections.handler.get());
+            let rejected = RejectedTask::new(&refuser, task, &reason);
+            let Rejection(decision) = handler.rejected_execution(rejected);
+            drop(handler);
+            not_admitted = match decision {
+                Decision::Abort(task) if task.is_of(&own) => {
+                    return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
+                }
+                Decision::Retry(task, permit) if task.is_of(&own) => {
+                    drop(task.into_task());
+                    match self.retry(own, permit, sequence, arrival) {
+                        Err(not_admitted) => not_admitted,
+                        Ok(ticket) => {
+                            // It has been admitted, so it does not count as rejected.
+                            std::mem::forget(counting);
+                            return Ok(ticket);
+                        }
+                    }
+                }
+                Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
+                    return Err(NotQueued::Handled(sequence));
+                }
+            };
+        }
+    }
+
+    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
+    fn retry(
+        self: &Arc<Self>,
+        task: Arc<Task>,
+        permit: Option<CapacityPermit>,
+        sequence: u64,
+        arrival: Arrival,
+    ) -> Result<Ticket, NotAdmitted> {
+        if task.is_refused_by_group() {
+            let reason = RejectionReason::GroupShutdown;
+            return Err(NotAdmitted { reason, sequence, task });
+        }
+        let permit = match permit.map(CapacityPermit::hand_over) {
+            Some(()) => Permit::Acquired,
+            None => Permit::ToAcquire,
+        };
+        self.offer(task, Arrival { staffing: Staffing::Complete, ..arrival }, permit)
+    }
+
+    pub(super) fn refused_task(
+        &self,
+        task: Arc<Task>,
+        sequence: u64,
+        deadline: Timestamp,
+    ) -> DrainedTask {
+        let entry = QueueEntry { deadline, sequence, element: task };
+        DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
+    }
+}
+
+impl Refuser for Pool {
+    fn count_caller_run(&self, done: &Totals) {
+        let Rejections { caller_runs, caller_panics, .. } = &self.rejections;
+        caller_runs.fetch_add(done.runs, Ordering::Relaxed);
+        caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
+    }
+
+    fn discard_oldest(&self) {
+        if let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() {
+            self.entry_removed();
+            let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
+            if found != Cancellation::TooLate && element.is_periodic() {
+                let why = "it was discarded for another task";
+                self.callbacks.hooks.tell_displaced(&*element, sequence, why);
+            }
+            discard(element);
+        }
+    }
+
+    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
+        if self.capacity.bound().is_none() || deadlock::is_worker_of(self) {
+            return Room::TimeIsUp;
+        }
+        let (clock, queue) = (self.clock(), &self.queue);
+        let deadline = clock.read().after(timeout);
+        self.capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up)
+    }
+
+    fn release_permit(&self) {
+        self.capacity.release();
+    }
+}
