@@ -8,7 +8,7 @@
 //! a task has a *parent*, the token of its pool, and counts as raised when either is. That takes a
 //! look at two flags, and a waiter is on both lists: no parent knows its children, so there is no list
 //! of children to maintain, and a task that never asks for its token costs nothing (the token is made
-//! when it is first asked for, see `task::state::Extras`).
+//! when it is first asked for, see `task::cell::Extras`).
 //!
 //! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one
 //! step, under the lock of the list ([`Watched`]).

@@ -2,7 +2,8 @@
 //!
 //! It knows no type of a result, so it is compiled once, and not for each type of a user. A
 //! [`ScheduledFuture`](super::ScheduledFuture) is a handle that takes the result as well: it calls the verbs here, and
-//! documents them. A task has some of the verbs from inside, in its run. What the changes of a task that is alive mean, and what they race with: `task::layers::control`.
+//! documents them. A task has some of the verbs from inside, in its run. What the changes of a task that is alive
+//! mean, and what they race with: `layers::control`.
 
 use std::{
     fmt,
