@@ -31,7 +31,7 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("schedule", 2, &["trigger"]),
     ("task", 2, &["gate", "schedule", "token", "trigger"]),
     ("layers", 3, &[]),
-    ("drained", 3, &[]),
+    ("drained", 3, &["layers"]),
     ("thread_factory", 3, &[]),
     ("shutdown_report", 3, &[]),
     ("rejection", 3, &["drained"]),
