@@ -185,13 +185,14 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.state().is_done())
     }
 
-    /// Returns the task itself, without ending it.
+    /// Has the task leave its group: its holder runs it outside the schedule.
     pub(crate) fn leave_group(&self) {
         if let Some(task) = &self.task {
             task.leave_group();
         }
     }
 
+    /// Returns the task itself, without ending it.
     pub(crate) fn into_task(mut self) -> Option<Arc<Task>> {
         self.task.take()
     }

@@ -35,7 +35,7 @@
 //!
 //! A worker takes the task. If the time limit of a one-shot task is up, or the wall clock has been set back
 //! and does not show the moment of the run, or the task's own token is raised, the gate is not asked. Then
-//! come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the wrappers, the body, the hook
+//! come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook
 //! after the run, and [`Lease::leave`]; and only then does anybody see the outcome of the run.
 //!
 //! # Ticks
@@ -62,8 +62,8 @@
 //! # Who does not ask
 //!
 //! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
-//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. It is the decision
-//! of whoever makes it, and no part of the schedule.
+//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. The caller
+//! who makes it has decided, and it is no part of the schedule.
 //!
 //! # A gate is user code
 //!

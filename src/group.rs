@@ -1,7 +1,7 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
 //! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why no member is stranded, is in `layers::group`; what it takes to move and to end members is in
+//! decides, and why each member starts eventually, is in `layers::group`; what it takes to move and to end members is in
 //! `pool::groups`. Here are the names.
 
 use std::{

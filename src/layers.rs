@@ -1,7 +1,8 @@
 //! The layers: what only some tasks have, one file and one type each, and the order in which they are asked.
 //!
 //! At which points a layer is asked, and what it may answer, is in [`task::layer`](crate::task::Layer). A task and the
-//! queue name none of them; a layer knows the task, and no other layer. What a handle asks of a task that has a layer
+//! queue name none of them; a layer knows the task, and as a rule no other layer: the wall clock moves an entry by the
+//! control, and the control asks whether the task has a gate. What a handle asks of a task that has a layer
 //! (to move it, to pause it, to enter its group) is in the layer's file, too.
 //!
 //! # Another layer
@@ -35,8 +36,9 @@ pub(crate) use self::{
     wall::OnWall,
 };
 
-/// The order, written once. A run that is beside the schedule is known as such before it is asked about. Who asks for
-/// a permit holds it during a question, so the group comes before the gate.
+/// The order in which the layers of a task are asked. The time limit comes first: a task whose time is up asks nothing
+/// else. The control precedes those that ask whether the run is beside the schedule. The group precedes the gate: a
+/// member holds its permit while its gate is asked.
 enum Order {
     Limit,
     Control,

@@ -84,8 +84,8 @@
 //! * **Cancelling removes the task**: when `cancel` returns, a waiting task is out of the queue and its
 //!   captures are dropped.
 //! * **Runs of a periodic task never overlap**, and each sees the effects of the one before.
-//! * **A panic is contained and reported.** It ends its task and nothing else, whether it comes from
-//!   the closure, from a capture that is dropped, or from a waker. ([The process](#the-process) lists
+//! * **A panic is contained and reported.** One of the closure ends its task and nothing else; one in the drop of a
+//!   capture, or in a waker, ends nothing. ([The process](#the-process) lists
 //!   what no library can contain.)
 //! * **No arithmetic overflows**: a delay of zero means now, `Duration::MAX` means never.
 //! * **An idle pool does nothing**: no ticks, no wake-ups.

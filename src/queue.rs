@@ -60,7 +60,7 @@
 //! | `sequencer`, `sequenceNumber` | `LockedStripe::next_sequence` | `queue/striped/stripe.rs` |
 //! | `offer` | `DelayedWorkQueue::offer` | `queue/striped.rs` |
 //! | `take`, `poll` | `wait_until` | `queue/waiting.rs` |
-//! | `leader` | `Waiters::notify` | `queue/waiters.rs` |
+//! | `leader` | `Waiters::begin_wait`, which chooses it | `queue/waiters.rs` |
 //! | `available.await` | `Waiters::begin_wait` | `queue/waiters.rs` |
 //! | `triggerTime`, `overflowFree` | `Timestamp::after`: it saturates, so nothing overflows | `time.rs` |
 //! | `setNextRunTime` | `Schedule::plan` | `schedule.rs` |

@@ -11,7 +11,7 @@
 //! * A periodic task has a [`Plan`]: its schedule and what it has counted.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
 //!   feature that only some have is a [layer](crate::layers). So a plain task is one allocation: with a closure of eight bytes,
-//!   forty-eight.
+//!   forty bytes.
 //!
 //! # From the worker to the closure
 //!

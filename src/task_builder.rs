@@ -1,4 +1,4 @@
-//! What is said of a task before it is submitted: [`TaskBuilder`], its settings and its verbs.
+//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs.
 //!
 //! The verbs differ in what they run and when. Each makes a node of the closure and [launches](launching) it.
 //! Only the making of the node and that of the future are compiled for each closure.

@@ -31,7 +31,7 @@
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
 //!   queued again, so there the change comes too late.
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
-//!   caller knows (see `Pool::control`).
+//!   caller knows (see `PoolRef::control`).
 //!
 //! # What races
 //!
@@ -76,7 +76,7 @@ pub(crate) enum Change {
     Resume,
     /// Another schedule, whose first run is then.
     Schedule(Schedule, Timestamp),
-    /// The plan is a moment of the wall clock, and by today's estimate it comes then; but the plan stands if it
+    /// The plan is a moment of the wall clock, and by the present estimate it comes then; but the plan stands if it
     /// is this one, at which a gate is to be asked again.
     Estimate {
         moment: Timestamp,

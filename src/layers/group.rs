@@ -17,7 +17,7 @@
 //! number of permits that are left. That is strict: of two workers that have taken two members, the one with
 //! the later member is refused even if it asks first and a permit is free.
 //!
-//! # Why no member is stranded
+//! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a
 //! thread is about to let go ([`Effects`]). Every step that gives a member another rank, or the group another

@@ -24,8 +24,11 @@ use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue},
     sync::Arc,
-    task::{Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{
+        Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Run, Task, TaskState, Verdict,
+    },
     time::Timestamp,
+    unwind::discard,
 };
 
 /// The membership of a task in a group.
@@ -191,6 +194,23 @@ impl Task {
         self.with(|parts| {
             let membership = parts.membership()?;
             Some((Arc::clone(&membership.group), membership.sequence?))
+        })
+    }
+
+    /// Returns `true` if the task cannot end before the calling thread has gone on: it is the one that the thread runs, or
+    /// a member of the same group, and waits for the only permit, which the run of this thread has.
+    pub(crate) fn waits_for_caller(self: &Arc<Self>) -> bool {
+        if Run::is_of(self) {
+            return true;
+        }
+        let Some((group, awaited)) = self.group() else { return false };
+        let own = Run::current().and_then(|run| {
+            let own = run.task.group();
+            discard(run);
+            own
+        });
+        own.is_some_and(|(own, joiner)| {
+            Arc::ptr_eq(&own, &group) && group.is_blocked_by(joiner, awaited)
         })
     }
 

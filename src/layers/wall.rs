@@ -1,4 +1,4 @@
-//! A task whose trigger may plan on the wall clock: whether it is time for a run, is asked of that clock.
+//! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
 //! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)). A worker that has
 //! taken it looks at the wall clock. If it is *too early*, the task is queued again, for a better estimate. If the
@@ -71,7 +71,7 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Moves a task that waits for a moment of the wall clock to today's estimate of it. A worker that has
+    /// Moves a task that waits for a moment of the wall clock to the present estimate of it. A worker that has
     /// the task does so when it has queued the task.
     fn follow_wall(&mut self, clock: &Clock, mover: &mut dyn EntryMover) -> Deferred {
         let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {

@@ -1,7 +1,7 @@
 //! Control: the entry of a task that is alive is moved to another deadline.
 //!
 //! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that queuing a task again takes and in
-//! the same order ([`pool`](super)); [`control`](crate::task) has what that means for the task. Once the
+//! the same order ([`pool`](super)); [`layers::control`](crate::layers) says what that means for the task. Once the
 //! owner has been dropped, or the pool was shut down at once, nothing is changed any more: what is pending is due, or its
 //! holder decides. In a queue that
 //! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the

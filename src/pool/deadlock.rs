@@ -9,7 +9,7 @@
 //! * a task that waits for another one of its [group](super::groups), which cannot start before the only permit of the
 //!   group is released, and the waiting task has that. Several tasks that have all permits of a group between them, and
 //!   each wait for another member, are not found: any of them may be told, through another handle, not to wait.
-//!   A wait for the first of several tasks is refused if this holds for each of them ([`Run::holds_up`]);
+//!   A wait for the first of several tasks is refused if this holds for each of them (`Task::waits_for_caller`);
 //! * a wait that would be the last: every other worker already waits, without a limit, for
 //!   something that has not happened. None of that can happen, since all of it is up to a worker
 //!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
@@ -154,7 +154,7 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        let is_held_up = Run::holds_up(&task);
+        let is_held_up = task.waits_for_caller();
         let awaited = Arc::new(Ending(task));
         if is_held_up && self.workers.joins.is_stuck(&*awaited) {
             return Err(WouldDeadlock(()));

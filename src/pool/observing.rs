@@ -8,11 +8,9 @@
 //!
 //! # What is not asked for costs nothing
 //!
-//! A worker that takes a task asks whether the pool has a bound or watches its workers, where it asked
-//! for the bound alone before: one question for both. A submission asks in the same way whether there is a decorator
-//! or something else that is added to a task. Each of the two is one byte of the pool, which never changes. A slow run
-//! is watched by a [code around its body](crate::task::Around), which a task without it does not
-//! have. Everything else is behind these branches.
+//! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at each take.
+//! Another says whether a submission has something added to it, such as a decorator. Neither ever changes. A slow run is
+//! watched by [code around its body](crate::task::Around), which a task without it does not have.
 //!
 //! # The reading of the clock
 //!
@@ -50,7 +48,7 @@ pub(crate) struct ObservingConfig {
     #[cfg(feature = "histograms")]
     pub(crate) histogram_names: Option<usize>,
     pub(crate) starvation_after: Option<Duration>,
-    /// How long a run may take of which nothing else is said.
+    /// How long a run may take where its task sets no limit of its own.
     pub(crate) warn_after: Option<Duration>,
     pub(crate) submitter_span: bool,
 }

@@ -53,7 +53,7 @@ pub(crate) struct Policies {
     keep_periodic: AtomicBool,
 }
 
-// Ordering, of all four: see `Pool::policy_changed`, which whoever changes a policy calls then.
+// Ordering, of all four: see `Pool::policy_changed`, which a thread that has changed a policy calls.
 impl Policies {
     pub(super) fn new(config: &Config) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! The wall clock: tasks that are planned on it follow it when it is set.
 //!
 //! A task on the wall clock stands in the queue with an estimate of its moment, and when a worker takes it
-//! the wall clock is read once more, so it is never early ([`task`](crate::task)). That it is not *late*
+//! the wall clock is read once more, so it is never early ([`layers::wall`](crate::layers)). That it is not *late*
 //! either, when the clock is set ahead or the machine has slept, needs somebody who notices: the *watcher*,
 //! a thread that is started with the first plan on the wall clock and ends with the pool. Until then there
 //! is neither. How it learns that the clock was set is a matter of [`time`](crate::time).
@@ -11,7 +11,7 @@
 //! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
 //! through all that are pending, and asks each of them to follow. A task decides
 //! under its lock where it belongs by what both clocks show *then*, and moves its entry. That is the one
-//! step in which its plan, its entry and what else has been asked of it agree ([`control`](super::control)). Nothing
+//! step in which its plan, its entry and what else has been asked of it agree ([`layers::control`](crate::layers)). Nothing
 //! that was worked out earlier is used, so two watchers, or a watcher and a worker, cannot undo each other.
 //!
 //! A trigger that has to be asked again is user code, and not called here: its task is made due, and the

@@ -14,7 +14,7 @@
 //!
 //! # The thread
 //!
-//! The thread comes from a [`ThreadFactory`](super::ThreadFactory), which is handed the worker as a value to be run. The
+//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to be run. The
 //! pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
 //! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is
 //! removed from the count.

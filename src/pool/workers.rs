@@ -23,7 +23,7 @@
 //!
 //! A pool may have as many workers as its core size says, but at least one: that many are *wanted*.
 //! A started worker that waits for a task to take is *idle*, as the queue knows. A worker is *about
-//! to search* if it has not looked for a task yet: it is new, or it is putting a periodic task back.
+//! to search* if it has not looked for a task yet: it is new, or it is queuing a periodic task again.
 //! The rule holds if the following does whenever no thread is in the middle of one of the steps
 //! below:
 //!
@@ -45,7 +45,7 @@
 //! * *An idle worker that retires* leaves an idle worker behind if a task is pending. In fact it
 //!   leaves two behind if there are two tasks, which is more than the rule needs, so that a pool with
 //!   two periodic tasks does not start and end a thread at every run.
-//! * *A worker that puts a periodic task back* looks for a task itself, as the next thing it does. It
+//! * *A worker that queues a periodic task again* looks for a task itself, as the next thing it does. It
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A shutdown* looks once the queue is closed, if the last start has failed and there is no worker.

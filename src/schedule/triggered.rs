@@ -101,7 +101,7 @@ impl WallPlan {
 pub(crate) enum WallView {
     /// The moment has come, at this timestamp.
     Due(Timestamp),
-    /// The moment is to come, by today's estimate at this timestamp.
+    /// The moment is to come, by the present estimate at this timestamp.
     Waits(Timestamp),
     /// The trigger has to be asked again, at this timestamp, which is the present.
     AsksAgain(Timestamp),

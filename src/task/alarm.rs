@@ -1,4 +1,4 @@
-//! The alarm: a job that does nothing but wake an asynchronous task when it is due.
+//! The alarm: a payload that only wakes an asynchronous task when it is due.
 //!
 //! It is what a [`Sleep`](crate::Sleep) has in the queue. It is a task like any other, so everything that
 //! holds for the order, the precision, the shutdown and the prompt removal of tasks holds for timers. But it

@@ -1,11 +1,11 @@
 //! A call: one run of a task by a worker, from the lock to the lock.
 //!
 //! The payload moves closure and result ([`payload`](super::payload)); what happens to them is decided here, by
-//! code that is compiled once. The four steps are the functions of [`Call`], in their order:
+//! code that is compiled once. The steps are the functions of [`Call`], in their order:
 //!
 //! ```text
-//!   start ──▶ carry_out ──▶ publish ──▶ release ──▶ verdict
-//!   (lock)    (user code)   (lock)     (user code)
+//!   start ──▶ carry_out ──▶ publish ──▶ (release) ──▶ end ──▶ verdict
+//!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
 //! * [`start`](Call::start) decides, under the task's lock, whether the run may begin. A task that is not plain has the
@@ -14,7 +14,9 @@
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
-//! * [`release`](Call::release) wakes those who wait, and drops what the node does not keep.
+//! * [`release`](Call::release) is called only if the node has not kept what was lent: it wakes those who wait, and then
+//!   drops it.
+//! * [`end`](Call::end) wakes those who wait, if `release` has not, and drops what else is left.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for
 //! the task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
@@ -22,7 +24,7 @@
 //! after that.
 //!
 //! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
-//! through the same four steps, with an outcome of its own and without a call of the closure
+//! through the same steps, with an outcome of its own and without a call of the closure
 //! ([`questions`](super::questions)). A task of which the lock alone tells that its
 //! time is up is ended after the first step.
 
@@ -359,7 +361,8 @@ impl Call<'_> {
         }
     }
 
-    /// Does the rest, so that nothing of the user's is left here.
+    /// Cleans up after the call: wakes those who wait, if that has not been done, and drops what of the user's is left
+    /// here. It does not end the task.
     #[inline]
     fn end(&mut self) {
         if self.extras.is_some() || self.is_leaving || self.outcome.is_failure() {

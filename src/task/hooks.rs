@@ -2,7 +2,7 @@
 //! of failures.
 //!
 //! ```text
-//!   before ──▶ wrapper ──▶ closure ──▶ wrapper ──▶ after ──▶ the outcome is published
+//!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the outcome is published
 //!      │ panics                │ panics, or returns an `Err`
 //!      └──▶ failure handler    └──▶ failure handler, then after
 //! ```

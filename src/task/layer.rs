@@ -2,14 +2,14 @@
 //!
 //! A plain task has none and is asked nothing. A task with some is asked at a few points of its life, and each of
 //! its layers answers in their order. The core of a task ([`call`](super::call), [`end`](super::end),
-//! [`cell`](super::cell)) asks, and knows no layer; a layer knows the core, and no other layer. Which there are, and in
-//! which order, is written in [`layers`](crate::layers).
+//! [`cell`](super::cell)) asks, and knows no layer; a layer knows the core, and as a rule no other layer. Which there are,
+//! and in which order, is written in [`layers`](crate::layers).
 //!
 //! | point | when | a layer may |
 //! |---|---|---|
 //! | [`before_run`](Layer::before_run) | a worker has taken the task | let the run pass, refuse it, or ask user code first |
 //! | [`begins`](Layer::begins) | the layer has let the run pass, and so have those behind it, up to the first that asks user code | note that the run begins |
-//! | [`after_run`](Layer::after_run) | the run is over, or was left out | count it |
+//! | [`after_run`](Layer::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
 //! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, or park it |
 //! | [`on_put_off`](Layer::on_put_off) | a run waits on | note until when |
 //! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
@@ -18,12 +18,14 @@
 //! Beside these a layer may say when the task expires and when its token is raised, whether it is paused, whether its
 //! entry stays parked, until when its run was put off, and whether its moment is an estimate. All of these are called
 //! under the task's lock, so a layer calls no user code there and drops nothing of the
-//! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held; the layer that
-//! had it is then asked again, and those behind it, in one step under the lock in which the task is seen to be
-//! alive. So what a question has found out holds when the body begins. A layer behind it may still refuse the run, or ask.
+//! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held. A question that
+//! lets the run pass [looks again](Call::look_again) before it returns: in one step under the lock the task is seen to
+//! be alive, and the layer that had the question is asked again, and those behind it. So what a question has found out
+//! holds when the body begins. A layer behind it may still refuse the run, or ask.
 //!
 //! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
-//! schedule is, too. A layer that is to keep the tick notes it.
+//! schedule is, too. A layer whose run is to stay planned for its first moment
+//! keeps that moment itself (`Run::plan_for`).
 
 use std::any::Any;
 
@@ -56,7 +58,9 @@ pub(crate) enum NotYet {
 
 /// A question to user code, before the closure is called.
 pub(crate) trait Question {
-    /// Asks it. The caller holds no lock.
+    /// Asks it. The caller holds no lock. Before this returns `Ok` it calls [`Call::be_in_time`] and then
+    /// [`Call::look_again`], and returns their errors: nothing else asks the layers behind it, or sees that the task
+    /// has ended.
     ///
     /// # Errors
     ///
@@ -161,7 +165,8 @@ pub(crate) trait Layer: AsAny + Send {
     /// The layer has let the run pass, and so have those behind it, up to the first that asks user code.
     fn begins(&mut self, _: &Call<'_>) {}
 
-    /// The run is over, or has turned out not to take place.
+    /// The run is over, or was left out after the worker had taken the closure. A run that a layer refuses before that has
+    /// no such call: the task is queued again ([`on_requeue`](Self::on_requeue)), or it ends ([`on_end`](Self::on_end)).
     fn after_run(&mut self, _: &mut Call<'_>) {}
 
     /// The task is queued again.

@@ -5,8 +5,8 @@
 //! 1. Under the task's lock, with which the worker has taken the task: the token, and then the [layers](super::layer), in
 //!    their order. Each lets the run pass, refuses it, or has a question to user code.
 //! 2. With no lock held: the questions of the layers, one at a time. The closure is out of the node, and the task is
-//!    *running*, so everything that races with a run races with a question in the same way. When one has let the run pass
-//!    the task is looked at [again](Call::look_again) under its lock, and the layer that had it is asked again, and those
+//!    *running*, so everything that races with a run races with a question in the same way. One that lets the run
+//!    pass looks at the task [again](Call::look_again) under its lock, and the layer that had it is asked again, and those
 //!    behind it.
 //! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time), by the worker that was about to
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its

@@ -6,7 +6,7 @@
 //! reference count. After a run inside a run, as by `DrainedTask::run`, the outer one is current
 //! again, also after unwinding. Nothing is copied until somebody asks.
 //!
-//! A run consists of facts. It knows neither hooks nor wrappers; those are called around it by
+//! A run consists of facts. It knows neither hooks nor the code around it; both are called by
 //! [`Hooks::invoke`](super::Hooks::invoke).
 
 use std::{
@@ -30,7 +30,6 @@ use crate::{
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,
-    unwind::discard,
 };
 
 scoped_thread_local!(static CURRENT: Run);
@@ -124,23 +123,6 @@ impl Run {
     /// Returns what was noted of the time limit, if the run exceeded it.
     pub(super) fn take_over_limit(&self) -> Option<OverLimit> {
         self.worker.over_limit.take()
-    }
-
-    /// Returns `true` if a task cannot end before the calling thread has gone on: it is the one that the thread runs, or
-    /// a member of the same group, and waits for the only permit, which the run of this thread has.
-    pub(crate) fn holds_up(task: &Arc<Task>) -> bool {
-        if Self::is_of(task) {
-            return true;
-        }
-        let Some((group, awaited)) = task.group() else { return false };
-        let own = Self::current().and_then(|run| {
-            let own = run.task.group();
-            discard(run);
-            own
-        });
-        own.is_some_and(|(own, joiner)| {
-            Arc::ptr_eq(&own, &group) && group.is_blocked_by(joiner, awaited)
-        })
     }
 
     /// Notes that the innermost run that the calling thread is in exceeded its time limit.

@@ -1,6 +1,6 @@
 //! The watchdog: a run that takes longer than its set time is named, once.
 //!
-//! It is a wrapper around the closure, as a time limit of a periodic task is, and uses the same queue
+//! It is code around the closure, as a time limit of a periodic task is, and uses the same queue
 //! and the same thread ([`timeouts`](crate::pool)): an entry for each run, armed when the body begins and
 //! disarmed when it ends. Unlike a time limit it ends nothing and raises no token.
 //!

@@ -311,7 +311,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     fn needs_caller(&self) -> bool {
         let is_so = |most| {
             let tasks = self.shared.0.lock().awaited(most);
-            let is_so = !tasks.is_empty() && tasks.iter().all(Run::holds_up);
+            let is_so = !tasks.is_empty() && tasks.iter().all(Task::waits_for_caller);
             discard(tasks);
             is_so
         };

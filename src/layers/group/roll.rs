@@ -35,7 +35,7 @@ use crate::{
 pub(crate) enum Turn {
     /// It runs: the member has a permit.
     Starts,
-    /// It goes back into the queue.
+    /// It is queued again, and waits.
     Waits,
     /// It ends as cancelled.
     Ends(CancelReason),

@@ -1,5 +1,6 @@
-//! An eighth layer, as the recipe in `CONTRIBUTING.md` has it: a rate limit of a task, at most so many runs in a span. A
-//! run that would be one too many waits until it is none, and is planned for that moment from then on. It is compiled for the tests alone.
+//! A seventh layer, by the recipe in `CONTRIBUTING.md`: a rate limit of a task, at most so many runs in a span. A run
+//! that would exceed it is planned for the moment when it no longer does. It stands behind the group and the gate, to
+//! show that a layer behind a permit and a lease may refuse a run. It is compiled for the tests alone.
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
@@ -37,7 +38,6 @@ impl Layer for RateLimit {
         }
         match self.begun.front() {
             Some(first) if self.begun.len() >= self.most => {
-                call.keep_tick();
                 Err(NotYet::Refused(Verdict::Again(first.after(self.span))))
             }
             _ => Ok(()),
@@ -108,7 +108,7 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
     assert_eq!(seen(), (2, 3));
 }
 
-/// A run that the gate leaves out leaves the wrapper where it is: it is around the next one.
+/// A run that the gate leaves out leaves the code around it where it is: it is around the next one.
 #[test]
 fn a_wrapper_stays_when_a_run_is_left_out() {
     let (asked, wrapped) = (AtomicUsize::new(0), Arc::new(AtomicUsize::new(0)));
