@@ -34,7 +34,8 @@ pub trait ThreadFactory: Send + Sync {
     ///
     /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped
     /// later, and all others are busy, tasks that are due wait until one of them is done, or until
-    /// the next submission starts another.
+    /// the next submission starts another. Once the executor is shut down nobody submits: then the drop of
+    /// a worker calls the factory again if tasks are left for which there is no worker.
     ///
     /// Return the handle of the thread if there is one:
     /// [`close`](crate::ScheduledThreadPoolExecutor::close) then waits until the thread itself has

@@ -354,3 +354,24 @@ fn a_closed_executor_ends_though_no_thread_can_be_started() {
         assert!(begun.entries().is_empty());
     }
 }
+
+/// A thread factory keeps the only worker, and drops it when the executor has been shut down: another one is started for
+/// the tasks that the shutdown has kept, or they end if none can be.
+#[test]
+fn a_closed_executor_ends_though_its_worker_is_dropped_late() {
+    for failures in [0, usize::MAX - 1] {
+        let (clock, executor, tried, first) = abandoned(failures);
+        let begun = Log::new();
+        let task = executor.schedule(ms(1), body(&clock, &begun)).expect("it is open");
+        executor.shutdown();
+        assert_eq!((executor.pool_size(), tried.get()), (1, 1));
+        first.drop_worker();
+        if failures == 0 {
+            go_on(&clock, ms(600));
+            assert_eq!(begun.entries().len(), 1);
+        } else {
+            assert_cancelled(&task, CancelReason::Shutdown);
+        }
+        in_time("the end", move || executor.close()).expect("not on a worker");
+    }
+}
