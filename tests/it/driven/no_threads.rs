@@ -42,7 +42,7 @@ fn use_everything() {
     let mut executor = builder.prestart_core_threads(true).build_driven().unwrap();
     let check = |what: &str| assert_eq!(threads(), before, "{what}");
     let answer = executor.schedule(ms(1), || 7).unwrap();
-    let limited = executor.task().timeout(ms(1)).schedule(SECOND, || ()).unwrap();
+    let limited = executor.task().timeout(ms(1)).schedule(3_600 * SECOND, || ()).unwrap();
     let budget = executor.task().timeout(ms(1)).on_failure(FailurePolicy::resume());
     let beat = budget.schedule_at_fixed_rate(ms(1), ms(1), || {
         let token: CancellationToken = current_task().unwrap().token().clone();
