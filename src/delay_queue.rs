@@ -80,7 +80,7 @@ use crate::{
 /// The methods that wait for an element say so; no other blocks. Of all threads and tasks that wait,
 /// one wakes for the first deadline and another for the second, so that an expired element wakes
 /// one of them.
-/// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+/// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
 #[doc(alias("delay_queue", "timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,

@@ -303,7 +303,7 @@ impl DrivenExecutor {
     }
 
     /// [Shuts down](Handle::shutdown), and runs what the policies keep, however far in the future that is.
-    /// Sleeps in between. On a [`ManualClock`](crate::ManualClock) somebody has to move it, or it [goes on
+    /// Sleeps in between. On a [`ManualClock`](crate::ManualClock) another thread has to move it, or it [goes on
     /// by itself](crate::ManualClock::set_auto_advance). Java: `close`.
     pub fn close(mut self) {
         self.handle.shutdown();

@@ -75,7 +75,7 @@ pub struct ScheduledFuture<T> {
 impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks). The captures of
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of
     /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
     /// dropped by the thread that cancelled it, which may still be doing so.
     ///
@@ -115,7 +115,7 @@ impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, but no longer than `timeout`, and takes its result. Returns
     /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;
@@ -188,7 +188,7 @@ impl<T> ScheduledFuture<T> {
 
     /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
     /// future at once. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -572,7 +572,7 @@ impl<T> ScheduledFuture<T> {
     /// the task, and `false` if it had ended before; it waits in both cases.
     ///
     /// A body that does not look at its [token](crate::TaskContext::token) is waited for to its end. On
-    /// a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks) if the body waits
+    /// a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks) if the body waits
     /// for time.
     ///
     /// ```

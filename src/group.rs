@@ -593,7 +593,7 @@ impl Group {
     /// its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for
     /// those that run. Returns a report that says what became of the tasks, by number and name. Blocks for no longer
     /// than both times together, on the executor's clock; if that is a manual one
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
     /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
@@ -649,7 +649,7 @@ impl Group {
 
     /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left,
     /// but for no longer than `timeout`. Returns `true` if it has ended. A `timeout` of `Duration::MAX` waits without limit.
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;

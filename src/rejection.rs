@@ -275,7 +275,7 @@ impl<'a> RejectedTask<'a> {
     /// A shutdown ends the wait, and the handler is asked again. So does a shutdown of the task's
     /// [group](crate::Group), but then the submission fails at once, with
     /// [`GroupShutdown`](RejectionReason::GroupShutdown). On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         if self.is_shutdown() {
             return self.abort();

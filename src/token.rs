@@ -193,7 +193,7 @@ impl CancellationToken {
     /// waits for the token alone. Java: `Thread.sleep`, interruptible.
     ///
     /// The token of a task counts the time on the clock of its executor. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

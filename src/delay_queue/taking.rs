@@ -12,7 +12,7 @@ impl<T> DelayQueue<T> {
     /// Takes the next element that expires; blocks until there is one. Returns `None` once the queue
     /// is [closed](Self::close) and empty. Java: `take`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::{thread, time::Duration};
@@ -99,7 +99,7 @@ impl<T> DelayQueue<T> {
     /// Returns `None` if none has expired, or if the queue is closed and empty. Java:
     /// `poll(timeout, unit)`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;

@@ -67,7 +67,7 @@ impl Handle {
     /// raises the tokens of those that run, and waits for at most `grace` for these to end. Returns
     /// a report that says what happened to the tasks, by number and name. Blocks for no longer than
     /// both times together, on the executor's clock; if that is a manual one
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java has no such method; its
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Java has no such method; its
     /// documentation has a page of code instead.
     ///
     /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits
@@ -136,7 +136,7 @@ impl Handle {
     /// Blocks until the executor has terminated, which means that it was shut down, everything has
     /// ended, and no worker is left, but for no longer than `timeout`. Returns `true` if it has
     /// terminated. A `timeout` of `Duration::MAX` waits without limit. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     /// [`termination`](Self::termination) is the same without blocking. Java: `awaitTermination`.
     ///
     /// ```
@@ -253,7 +253,7 @@ impl Handle {
 impl ScheduledThreadPoolExecutor {
     /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run
     /// and the threads have ended, however far in the future that is. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Java: `close`.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};

@@ -119,8 +119,8 @@ impl JoinRegistry {
         }
     }
 
-    /// Returns `true` if something is not done, and only a worker of its pool can do it. Others may
-    /// cancel a task, but nobody can know that they will.
+    /// Returns `true` if something is not done, and only a worker of its pool can do it. Another
+    /// thread may cancel the task, but the registry cannot know that it will.
     fn is_stuck(&self, awaited: &dyn Awaited) -> bool {
         !awaited.is_done() && !awaited.may_end_without_worker(self.has_timer_thread)
     }

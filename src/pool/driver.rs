@@ -38,7 +38,7 @@
 //! something: nobody knows when its caller comes next, and with nothing left to do a shutdown need not wait
 //! for that. So there are three threads that may be the one that terminates the pool: a shutdown that
 //! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
-//! cancelled after the shutdown, when nobody held anything ([`is_abandoned`](super::lifecycle)).
+//! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!

@@ -280,7 +280,7 @@ impl Drop for WorkerThread {
         Takes::end(pool);
         pool.deregister();
         pool.clock().worker_ended();
-        // A factory may have kept the worker until now, and dropped it. Who submits to a closed queue looks for no other.
+        // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue.
         if pool.queue.is_closed() {
             pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
         }

@@ -1,7 +1,8 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! Whoever has the lock may read the heap, but every change goes through [`LockedHeap::change`], which
-//! publishes the new head before the lock is released, or says that the head is what it was; so the published head is never stale for a thread that has the lock. `S` is
+//! A thread that holds the lock may read the heap, but it makes every change through [`LockedHeap::change`], which
+//! publishes the new head before the lock is released, or says that the head is what it was. So the published head is
+//! never stale for a thread that holds the lock. `S` is
 //! what the owner keeps under the same lock: a stripe its sequences and counters, the single queue
 //! its counter and its reservations.
 //!

@@ -172,7 +172,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Blocks until a task has ended, and takes its future. Returns `None` if there is nothing to wait
     /// for: every future has been taken. Java: `take`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Takes a future as [`take`](Self::take) does, but blocks no longer than `timeout`. Returns `None`
     /// if nothing has ended by then, or if nothing is left; [`is_empty`](Self::is_empty) tells which.
     /// Java: `poll(timeout, unit)`. On a manual clock
-    /// [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;

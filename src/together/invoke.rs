@@ -21,7 +21,7 @@ impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the
     /// closures. Each future is done. Java: `invokeAll`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -178,7 +178,7 @@ impl Handle {
     /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than `timeout`,
     /// which counts from the call. Java: `invokeAny(tasks, timeout, unit)`.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

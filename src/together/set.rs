@@ -128,7 +128,7 @@ impl<T: 'static> TaskSet<T> {
     /// Blocks until every task has ended, and returns their results. The set is empty then, except for
     /// the futures whose wait was refused: those stay, in their order.
     ///
-    /// On a manual clock [somebody has to move it](crate::ManualClock#when-it-blocks).
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///

@@ -185,7 +185,7 @@ impl Pool {
         self.end_stranded();
     }
 
-    /// Ends the tasks that are to come and that nobody would take: the queue is closed, so no submission looks for a
+    /// Ends the tasks that are to come and that no worker would take: the queue is closed, so no submission looks for a
     /// worker, and there is none. A parked task stays: what moves it looks for one.
     #[cold]
     pub(in crate::pool) fn end_stranded(&self) {
@@ -195,7 +195,7 @@ impl Pool {
         let _scope = PoolScope::enter(self, Role::Stopper);
         let reason = self.lifecycle.phase().reason();
         for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
-            // What is never due waits for a change, as a parked task does.
+            // A task that is never due waits for a change, as a parked one does.
             if deadline == Timestamp::NEVER {
                 continue;
             }
