@@ -1,14 +1,11 @@
-//! What our desk adds to the engine: jobs per second, and how soon a job is picked up.
+//! The desk on PostgreSQL: jobs per second, how soon a job is picked up, and what ordering keys cost.
 //!
 //! ```text
-//! cargo bench -p punctual-jobs --features postgres --bench jobs [-- JOBS ROUNDS SLOTS]
+//! cargo bench -p punctual-jobs --features postgres --bench jobs [-- JOBS ROUNDS SLOTS KEYS]
 //! ```
 //!
-//! It starts a server of its own, as the tests do. Both contestants work on the same database in turns: the bare
-//! engine with a handler that does nothing, and our desk with the same. The jobs are sent first, and the engine's
-//! slots are woken by a `notify` every millisecond while they run: the bare engine claims one job for each signal
-//! and slot, and would otherwise wait for its poll. Our desk wakes its slots itself; a second figure is without
-//! these signals. Server and client share the machine's cores, so only the ratios mean anything.
+//! It starts a server of its own, as the tests do, and the handlers do nothing. Server and client share the
+//! machine's cores. Bytes are those of the server's log.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,16 +20,12 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
         mpsc,
     },
     time::{Duration, Instant},
 };
 
-use graphile_worker::{
-    IntoTaskHandlerResult, TaskHandler, Worker, WorkerContext, WorkerOptions,
-    tokio_postgres::TokioPostgresDatabase,
-};
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{Desk, Job, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
@@ -51,88 +44,35 @@ impl Job for Nothing {
     const NAME: &'static str = "nothing";
 }
 
-/// What a contestant tells of each run.
-#[derive(Clone, Debug)]
-struct Seen {
-    runs: Arc<AtomicUsize>,
-    at: mpsc::Sender<(u64, u64)>,
-}
-
-impl Seen {
-    fn see(&self, job: &Nothing) {
-        if job.sent > 0 {
-            let _ = self.at.send((job.sent, micros()));
-        }
-        self.runs.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl TaskHandler for Nothing {
-    const IDENTIFIER: &'static str = "nothing";
-
-    async fn run(self, context: WorkerContext) -> impl IntoTaskHandlerResult {
-        context.get_ext::<Seen>().expect("it was added").see(&self);
-    }
-}
-
-fn micros() -> u64 {
-    u64::try_from(support::real_micros()).unwrap()
-}
-
-#[derive(Clone, Copy)]
-struct Size {
-    jobs: usize,
-    slots: usize,
-}
+/// What a round sees: how many have run, and when.
+type Watching = (Arc<AtomicUsize>, mpsc::Receiver<(u64, u64)>);
 
 fn main() {
-    let numbers: Vec<usize> = std::env::args().filter_map(|word| word.parse().ok()).collect();
-    let [jobs, rounds, slots] = match numbers[..] {
-        [] => [20_000, 5, 16],
-        [jobs] => [jobs, 5, 16],
-        [jobs, rounds] => [jobs, rounds, 16],
-        [jobs, rounds, slots, ..] => [jobs, rounds, slots],
-    };
-    let size = Size { jobs, slots };
+    let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
+    let mut number = |usual: usize| numbers.next().unwrap_or(usual);
+    let (jobs, rounds, slots, keys) = (number(20_000), number(5), number(16), number(2000));
     let server = Server::start();
-    let executor = ScheduledThreadPoolExecutor::new(1);
-    Postgres::on(&executor, server.url()).migrate().unwrap();
-    let (mut bare, mut ours, mut alone) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut bare_picks, mut our_picks) = (Vec::new(), Vec::new());
+    let mut figures: [Vec<f64>; 9] = Default::default();
     for round in 0..rounds {
-        // The order of the contestants changes from round to round.
-        for turn in 0..2 {
-            if (round + turn) % 2 == 0 {
-                bare.push(with_bare(&server, size, |seen| drain(&server, size, seen, true)));
-                bare_picks.push(with_bare(&server, size, |seen| pick(&server, seen)));
-            } else {
-                ours.push(with_ours(&server, size, |seen| drain(&server, size, seen, true)));
-                our_picks.push(with_ours(&server, size, |seen| pick(&server, seen)));
-            }
-        }
-        alone.push(with_ours(&server, size, |seen| drain(&server, size, seen, false)));
-        println!(
-            "round {round}: bare {:.0}/s, ours {:.0}/s, ours without signals {:.0}/s; picked up p50 and p99 in ms: bare {:?}, ours {:?}",
-            bare[round], ours[round], alone[round], bare_picks[round], our_picks[round],
-        );
+        let (speed, bytes) = with_desk(&server, slots, |_, seen| drain(&server, jobs, seen));
+        let (median_pick, late_pick) = with_desk(&server, slots, |_, seen| pick(&server, seen));
+        let sends = with_desk(&server, slots, |desk, _| sends(desk));
+        let ordered = with_desk(&server, slots, |desk, seen| ordered(&server, desk, seen, keys));
+        let one = with_desk(&server, slots, |desk, seen| one_after_another(&server, desk, seen));
+        let row = [speed, bytes, median_pick, late_pick, sends, ordered.0, ordered.1, one.0, one.1];
+        println!("round {round}: {row:.1?}");
+        figures.iter_mut().zip(row).for_each(|(column, figure)| column.push(figure));
+        server.sql("delete from punctual.job");
     }
-    let ratios = bare.iter().zip(&ours).map(|(bare, ours)| ours / bare).collect();
+    let [speed, bytes, median_pick, late_pick, sends, ordered, ordered_bytes, each, each_bytes] =
+        figures.map(median);
     println!(
-        "{jobs} jobs, {slots} slots, medians of {rounds}: bare {:.0}/s, ours {:.0}/s, ours without signals {:.0}/s, ratio {:.2}",
-        median(bare),
-        median(ours),
-        median(alone),
-        median(ratios),
-    );
-    let column = |picks: &[(f64, f64)], which: fn(&(f64, f64)) -> f64| {
-        median(picks.iter().map(which).collect())
-    };
-    println!(
-        "picked up at 100 jobs/s, p50 and p99 in ms: bare {:.2} {:.2}, ours {:.2} {:.2}",
-        column(&bare_picks, |it| it.0),
-        column(&bare_picks, |it| it.1),
-        column(&our_picks, |it| it.0),
-        column(&our_picks, |it| it.1),
+        "{jobs} jobs, {slots} slots, medians of {rounds}:
+         {speed:.0} jobs/s, {bytes:.0} bytes each
+         picked up at 100 jobs/s: p50 {median_pick:.2} ms, p99 {late_pick:.2} ms
+         {sends:.0} sends/s
+         {keys} ordering keys of four jobs each: {ordered:.0} jobs/s, {ordered_bytes:.0} bytes each
+         then one job after another of a key: {each:.2} ms and {each_bytes:.0} bytes each"
     );
 }
 
@@ -141,96 +81,52 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// What a round sees: how many have run, and when.
-type Watching = (Arc<AtomicUsize>, mpsc::Receiver<(u64, u64)>);
+fn micros() -> u64 {
+    u64::try_from(support::real_micros()).unwrap()
+}
 
-fn watching() -> (Seen, Watching) {
+/// Runs a desk while `round` lasts.
+fn with_desk<T>(server: &Server, slots: usize, round: impl FnOnce(&Desk, &Watching) -> T) -> T {
     let (at, times) = mpsc::channel();
-    let runs = Arc::new(AtomicUsize::new(0));
-    (Seen { runs: Arc::clone(&runs), at }, (runs, times))
-}
-
-/// Runs the bare engine while `round` lasts.
-fn with_bare<T>(server: &Server, size: Size, round: impl FnOnce(&Watching) -> T) -> T {
-    let (seen, watching) = watching();
-    let url = server.url();
-    let (tell, told) = mpsc::channel();
-    let thread = std::thread::spawn(move || {
-        support::block_on(async move {
-            let connections = size.slots.min(8);
-            let database = TokioPostgresDatabase::from_url(&url, connections).unwrap();
-            let worker = WorkerOptions::default()
-                .database(database)
-                .concurrency(size.slots)
-                .poll_interval(Duration::from_secs(1))
-                .listen_os_shutdown_signals(false)
-                .heartbeat_interval(Duration::from_secs(5))
-                .sweep_threshold(Duration::from_secs(20))
-                .add_extension(seen)
-                .define_job::<Nothing>();
-            let worker: Arc<Worker> = Arc::new(worker.init().await.unwrap());
-            let runs = Arc::clone(&worker);
-            let running = tokio::spawn(async move { runs.run().await });
-            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-            tell.send(stop).unwrap();
-            stopped.await.unwrap();
-            worker.request_shutdown();
-            running.await.unwrap().unwrap();
-        });
-    });
-    let stop = told.recv().unwrap();
-    let result = round(&watching);
-    stop.send(()).unwrap();
-    thread.join().unwrap();
-    result
-}
-
-/// Runs our desk while `round` lasts.
-fn with_ours<T>(server: &Server, size: Size, round: impl FnOnce(&Watching) -> T) -> T {
-    let (seen, watching) = watching();
-    let executor = ScheduledThreadPoolExecutor::new(size.slots);
+    let runs = Arc::<AtomicUsize>::default();
+    let counts = Arc::clone(&runs);
+    let executor = ScheduledThreadPoolExecutor::new(slots);
     let jobs = Jobs::new().on(move |_: &JobRun, job: Nothing| {
-        seen.see(&job);
+        if job.sent > 0 {
+            let _ = at.send((job.sent, micros()));
+        }
+        counts.fetch_add(1, Ordering::SeqCst);
         Ok(())
     });
-    let desk: Desk = jobs.open(Postgres::on(&executor, server.url()).slots(size.slots)).unwrap();
-    let result = round(&watching);
+    let desk: Desk = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
+    let result = round(&desk, &(runs, times));
     desk.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
     result
 }
 
-/// Stores jobs that are due in a moment, and returns how many were run per second.
-fn drain(server: &Server, size: Size, (runs, _): &Watching, signals: bool) -> f64 {
-    let before = runs.load(Ordering::SeqCst);
+fn logged(server: &Server) -> f64 {
+    server.value("select pg_current_wal_insert_lsn() - '0/0'").parse().unwrap()
+}
+
+fn wait_for(runs: &AtomicUsize, count: usize) {
+    while runs.load(Ordering::SeqCst) < count {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+/// Stores jobs that are due in a moment, and returns how many were run per second, and bytes for each.
+fn drain(server: &Server, jobs: usize, (runs, _): &Watching) -> (f64, f64) {
     server.sql(&format!(
-        "select count(*) from graphile_worker.add_jobs(array(
-           select row('nothing', '{{\"sent\": 0}}', null, now() + interval '2 seconds', null, null, null, null)::graphile_worker.job_spec
-             from generate_series(1, {})))",
-        size.jobs
+        "insert into punctual.job (name, payload, run_at)
+         select 'nothing', '{{\"sent\": 0}}', now() + interval '2 seconds' from generate_series(1, {jobs})"
     ));
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        if signals {
-            scope.spawn(|| {
-                support::block_on(async {
-                    let client = server.connect().await;
-                    while !stop.load(Ordering::SeqCst) {
-                        client.batch_execute("notify \"jobs:insert\"").await.unwrap();
-                        tokio::time::sleep(Duration::from_millis(1)).await;
-                    }
-                });
-            });
-        }
-        let wait = |count: usize| {
-            while runs.load(Ordering::SeqCst) < before + count {
-                std::thread::sleep(Duration::from_micros(200));
-            }
-            Instant::now()
-        };
-        let (begun, ended) = (wait(1), wait(size.jobs));
-        stop.store(true, Ordering::SeqCst);
-        size.jobs as f64 / (ended - begun).as_secs_f64()
-    })
+    let before = logged(server);
+    wait_for(runs, 1);
+    let begun = Instant::now();
+    wait_for(runs, jobs);
+    let speed = jobs as f64 / begun.elapsed().as_secs_f64();
+    std::thread::sleep(Duration::from_millis(300));
+    (speed, (logged(server) - before) / jobs as f64)
 }
 
 /// Sends 100 jobs a second for three seconds, and returns how long it took until each began.
@@ -242,7 +138,9 @@ fn pick(server: &Server, (_, times): &Watching) -> (f64, f64) {
             next += Duration::from_millis(10);
             tokio::time::sleep_until(next).await;
             let payload = format!("{{\"sent\": {}}}", micros());
-            let sql = format!("select graphile_worker.add_job('nothing', '{payload}')");
+            let sql = format!(
+                "insert into punctual.job (name, payload) values ('nothing', '{payload}'); notify punctual"
+            );
             client.batch_execute(&sql).await.unwrap();
         }
     });
@@ -252,4 +150,43 @@ fn pick(server: &Server, (_, times): &Watching) -> (f64, f64) {
         .collect();
     delays.sort_by(f64::total_cmp);
     (delays[150], delays[297])
+}
+
+fn sends(desk: &Desk) -> f64 {
+    let begun = Instant::now();
+    let later = Duration::from_secs(360_000);
+    let replies: Vec<_> =
+        (0..5000).map(|_| desk.after(later, Nothing { sent: 0 }).send_async()).collect();
+    for reply in replies {
+        reply.wait(Duration::from_secs(60)).unwrap();
+    }
+    5000.0 / begun.elapsed().as_secs_f64()
+}
+
+/// Runs four jobs of each of many ordering keys.
+fn ordered(server: &Server, _: &Desk, (runs, _): &Watching, keys: usize) -> (f64, f64) {
+    server.sql(&format!(
+        "insert into punctual.job (name, payload, ordering_key, run_at)
+         select 'nothing', '{{\"sent\": 0}}', 'user/' || n % {keys}, now() + interval '2 seconds'
+           from generate_series(1, 4 * {keys}) n"
+    ));
+    let before = logged(server);
+    wait_for(runs, 1);
+    let begun = Instant::now();
+    wait_for(runs, 4 * keys);
+    let speed = 4.0 * keys as f64 / begun.elapsed().as_secs_f64();
+    std::thread::sleep(Duration::from_millis(300));
+    (speed, (logged(server) - before) / (4.0 * keys as f64))
+}
+
+/// Sends a job of an ordering key when the last one has run.
+fn one_after_another(server: &Server, desk: &Desk, (runs, _): &Watching) -> (f64, f64) {
+    let (before, begun) = (logged(server), Instant::now());
+    for at in 0..200 {
+        desk.now(Nothing { sent: 0 }).serial("user/42").send().unwrap();
+        wait_for(runs, at + 1);
+    }
+    let each = begun.elapsed().as_secs_f64() * 1000.0 / 200.0;
+    std::thread::sleep(Duration::from_millis(300));
+    (each, (logged(server) - before) / 200.0)
 }

@@ -15,11 +15,10 @@ use std::{
 };
 
 use punctual::WouldDeadlock;
-use serde_json::Value;
 
 use crate::{
     Cancellation, DeskError, Job, JobId, JobState, Reply, Rescheduling, ShutdownReport, When,
-    jobs::Definitions, run,
+    jobs::Definitions, payload::Payload, run,
 };
 
 /// What keeps the jobs.
@@ -33,9 +32,9 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn close(&self);
     /// How long a verb may block.
     fn limit(&self) -> Duration;
-    /// The clock for what is stored in tables of a database; `None` if there are none.
+    /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
     #[cfg(feature = "postgres")]
-    fn clock_of_tables(&self) -> Option<&punctual::Clock> {
+    fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
         None
     }
 }
@@ -44,7 +43,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
     pub(crate) name: &'static str,
-    pub(crate) payload: Value,
+    pub(crate) payload: Payload,
     pub(crate) when: When,
     pub(crate) key: Option<String>,
     pub(crate) keeps_moment: bool,
@@ -93,7 +92,7 @@ impl Desk {
     /// Prepares a job that runs at an [`Instant`](std::time::Instant) of the executor's clock, or when the
     /// wall clock shows a [`SystemTime`]. Nothing is stored until [`send`](Sending::send).
     pub fn at<J: Job>(&self, when: impl Into<When>, job: J) -> Sending<'_> {
-        let order = serde_json::to_value(job).map(|payload| Order {
+        let order = Payload::of(&job).map(|payload| Order {
             name: J::NAME,
             payload,
             when: when.into(),
@@ -299,8 +298,8 @@ impl Sending<'_> {
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn clock_of_tables(&self) -> Option<punctual::Clock> {
-        self.desk.engine.clock_of_tables().cloned()
+    pub(crate) fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
+        self.desk.engine.tables()
     }
 }
 

@@ -43,6 +43,7 @@ use crate::{
     ShutdownReport, When,
     desk::{Engine, Order},
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
+    payload::Payload,
     schedule::Tick,
 };
 
@@ -123,7 +124,7 @@ impl Board {
 }
 
 /// Returns what is sent at a tick: a job in a sequence of its own, so that its runs do not overlap.
-pub(crate) fn tick_order(name: &'static str, payload: serde_json::Value, attempts: u32) -> Order {
+pub(crate) fn tick_order(name: &'static str, payload: Payload, attempts: u32) -> Order {
     Order {
         name,
         payload,

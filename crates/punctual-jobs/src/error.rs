@@ -32,6 +32,13 @@ pub enum OpenError {
     Address(Source),
     /// The server cannot be reached, or has refused what was asked of it.
     Server(Source),
+    /// The tables were made by a newer version of this crate, and are left as they are.
+    NewerTables {
+        /// Their version.
+        found: i32,
+        /// The newest one that this program knows.
+        known: i32,
+    },
     /// A setting does not go together with another one.
     Setting(&'static str),
     /// The desk's thread could not be started.
@@ -61,6 +68,11 @@ impl fmt::Display for OpenError {
             ),
             Self::Address(_) => f.write_str("the address of the PostgreSQL server cannot be read"),
             Self::Server(_) => f.write_str("the PostgreSQL server could not be used"),
+            Self::NewerTables { found, known } => write!(
+                f,
+                "the tables of the jobs have version {found}, and this program knows them up to version {known}: \
+                 use the version of punctual-jobs that has made them, or a newer one"
+            ),
             Self::Setting(what) => f.write_str(what),
             Self::Thread(_) => f.write_str("the thread of the desk could not be started"),
         }
@@ -96,7 +108,7 @@ pub enum DeskError {
         /// The name of the job.
         name: &'static str,
     },
-    /// A name, a key or a payload is longer than the engine stores. Nothing was stored.
+    /// A name, a key or a payload is longer than a desk stores. Nothing was stored.
     TooLong {
         /// Which of them is too long.
         what: &'static str,

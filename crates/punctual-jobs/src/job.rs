@@ -43,7 +43,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
 pub struct JobId(pub(crate) i64);
 
 impl JobId {
-    /// Returns the number, which on PostgreSQL is the id of the engine's row.
+    /// Returns the number, which on PostgreSQL is the id of the row.
     #[must_use]
     pub fn get(self) -> i64 {
         self.0

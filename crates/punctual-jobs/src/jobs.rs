@@ -14,11 +14,13 @@ use std::{
 };
 
 use punctual::Trigger;
-use serde_json::Value;
 
-use crate::{Desk, GivenUp, Job, JobError, JobRun, OpenError, backoff, schedule::BoxedTrigger};
+use crate::{
+    Desk, GivenUp, Job, JobError, JobRun, OpenError, backoff, payload::Payload,
+    schedule::BoxedTrigger,
+};
 
-pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Value) -> Result<(), JobError> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
 pub(crate) type Backoff = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
 pub(crate) type OnGivenUp = Arc<dyn Fn(&GivenUp) + Send + Sync>;
 
@@ -77,16 +79,13 @@ pub(crate) struct Definition {
     pub(crate) attempts: u32,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
-    /// What the engine on PostgreSQL knows the kind by, which has to be a type.
-    #[cfg(feature = "postgres")]
-    pub(crate) task: fn() -> crate::postgres::TaskOfEngine,
 }
 
 /// A job that is sent at each tick of a trigger.
 pub(crate) struct Periodic {
     pub(crate) name: &'static str,
     pub(crate) trigger: BoxedTrigger,
-    pub(crate) payload: Result<Value, serde_json::Error>,
+    pub(crate) payload: Result<Payload, serde_json::Error>,
 }
 
 /// What a desk is opened on.
@@ -116,7 +115,7 @@ impl Jobs {
         let definition = self.definition::<J>();
         let is_second = definition.handler.is_some();
         definition.handler =
-            Some(Arc::new(move |run: &JobRun, payload: &Value| match J::deserialize(payload) {
+            Some(Arc::new(move |run: &JobRun, payload: &Payload| match payload.read::<J>() {
                 Ok(job) => handler(run, job),
                 Err(error) => Err(JobError::new(format_args!(
                     "the payload of the job {:?} cannot be decoded: {error}",
@@ -175,7 +174,7 @@ impl Jobs {
     /// ```
     pub fn every<J: Job>(mut self, trigger: impl Trigger, job: J) -> Self {
         self.definition::<J>();
-        let (name, payload) = (J::NAME, serde_json::to_value(job));
+        let (name, payload) = (J::NAME, Payload::of(&job));
         self.periodic.push(Periodic { name, trigger: BoxedTrigger::new(trigger), payload });
         self
     }
@@ -219,8 +218,6 @@ impl Jobs {
                 attempts: backoff::ATTEMPTS,
                 backoff: None,
                 time_limit: None,
-                #[cfg(feature = "postgres")]
-                task: crate::postgres::task_of_engine::<J>,
             },
         });
         if kind.type_id != type_id {

@@ -73,8 +73,9 @@
 //!
 //! * None: definitions and the embedded desk. It adds serde and serde_json to what punctual has.
 //! * `gate`: the gate, on PostgreSQL.
-//! * `postgres`: the desk on PostgreSQL, and the gate. It adds the engine `graphile_worker`, and 119 crates in
-//!   all; `docs/decisions/0048` says why.
+//! * `postgres`: the desk on PostgreSQL, and the gate. It adds tokio and tokio-postgres, as the gate does,
+//!   and no other crates; `docs/decisions/0061` says why.
+//! * `tls`: encrypted connections for the desk, by rustls.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -89,6 +90,7 @@ mod error;
 pub mod gate;
 mod job;
 mod jobs;
+mod payload;
 #[cfg(feature = "gate")]
 pub mod pooler;
 #[cfg(feature = "postgres")]

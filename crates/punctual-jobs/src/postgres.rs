@@ -1,44 +1,55 @@
 //! The desk on PostgreSQL: jobs that outlive a process and run on any machine.
 //!
-//! The queue is that of an engine that exists, `graphile_worker`, behind one private module ([`engine`]).
-//! These modules do what the engine leaves to its user, and what makes it behave as the embedded desk does.
+//! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
-//! # Who does what
-//!
-//! * **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code
-//!   runs on it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat.
-//! * **The engine** claims jobs, completes and fails them, and finds the jobs of dead processes. Each claim
-//!   becomes a task of the executor ([`running`]), and the engine waits for its end.
-//! * **The supervisor** ([`supervisor`]) starts the engine again when it has stopped with an error, which it
-//!   does whenever a statement fails, or when it claims nothing although jobs are due.
-//! * **The watch**, in the same module, asks once per heartbeat which claims still stand, and raises the
-//!   tokens of those that do not, and of those that were cancelled on another machine. If it gets no answer
-//!   for nine tenths of the lease, it raises them all: by then another machine may have begun.
-//! * **The ledger** ([`ticks`]) lets each tick of a periodic job be sent once.
+//! * [`tables`]: what is stored, and how it is made; in a [`schema`] of its own.
+//! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one.
+//! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
+//!   [`encryption`].
+//! * [`worker`]: which jobs are claimed, and when; [`listening`] wakes it. Each claimed job becomes a task of the
+//!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
+//! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
+//! * [`ticks`]: each tick of a periodic job is sent once.
+//! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
+//! * [`settings`] and [`office`]: how the desk is opened, and how it ends.
 //!
 //! # Which claim
 //!
-//! A job is claimed by a worker at a time of the database: the three, id, worker and time, name one claim.
-//! The engine fails a job only for the worker that has it, but completes it for anybody, so a run that was
-//! lost and ends well removes the job although another machine has begun it: done is done. A worker that was
-//! believed dead may claim again under its old name, and then the end of a lost run could be taken for that
-//! of the new one. So a desk that finds a claim lost starts another worker, with another name.
+//! A claim is a number, drawn when the job is claimed and greater than those before. The row has it for as long as
+//! the claim stands. Whoever ends a claim does so in a statement that names it, and the server carries out one of
+//! them on the row at a time: the end that the run has come to, or the sweep because the lease of its worker is
+//! over, or the heartbeat because the worker does not know it. The second one finds another number there, or none,
+//! and changes nothing. So a run that was lost can end as late as it likes.
+//!
+//! # Who waits for whom
+//!
+//! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
+//! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. There are four
+//! connections, so that nothing waits behind what may be slow: for the verbs, for claiming, for writing down, and for
+//! the heartbeat; and one that listens.
 //!
 //! # Locks
 //!
-//! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of the
+//! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
 mod claims;
 mod connection;
-mod engine;
+mod encryption;
+mod ending;
+mod heartbeat;
+mod listening;
+mod moment;
 mod office;
 mod running;
+mod schema;
 mod settings;
 mod statements;
-mod supervisor;
+mod tables;
 mod ticks;
 mod transaction;
+mod verbs;
+mod worker;
 
-pub(crate) use self::engine::{TaskOfEngine, task_of_engine};
+pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, Trouble};

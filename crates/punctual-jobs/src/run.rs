@@ -16,9 +16,8 @@ use std::{
 };
 
 use punctual::{CancellationToken, Clock, current_task};
-use serde_json::Value;
 
-use crate::{Desk, DeskError, JobId, desk::Engine, jobs::Definition};
+use crate::{Desk, DeskError, JobId, desk::Engine, jobs::Definition, payload::Payload};
 
 thread_local! {
     /// The engines whose handlers the thread is in, the innermost last: a handler may run a task of another
@@ -111,9 +110,9 @@ impl JobRun {
     /// before. A storage that remembers the greatest number it has seen, and refuses smaller ones, cannot
     /// be written to by a run that was believed dead and is not.
     ///
-    /// The number is drawn at the first call and is the same afterwards. On PostgreSQL that call asks the
-    /// server, in one statement that looks at the claim while it holds the row; so it blocks, for at most
-    /// the desk's [limit](crate::Desk::limit).
+    /// The number is drawn when the job is claimed, while its row is locked. On PostgreSQL the first call asks the
+    /// server whether the claim still stands; it waits for no lock, so a transaction of the program's own may be
+    /// open meanwhile, and blocks for at most the desk's [limit](crate::Desk::limit).
     ///
     /// # Errors
     ///
@@ -162,7 +161,7 @@ pub(crate) fn begin(clock: &Clock) -> (CancellationToken, Instant) {
 pub(crate) fn call(
     definition: &Definition,
     run: &JobRun,
-    payload: &Value,
+    payload: &Payload,
     clock: &Clock,
     began: Instant,
 ) -> Result<(), String> {

@@ -10,7 +10,6 @@ use std::{
 };
 
 use punctual::trigger::Due;
-use serde_json::Value;
 
 use super::{
     Board,
@@ -18,7 +17,7 @@ use super::{
     serial::Arrival,
     stopping::Closing,
 };
-use crate::{Desk, GivenUp, JobId, JobRun, jobs::Definition, run};
+use crate::{Desk, GivenUp, JobId, JobRun, jobs::Definition, payload::Payload, run};
 
 pub(super) struct Attempt {
     board: Arc<Board>,
@@ -31,7 +30,7 @@ pub(super) struct Attempt {
 struct Claim {
     run: JobRun,
     definition: Arc<Definition>,
-    payload: Arc<Value>,
+    payload: Payload,
     began: Instant,
 }
 
@@ -90,7 +89,7 @@ impl Attempt {
             draw_fence: draw_fence(board),
             fence: OnceLock::new(),
         };
-        let (definition, payload) = (Arc::clone(&entry.definition), Arc::clone(&entry.payload));
+        let (definition, payload) = (Arc::clone(&entry.definition), entry.payload.clone());
         drop(state);
         drop(task);
         Some(Claim { run, definition, payload, began })
@@ -220,7 +219,7 @@ impl State {
         Some(GivenUp {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
-            payload: (*entry.payload).clone(),
+            payload: entry.payload.value(),
             attempts: entry.begun,
             last_error: error,
         })

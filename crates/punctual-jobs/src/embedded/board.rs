@@ -15,13 +15,13 @@ use std::{
 };
 
 use punctual::{CancellationToken, TaskHandle, trigger::Due};
-use serde_json::Value;
 
 use super::{Board, attempt::Attempt, refused, serial::Serial, stopping::Closing};
 use crate::{
     Cancellation, DeskError, JobId, JobState, Rescheduling, When,
     desk::{Order, until},
     jobs::Definition,
+    payload::Payload,
 };
 
 /// How many jobs that were given up are remembered.
@@ -40,7 +40,7 @@ pub(super) struct State {
 
 pub(super) struct Entry {
     pub(super) definition: Arc<Definition>,
-    pub(super) payload: Arc<Value>,
+    pub(super) payload: Payload,
     pub(super) key: Option<String>,
     pub(super) serial: Option<String>,
     /// The moment by which the jobs of a sequence are ordered.
@@ -100,7 +100,7 @@ impl Board {
         };
         let entry = Entry {
             definition,
-            payload: Arc::new(order.payload),
+            payload: order.payload,
             key: order.key,
             serial: order.serial,
             moment,

@@ -37,7 +37,7 @@ impl Closing {
             self.report.handed_back.push(HandedBack {
                 id: JobId(id),
                 name: entry.definition.name,
-                payload: (*entry.payload).clone(),
+                payload: entry.payload.value(),
                 key: entry.key,
                 attempts: entry.begun,
             });

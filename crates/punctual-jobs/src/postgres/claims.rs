@@ -1,22 +1,36 @@
 //! The claims of this process: which jobs it runs, and how each of these runs stands.
 //!
-//! A run has a number of its own, because a job can be here twice: as a run whose claim was lost and whose
-//! handler has not returned, and as the run of the next claim. It is entered before its task is submitted,
-//! and removed when its handler has returned or its job was handed back, before the engine is told. So the
-//! watch may ask about a run that has just ended; its answer then finds no run, and is dropped.
+//! A run is named by its claim and not by its job, because a job can be here twice: as a run whose claim was lost
+//! and whose handler has not returned, and as the run of the next claim. It is entered before its task is submitted,
+//! and removed when its handler has returned or its job was handed back.
+//!
+//! A claim is *known* from then until its end was written down, which is later. The heartbeat frees those of our
+//! claims that are not known. The heartbeat may also ask about a run that has just ended; its answer then finds no
+//! run, and is dropped.
 //!
 //! A token exists from when the task begins. What was to raise it before that is remembered, and the task
 //! finds it when it brings the token ([`Claims::attach`]), under the same lock.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::Mutex;
 use punctual::CancellationToken;
-use serde_json::Value;
 use tokio::sync::oneshot;
 
-use super::engine::Claimed;
-use crate::{HandedBack, JobId, JobSummary, ShutdownReport};
+use crate::{HandedBack, JobId, JobSummary, ShutdownReport, payload::Payload};
+
+/// A job that was claimed.
+#[derive(Clone)]
+pub(super) struct Claimed {
+    pub(super) id: i64,
+    pub(super) claim: i64,
+    pub(super) name: String,
+    pub(super) payload: Payload,
+    /// How many attempts have begun, this one included.
+    pub(super) begun: u32,
+    pub(super) attempts: u32,
+    pub(super) key: Option<String>,
+}
 
 #[derive(Default)]
 pub(super) struct Claims {
@@ -25,24 +39,23 @@ pub(super) struct Claims {
 
 #[derive(Default)]
 struct State {
-    last_number: u64,
-    runs: HashMap<u64, Run>,
+    /// By claim.
+    runs: HashMap<i64, Run>,
+    known: HashSet<i64>,
     closing: Option<Closing>,
 }
 
 struct Run {
     id: i64,
     name: &'static str,
-    worker: String,
-    locked_at: SystemTime,
-    payload: Value,
+    payload: Payload,
     key: Option<String>,
     begun: u32,
     token: Option<CancellationToken>,
     /// The token is raised, or is to be as soon as there is one.
     is_raised: bool,
     is_lost: bool,
-    /// Tells the engine's side of the run to wait no longer.
+    /// Tells the worker's side of the run to wait no longer.
     hand_back: Option<oneshot::Sender<()>>,
 }
 
@@ -51,14 +64,6 @@ struct Closing {
     idle: CancellationToken,
     has_asked: bool,
     report: ShutdownReport,
-}
-
-/// A claim, as the database knows it.
-pub(super) struct Standing {
-    pub(super) number: u64,
-    pub(super) id: i64,
-    pub(super) worker: String,
-    pub(super) locked_at: SystemTime,
 }
 
 /// How a run has ended.
@@ -71,17 +76,11 @@ pub(super) enum End {
 
 impl Claims {
     /// Enters a run. `None` if the desk is closing: the job is to be handed back, and has been reported so.
-    pub(super) fn begin(
-        &self,
-        job: &Claimed,
-        name: &'static str,
-    ) -> Option<(u64, oneshot::Receiver<()>)> {
+    pub(super) fn begin(&self, job: &Claimed, name: &'static str) -> Option<oneshot::Receiver<()>> {
         let (hand_back, handed_back) = oneshot::channel();
         let run = Run {
             id: job.id,
             name,
-            worker: job.worker.clone(),
-            locked_at: job.locked_at,
             payload: job.payload.clone(),
             key: job.key.clone(),
             begun: job.begun,
@@ -91,20 +90,19 @@ impl Claims {
             hand_back: Some(hand_back),
         };
         let mut state = self.state.lock();
+        state.known.insert(job.claim);
         if let Some(closing) = &mut state.closing {
             closing.report.handed_back.push(run.handed_back());
             return None;
         }
-        state.last_number += 1;
-        let number = state.last_number;
-        state.runs.insert(number, run);
-        Some((number, handed_back))
+        state.runs.insert(job.claim, run);
+        Some(handed_back)
     }
 
     /// The task of a run has begun, with this token.
-    pub(super) fn attach(&self, number: u64, token: &CancellationToken) {
+    pub(super) fn attach(&self, claim: i64, token: &CancellationToken) {
         let mut state = self.state.lock();
-        let is_raised = match state.runs.get_mut(&number) {
+        let is_raised = match state.runs.get_mut(&claim) {
             Some(run) => {
                 run.token = Some(token.clone());
                 run.is_raised
@@ -118,11 +116,11 @@ impl Claims {
         }
     }
 
-    /// A run has ended.
-    pub(super) fn end(&self, number: u64, end: End) {
+    /// A run has ended. Its claim stays known.
+    pub(super) fn end(&self, claim: i64, end: End) {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let Some(run) = state.runs.remove(&number) else { return };
+        let Some(run) = state.runs.remove(&claim) else { return };
         let Some(closing) = &mut state.closing else { return };
         let summary = JobSummary { id: JobId(run.id), name: run.name };
         match end {
@@ -140,19 +138,29 @@ impl Claims {
         }
     }
 
+    /// The end of a claim was written down.
+    pub(super) fn forget(&self, claim: i64) {
+        self.state.lock().known.remove(&claim);
+    }
+
+    /// Returns the claims that somebody here knows of.
+    pub(super) fn known(&self) -> Vec<i64> {
+        self.state.lock().known.iter().copied().collect()
+    }
+
     /// Raises the token of a job that was cancelled.
     pub(super) fn cancel(&self, id: i64) {
         self.raise(|_, run| run.id == id, false);
     }
 
-    /// Raises the tokens of runs that were cancelled elsewhere, by number.
-    pub(super) fn cancel_runs(&self, numbers: &[u64]) {
-        self.raise(|number, _| numbers.contains(&number), false);
+    /// Raises the tokens of runs that were cancelled elsewhere.
+    pub(super) fn cancel_runs(&self, claims: &HashSet<i64>) {
+        self.raise(|claim, _| claims.contains(&claim), false);
     }
 
     /// Raises the tokens of runs whose claims are lost. Returns the jobs of which that is news.
-    pub(super) fn lose(&self, numbers: &[u64]) -> Vec<JobId> {
-        self.raise(|number, _| numbers.contains(&number), true)
+    pub(super) fn lose(&self, claims: &HashSet<i64>) -> Vec<JobId> {
+        self.raise(|claim, _| claims.contains(&claim), true)
     }
 
     /// Raises the tokens of all runs: their claims may be lost.
@@ -160,11 +168,11 @@ impl Claims {
         self.raise(|_, _| true, true)
     }
 
-    fn raise(&self, is_meant: impl Fn(u64, &Run) -> bool, is_lost: bool) -> Vec<JobId> {
+    fn raise(&self, is_meant: impl Fn(i64, &Run) -> bool, is_lost: bool) -> Vec<JobId> {
         let (mut tokens, mut news) = (Vec::new(), Vec::new());
         let mut state = self.state.lock();
-        for (number, run) in &mut state.runs {
-            if is_meant(*number, run) {
+        for (claim, run) in &mut state.runs {
+            if is_meant(*claim, run) {
                 if is_lost && !run.is_lost {
                     run.is_lost = true;
                     news.push(JobId(run.id));
@@ -178,24 +186,16 @@ impl Claims {
         news
     }
 
-    /// Returns the claim of a run, unless it has ended or is lost.
-    pub(super) fn standing(&self, number: u64) -> Option<Standing> {
-        let state = self.state.lock();
-        let run = state.runs.get(&number).filter(|run| !run.is_lost)?;
-        Some(run.standing(number))
+    /// Whether a claim is believed to stand.
+    pub(super) fn stands(&self, claim: i64) -> bool {
+        self.state.lock().runs.get(&claim).is_some_and(|run| !run.is_lost)
     }
 
-    /// Returns the claims that are believed to stand.
-    pub(super) fn all_standing(&self) -> Vec<Standing> {
+    /// Returns the jobs and claims that are believed to stand.
+    pub(super) fn standing(&self) -> (Vec<i64>, Vec<i64>) {
         let state = self.state.lock();
         let standing = state.runs.iter().filter(|(_, run)| !run.is_lost);
-        standing.map(|(number, run)| run.standing(*number)).collect()
-    }
-
-    /// Returns how many runs have begun so far, and how many there are.
-    pub(super) fn counts(&self) -> (u64, usize) {
-        let state = self.state.lock();
-        (state.last_number, state.runs.len())
+        standing.map(|(claim, run)| (run.id, *claim)).unzip()
     }
 
     pub(super) fn is_closing(&self) -> bool {
@@ -207,8 +207,8 @@ impl Claims {
         self.state.lock().closing.as_ref().is_some_and(|closing| closing.has_asked)
     }
 
-    /// From now on nothing is begun. Returns the token that is raised when nothing runs; `None` if somebody
-    /// has called this before.
+    /// From now on nothing is begun. Returns the token that is raised when nothing runs; `None` if this was
+    /// called before.
     pub(super) fn begin_closing(&self) -> Option<CancellationToken> {
         let idle = CancellationToken::new();
         let mut state = self.state.lock();
@@ -260,16 +260,11 @@ impl Claims {
 }
 
 impl Run {
-    fn standing(&self, number: u64) -> Standing {
-        let (worker, locked_at) = (self.worker.clone(), self.locked_at);
-        Standing { number, id: self.id, worker, locked_at }
-    }
-
     fn handed_back(&self) -> HandedBack {
         HandedBack {
             id: JobId(self.id),
             name: self.name,
-            payload: self.payload.clone(),
+            payload: self.payload.value(),
             key: self.key.clone(),
             attempts: self.begun.saturating_sub(1),
         }

@@ -1,52 +1,213 @@
-//! The connection of the desk's own statements.
+//! A connection: made when it is needed, and made again when it is of no use any more.
 //!
-//! There is one, on which statements follow each other without waiting for each other's answers. It is made
-//! when it is needed and made again when it has broken. A statement that was under way then has failed, and is
-//! not repeated: whether the server has carried it out is not known here.
+//! Statements follow each other on it without waiting for each other's answers. It is of no use if it has broken;
+//! if nothing was heard on it for its limit although something was asked, because the server may be frozen, or
+//! the network may have forgotten it; or if the server says that it is read-only, because another one is the primary
+//! now. A statement that was under way then has failed, and is not repeated here: whether the server has carried it
+//! out is not known.
+//!
+//! A statement that waits behind many others does not count as silence as long as these are answered.
 
-use std::sync::Arc;
+use std::{
+    error::Error as StdError,
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
-use tokio::sync::Mutex;
+use parking_lot::Mutex;
+use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{
-    Client, Config, Error, Row,
+    Client, Config, Error, Row, Socket,
+    config::TargetSessionAttrs,
+    error::SqlState,
+    tls::MakeTlsConnect,
     types::{ToSql, Type},
 };
 
-use super::engine::Encryption;
+use super::{encryption::Connector, schema::Schema, statements};
+use crate::error::Source;
 
-pub(super) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+/// A parameter of a statement.
+pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
+/// What has to be polled for a client to work.
+pub(super) type Driver =
+    tokio_postgres::Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>;
+
+/// How long making a connection may take.
+const CONNECTING: Duration = Duration::from_secs(5);
+
+/// Where the tables are, and how to get there.
+#[derive(Clone)]
+pub(super) struct Address {
+    pub(super) config: Config,
+    connector: Connector,
+    pub(super) schema: Schema,
+}
+
+impl Address {
+    pub(super) fn new(mut config: Config, connector: Connector, schema: Schema) -> Self {
+        // Of several hosts the primary, and of one host no other.
+        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        Self { config, connector, schema }
+    }
+
+    #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
+    pub(super) fn connector(&self) -> Connector {
+        self.connector.clone()
+    }
+
+    /// Connects. The client works while the other one is polled.
+    pub(super) async fn connect(&self) -> Result<(Client, Driver), Error> {
+        self.config.connect(self.connector()).await
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum AskError {
+    /// The server did not answer for so long.
+    Silent(Duration),
+    /// There is no connection, it broke, or the server has refused.
+    Server(Error),
+}
+
+impl AskError {
+    /// Whether a row is locked by somebody who may give it free soon.
+    pub(super) fn is_lock(&self) -> bool {
+        self.is(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    pub(super) fn is(&self, state: &SqlState) -> bool {
+        matches!(self, Self::Server(error) if error.code() == Some(state))
+    }
+
+    pub(super) fn into_source(self) -> Source {
+        match self {
+            Self::Server(error) => error.into(),
+            silent @ Self::Silent(_) => silent.into(),
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Silent(limit) => write!(f, "the server did not answer for {limit:?}"),
+            Self::Server(error) => error.fmt(f),
+        }
+    }
+}
+
+impl StdError for AskError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Silent(_) => None,
+            Self::Server(error) => error.source(),
+        }
+    }
+}
+
+/// See the [module](self).
 pub(super) struct Connection {
-    config: Config,
-    encryption: Encryption,
-    client: Mutex<Option<Arc<Client>>>,
+    address: Address,
+    /// After which silence another one is made.
+    limit: Duration,
+    session: tokio::sync::Mutex<Option<Arc<Session>>>,
+}
+
+/// A connection of the moment.
+struct Session {
+    client: Client,
+    /// When the last answer came.
+    heard: Mutex<Instant>,
+    driver: JoinHandle<Result<(), Error>>,
+}
+
+/// What the server does not take any more would keep the driver of a client that is gone.
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
 }
 
 impl Connection {
-    pub(super) fn new(config: Config, encryption: Encryption) -> Self {
-        Self { config, encryption, client: Mutex::new(None) }
+    pub(super) fn new(address: Address, limit: Duration) -> Self {
+        Self { address, limit, session: tokio::sync::Mutex::new(None) }
     }
 
-    pub(super) async fn query(&self, sql: &str, params: Params<'_>) -> Result<Vec<Row>, Error> {
-        self.client().await?.query_typed(sql, params).await
-    }
-
-    /// Sends several statements as one transaction.
-    pub(super) async fn run(&self, sql: &str) -> Result<(), Error> {
-        self.client().await?.batch_execute(sql).await
-    }
-
-    /// Returns the client. Whoever comes while it is being made waits for the same one.
-    async fn client(&self) -> Result<Arc<Client>, Error> {
-        let mut client = self.client.lock().await;
-        if let Some(client) = client.as_ref().filter(|client| !client.is_closed()) {
-            return Ok(Arc::clone(client));
+    /// Sends a statement, and returns the rows of its answer.
+    pub(super) async fn ask(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, AskError> {
+        let session = self.session().await?;
+        let statement = self.address.schema.name_in(statement);
+        let answer = session.ask(&statement, params, self.limit).await;
+        if let Err(error) = &answer
+            && (matches!(error, AskError::Silent(_))
+                || error.is(&SqlState::READ_ONLY_SQL_TRANSACTION))
+        {
+            self.drop_session(&session);
         }
-        let (made, connection) = self.config.connect(self.encryption.connector()).await?;
-        // It ends when the client is dropped, and its error is that of the statements.
-        tokio::spawn(connection);
-        let made = Arc::new(made);
-        *client = Some(Arc::clone(&made));
-        Ok(made)
+        answer
+    }
+
+    /// Returns the session of the moment. Whoever comes while one is being made waits for the same one.
+    async fn session(&self) -> Result<Arc<Session>, AskError> {
+        let limit = self.limit.min(CONNECTING);
+        let found = async {
+            let mut session = self.session.lock().await;
+            if let Some(session) = session.as_ref().filter(|it| !it.client.is_closed()) {
+                return Ok(Arc::clone(session));
+            }
+            *session = None;
+            let made = Session::open(&self.address).await.map_err(AskError::Server)?;
+            Ok(Arc::clone(session.insert(Arc::new(made))))
+        };
+        timeout(limit, found).await.unwrap_or(Err(AskError::Silent(limit)))
+    }
+
+    fn drop_session(&self, old: &Arc<Session>) {
+        // If it is locked, another one is being made already.
+        if let Ok(mut session) = self.session.try_lock()
+            && session.as_ref().is_some_and(|session| Arc::ptr_eq(session, old))
+        {
+            *session = None;
+        }
+    }
+}
+
+impl Session {
+    async fn open(address: &Address) -> Result<Self, Error> {
+        let (client, driver) = address.connect().await?;
+        // Its error is that of the statements.
+        let driver = tokio::spawn(driver);
+        let session = Self { client, heard: Mutex::new(Instant::now()), driver };
+        session.client.batch_execute(statements::GREETING).await?;
+        Ok(session)
+    }
+
+    async fn ask(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+        limit: Duration,
+    ) -> Result<Vec<Row>, AskError> {
+        let mut answer = std::pin::pin!(self.client.query_typed(statement, params));
+        let mut since = Instant::now();
+        loop {
+            if let Ok(answer) = tokio::time::timeout_at((since + limit).into(), &mut answer).await {
+                *self.heard.lock() = Instant::now();
+                return answer.map_err(AskError::Server);
+            }
+            let heard = *self.heard.lock();
+            if heard <= since {
+                return Err(AskError::Silent(limit));
+            }
+            since = heard;
+        }
     }
 }

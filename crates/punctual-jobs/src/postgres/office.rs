@@ -1,7 +1,7 @@
-//! The engine of a desk on PostgreSQL: how it is opened, what its verbs ask, and how it ends.
+//! The office: a desk on PostgreSQL, how it is opened, what it asks, and how it ends.
 //!
-//! The office lives as long as its thread. The thread ends when the desk is closed and the engine has nothing
-//! that runs; everything that was asked for and has no answer then is answered with
+//! The office lives as long as its thread. The thread ends when the desk is closed and nothing of it runs;
+//! everything that was asked for and has no answer then is answered with
 //! [`ShutDown`](DeskError::ShutDown), because its promise is dropped with the runtime.
 
 use std::{
@@ -9,27 +9,27 @@ use std::{
     future::Future,
     sync::{Arc, Weak, mpsc},
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
 use punctual::{CancellationToken, Handle, TaskHandle};
 use tokio::{runtime, sync::Notify};
-use tokio_postgres::types::Type;
 
 use super::{
     claims::Claims,
-    connection::Connection,
-    engine::{self, Kick, Worker, closed},
+    connection::{AskError, Connection},
+    heartbeat::beat_on,
+    listening::listen_on,
+    schema::Schema,
     settings::{Settings, Trouble},
-    statements::{self, moment},
-    supervisor,
+    tables,
+    worker::work,
 };
 use crate::{
-    Cancellation, Desk, DeskError, JobId, JobState, OpenError, Reply, Rescheduling, ShutdownReport,
-    When,
+    Cancellation, Desk, DeskError, GivenUp, JobId, JobState, OpenError, Reply, Rescheduling,
+    ShutdownReport, When,
     desk::{Engine, Order, until},
-    error::Source,
     jobs::{Definitions, Opening},
     pooler,
 };
@@ -39,14 +39,20 @@ pub(super) struct Office {
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
     pub(super) settings: Settings,
-    pub(super) connection: Connection,
+    /// For what callers ask.
+    pub(super) verbs: Connection,
+    /// For claiming jobs.
+    pub(super) claiming: Connection,
+    /// For writing down how runs have ended.
+    pub(super) ends: Connection,
+    /// For the heartbeat and for fences.
+    pub(super) pulse: Connection,
+    /// What this desk is called in the tables.
+    pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
-    pub(super) kick: Kick,
-    /// The delays that the user's function has asked for, by job, until the engine has failed the attempt.
-    pub(super) delays: Mutex<HashMap<i64, Duration>>,
-    /// Asks the supervisor for another worker.
-    pub(super) restart: Notify,
+    /// Has the worker look for jobs.
+    pub(super) wake: Notify,
     /// Raised when the desk is closed.
     pub(super) stop: CancellationToken,
     /// Raised when the thread is about to end.
@@ -62,17 +68,20 @@ pub(super) fn open(
 ) -> Result<Desk, OpenError> {
     let runtime = new_runtime()?;
     let definitions = opening.definitions;
+    let silence = settings.lease / 2;
     let office = Arc::new_cyclic(|me| Office {
         me: me.clone(),
         executor,
         definitions: Arc::clone(&definitions),
-        connection: settings.connection(),
+        verbs: settings.connection(settings.limit),
+        claiming: settings.connection(silence),
+        ends: settings.connection(silence),
+        pulse: settings.connection(silence),
         settings,
+        worker: new_name(),
         runtime: runtime.handle().clone(),
         claims: Claims::default(),
-        kick: Kick::default(),
-        delays: Mutex::default(),
-        restart: Notify::new(),
+        wake: Notify::new(),
         stop: CancellationToken::new(),
         ended: CancellationToken::new(),
         periodic: Mutex::default(),
@@ -82,12 +91,9 @@ pub(super) fn open(
     let body = move || {
         runtime.block_on(async {
             match on_thread.begin().await {
-                Ok(worker) => {
+                Ok(()) => {
                     let _ = tell.send(Ok(()));
-                    match worker {
-                        Some(worker) => supervisor::supervise(&on_thread, worker).await,
-                        None => on_thread.stop.cancelled().await,
-                    }
+                    on_thread.run().await;
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
@@ -111,12 +117,9 @@ pub(super) fn open(
     Ok(Desk::owning(office, definitions))
 }
 
-/// Makes the tables, and opens nothing.
-pub(super) fn migrate(settings: Settings) -> Result<(), OpenError> {
-    new_runtime()?.block_on(async {
-        let connection = settings.connection();
-        make_tables(&settings, &connection).await
-    })
+/// Runs a future on a runtime of its own.
+pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, OpenError> {
+    Ok(new_runtime()?.block_on(future))
 }
 
 fn new_runtime() -> Result<runtime::Runtime, OpenError> {
@@ -124,42 +127,60 @@ fn new_runtime() -> Result<runtime::Runtime, OpenError> {
     builder.enable_io().enable_time().build().map_err(OpenError::Thread)
 }
 
-async fn make_tables(settings: &Settings, connection: &Connection) -> Result<(), OpenError> {
-    engine::migrate(settings).await.map_err(OpenError::Server)?;
-    connection.run(statements::MIGRATION).await.map_err(|error| OpenError::Server(error.into()))
+/// Returns a name that no other desk has: of all machines' processes with this number, one began now, and of those
+/// of one process one has this count.
+fn new_name() -> String {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    // A hash map's keys come from the system's random numbers.
+    let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), count);
+    format!("{}-{}-{count}-{random:016x}", std::process::id(), since.as_nanos())
 }
 
 impl Office {
-    /// Does what has to be done before the desk is open. A desk that handles nothing has no worker: it could
-    /// claim nothing, and if it looked for dead ones it would be told of jobs that were given up, and might
-    /// have nobody to tell.
-    async fn begin(self: &Arc<Self>) -> Result<Option<Worker>, OpenError> {
-        let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
+    /// Does what has to be done before the desk is open.
+    async fn begin(&self) -> Result<(), OpenError> {
         let limit = self.settings.limit;
         let begin = async {
-            let (config, connector) = (&self.settings.config, self.settings.encryption.connector());
-            if pooler::shares_backends(config, connector).await.map_err(server)? {
+            let address = &self.settings.address;
+            let shared = pooler::shares_backends(&address.config, address.connector()).await;
+            if shared.map_err(|error| OpenError::Server(error.into()))? {
                 let what = "two connections that are open at the same time have one backend";
                 return Err(OpenError::TransactionPooling(what.into()));
             }
-            make_tables(&self.settings, &self.connection).await?;
-            if self.definitions.kinds.values().all(|kind| kind.handler.is_none()) {
-                return Ok(None);
+            tables::make(address).await?;
+            if self.handled_names().is_empty() {
+                return Ok(());
             }
-            self.new_worker().await.map(Some).map_err(OpenError::Server)
+            self.beat().await.map_err(|error| OpenError::Server(error.into_source()))
         };
         let no_answer = |_| OpenError::Server(format!("no answer within {limit:?}").into());
         tokio::time::timeout(limit, begin).await.map_err(no_answer)?
     }
 
-    pub(super) async fn new_worker(self: &Arc<Self>) -> Result<Worker, Source> {
-        let kinds = self.definitions.kinds.values().filter(|kind| kind.handler.is_some());
-        let tasks = kinds.map(|kind| (kind.task)()).collect();
-        Worker::new(&self.settings, tasks, Arc::clone(self) as _, &self.kick).await
+    /// Works until the desk is closed. A desk that handles nothing has no worker: it could claim nothing, and if it
+    /// looked for dead ones it would be told of jobs that were given up, and might have nobody to tell.
+    async fn run(self: &Arc<Self>) {
+        if self.handled_names().is_empty() {
+            return self.stop.cancelled().await;
+        }
+        let beats = tokio::spawn(beat_on(Arc::clone(self)));
+        let listens = tokio::spawn(listen_on(Arc::clone(self)));
+        work(self).await;
+        beats.abort();
+        listens.abort();
+        self.leave().await;
+    }
+
+    pub(super) fn handled_names(&self) -> Vec<&'static str> {
+        let kinds = self.definitions.kinds.values();
+        kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect()
     }
 
     /// Has a future run on the desk's thread, and returns its answer.
-    pub(super) fn ask<T, F>(&self, question: F) -> Reply<T>
+    pub(super) fn answer<T, F>(&self, question: F) -> Reply<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, DeskError>> + Send + 'static,
@@ -173,11 +194,13 @@ impl Office {
     fn ask_me<T, F>(&self, question: impl FnOnce(Arc<Self>) -> F) -> Reply<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, tokio_postgres::Error>> + Send + 'static,
+        F: Future<Output = Result<T, AskError>> + Send + 'static,
     {
         let Some(me) = self.me.upgrade() else { return Reply::ready(Err(DeskError::ShutDown)) };
         let answer = question(me);
-        self.ask(async move { answer.await.map_err(|error| DeskError::Server(error.into())) })
+        self.answer(
+            async move { answer.await.map_err(|error| DeskError::Server(error.into_source())) },
+        )
     }
 
     /// Tells the user of a trouble, on a thread of the executor.
@@ -188,58 +211,26 @@ impl Office {
         }
     }
 
-    /// Kicks the engine when a job of this machine is due: the poll might find it much later.
-    pub(super) fn kick_when_due(&self, when: When) {
+    /// Tells the user of a job all of whose attempts have failed, on a thread of the executor.
+    pub(super) fn tell_given_up(&self, given_up: GivenUp) {
+        let definitions = Arc::clone(&self.definitions);
+        // If the executor takes no task any more, the program is at its end and does not want to know.
+        let _ = self.executor.execute(move || definitions.tell_given_up(&given_up));
+    }
+
+    /// Wakes the worker when a job of this machine is due: the poll might find it much later.
+    pub(super) fn wake_when_due(&self, when: When) {
         let delay = match when {
             When::After(delay) => delay,
             When::At(instant) => instant.saturating_duration_since(self.executor.clock().now()),
             When::Wall(time) => until(time, self.executor.clock().wall_time()),
         };
-        if !delay.is_zero() && delay < LONGEST_KICK {
-            let kick = self.kick.clone();
+        if let Some(me) = self.me.upgrade().filter(|_| delay < LONGEST_TIMER) {
             self.runtime.spawn(async move {
                 tokio::time::sleep(delay).await;
-                kick.kick();
+                me.wake.notify_one();
             });
         }
-    }
-
-    async fn cancel_job(&self, key: &str) -> Result<Cancellation, tokio_postgres::Error> {
-        let rows = self.connection.query(statements::CANCEL, &[(&key, Type::TEXT)]).await?;
-        let Some(row) = rows.first() else { return Ok(Cancellation::Unknown) };
-        if !row.get::<_, bool>(1) {
-            return Ok(Cancellation::Removed);
-        }
-        self.claims.cancel(row.get(0));
-        Ok(Cancellation::Signalled)
-    }
-
-    async fn move_job(&self, key: &str, when: When) -> Result<Rescheduling, tokio_postgres::Error> {
-        let (time, delay) = moment(when, self.executor.clock());
-        let params: super::connection::Params<'_> =
-            &[(&key, Type::TEXT), (&time, Type::TIMESTAMPTZ), (&delay, Type::FLOAT8)];
-        let rows = self.connection.query(statements::RESCHEDULE, params).await?;
-        Ok(match rows.first() {
-            None => Rescheduling::Unknown,
-            Some(row) if row.get(0) => Rescheduling::Moved,
-            Some(_) => Rescheduling::Running,
-        })
-    }
-
-    async fn state_of(&self, id: JobId) -> Result<JobState, tokio_postgres::Error> {
-        let rows = self.connection.query(statements::STATE, &[(&id.0, Type::INT8)]).await?;
-        let Some(row) = rows.first() else { return Ok(JobState::Gone) };
-        let (runs, begun, attempts) = (row.get(0), row.get::<_, i32>(1), row.get::<_, i32>(2));
-        let last_error: Option<String> = row.get(3);
-        let last_error = last_error.map(|stored| engine::plain_error(&stored));
-        Ok(match (runs, row.get(4)) {
-            (true, _) => JobState::Running,
-            (false, true) => JobState::Gone,
-            _ if begun >= attempts => {
-                JobState::GivenUp { last_error: last_error.unwrap_or_default() }
-            }
-            _ => JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error },
-        })
     }
 
     fn end_periodic(&self) {
@@ -249,71 +240,20 @@ impl Office {
     }
 }
 
-/// For how long before a job is due a timer for its kick is kept.
-const LONGEST_KICK: Duration = Duration::from_secs(300);
-
-/// Sends a job by this statement and these parameters, on whichever connection.
-pub(super) struct SendParams {
-    name: &'static str,
-    payload: String,
-    serial: Option<String>,
-    time: Option<std::time::SystemTime>,
-    delay: Option<f64>,
-    attempts: i32,
-    key: Option<String>,
-    mode: &'static str,
-}
-
-impl SendParams {
-    pub(super) fn new(order: Order, clock: &punctual::Clock) -> Self {
-        let (time, delay) = moment(order.when, clock);
-        Self {
-            name: order.name,
-            payload: closed(order.payload).to_string(),
-            serial: order.serial,
-            time,
-            delay,
-            attempts: i32::try_from(order.attempts).unwrap_or(i32::from(i16::MAX)),
-            key: order.key,
-            mode: if order.keeps_moment { "preserve_run_at" } else { "replace" },
-        }
-    }
-
-    pub(super) fn typed(&self) -> [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 8] {
-        [
-            (&self.name, Type::TEXT),
-            (&self.payload, Type::TEXT),
-            (&self.serial, Type::TEXT),
-            (&self.time, Type::TIMESTAMPTZ),
-            (&self.delay, Type::FLOAT8),
-            (&self.attempts, Type::INT4),
-            (&self.key, Type::TEXT),
-            (&self.mode, Type::TEXT),
-        ]
-    }
-}
+/// For how long before a job is due a timer for it is kept.
+const LONGEST_TIMER: Duration = Duration::from_secs(300);
 
 impl Engine for Office {
     fn send(&self, order: Order) -> Reply<JobId> {
         if self.claims.is_closing() {
             return Reply::ready(Err(DeskError::ShutDown));
         }
-        let when = order.when;
-        let params = SendParams::new(order, self.executor.clock());
-        self.ask_me(|me| async move {
-            let rows = me.connection.query(statements::SEND, &params.typed()).await?;
-            me.kick_when_due(when);
-            Ok(JobId(rows.first().map_or(0, |row| row.get(0))))
-        })
+        self.ask_me(|me| async move { me.enqueue(order).await })
     }
 
     fn reschedule(&self, key: &str, when: When) -> Reply<Rescheduling> {
         let key = key.to_owned();
-        self.ask_me(|me| async move {
-            let moved = me.move_job(&key, when).await?;
-            me.kick_when_due(when);
-            Ok(moved)
-        })
+        self.ask_me(|me| async move { me.move_job(&key, when).await })
     }
 
     fn cancel(&self, key: &str) -> Reply<Cancellation> {
@@ -353,7 +293,7 @@ impl Engine for Office {
         self.settings.limit
     }
 
-    fn clock_of_tables(&self) -> Option<&punctual::Clock> {
-        Some(self.executor.clock())
+    fn tables(&self) -> Option<(punctual::Clock, Schema)> {
+        Some((self.executor.clock().clone(), self.settings.address.schema.clone()))
     }
 }

@@ -5,7 +5,12 @@ use std::{fmt, sync::Arc, time::Duration};
 use punctual::Handle;
 use tokio_postgres::Config;
 
-use super::{connection::Connection, engine::Encryption, office};
+use super::{
+    connection::{Address, Connection},
+    encryption, office,
+    schema::Schema,
+    tables,
+};
 use crate::{
     Desk, OpenDesk, OpenError,
     jobs::{Opening, sealed::Sealed},
@@ -42,9 +47,23 @@ type OnTrouble = Arc<dyn Fn(&Trouble) + Send + Sync>;
 ///
 /// # The tables
 ///
-/// They are in the schemas `graphile_worker`, which belongs to the engine, and `punctual`. Opening makes them
-/// and brings them up to date. If the program's user must not do that, call [`migrate`](Self::migrate) as a
-/// user who may, before the first start of each version.
+/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_worker`, `job_tick` and
+/// `job_version`, and the sequence `job_claim`. Opening makes them and brings them up to date, if that has not been
+/// done. A program does not open on tables that a newer version has made.
+///
+/// If the program's role must not make tables, call [`migrate`](Self::migrate) as a role that may, before the first
+/// start of each version. The program's role needs no more than this:
+///
+/// ```sql
+/// grant usage on schema punctual to app;
+/// grant select on punctual.job_version to app;
+/// grant select, insert, update, delete on punctual.job, punctual.job_worker, punctual.job_tick to app;
+/// grant usage on sequence punctual.job_claim to app;
+/// ```
+///
+/// A program in another language, or a person, sends a job by a row:
+/// `insert into punctual.job (name, payload) values ('remind', '{"user": 42}')`. It is found by the next poll.
+/// Columns that such a row may set are `ordering_key`, `key`, `run_at` and `max_attempts`.
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
 pub struct Postgres {
     executor: Handle,
@@ -53,29 +72,27 @@ pub struct Postgres {
     heartbeat: Option<Duration>,
     poll: Duration,
     slots: Option<usize>,
-    connections: Option<usize>,
     limit: Duration,
+    schema: Option<String>,
     on_trouble: Option<OnTrouble>,
 }
 
 /// The settings, checked.
 #[derive(Clone)]
 pub(super) struct Settings {
-    pub(super) config: Config,
-    pub(super) encryption: Encryption,
+    pub(super) address: Address,
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,
     pub(super) poll: Duration,
     pub(super) slots: usize,
-    pub(super) connections: usize,
     pub(super) limit: Duration,
     pub(super) on_trouble: Option<OnTrouble>,
 }
 
 impl Settings {
-    /// Returns a connection of the desk's own, which is made when it is needed.
-    pub(super) fn connection(&self) -> Connection {
-        Connection::new(self.config.clone(), self.encryption.clone())
+    /// Returns a connection that is made when it is needed, and again after so long a silence.
+    pub(super) fn connection(&self, silence: Duration) -> Connection {
+        Connection::new(self.address.clone(), silence)
     }
 }
 
@@ -84,15 +101,8 @@ impl Settings {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Trouble {
-    /// The engine has stopped with an error, and is started again.
-    EngineStopped {
-        /// What it has said.
-        error: String,
-    },
-    /// Jobs were due, slots were free, and none was claimed. The engine is started again.
-    EngineStuck,
-    /// The server could not be asked which claims still stand. If that goes on for the length of the lease,
-    /// the tokens of all running jobs are raised.
+    /// The server could not be asked for jobs, or which claims still stand, or told how runs have ended. It is asked
+    /// again. If the heartbeat has no answer for the length of the lease, the tokens of all running jobs are raised.
     ServerAway {
         /// What has failed.
         error: String,
@@ -115,14 +125,11 @@ pub enum Trouble {
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EngineStopped { error } => {
-                write!(f, "the engine has stopped and is started again: {error}")
-            }
-            Self::EngineStuck => {
-                f.write_str("the engine claims no job although some are due, and is started again")
-            }
             Self::ServerAway { error } => {
-                write!(f, "the server could not be asked which claims still stand: {error}")
+                write!(
+                    f,
+                    "the server could not be asked about the jobs, and is asked again: {error}"
+                )
             }
             Self::ClaimLost { id } => write!(f, "the claim of the running job {id} is lost"),
             Self::TickNotSent { name, error } => {
@@ -143,8 +150,8 @@ impl Postgres {
             heartbeat: None,
             poll: Duration::from_secs(1),
             slots: None,
-            connections: None,
             limit: Duration::from_secs(10),
+            schema: None,
             on_trouble: None,
         }
     }
@@ -163,7 +170,7 @@ impl Postgres {
         self
     }
 
-    /// Sets how often the engine looks for jobs that have become due; without this call each second. A job
+    /// Sets how often the desk looks for jobs that have become due; without this call each second. A job
     /// that is due when it is sent does not wait for that, nor does a job of less than five minutes on the
     /// machine that has sent it.
     pub fn poll(mut self, poll: Duration) -> Self {
@@ -178,11 +185,10 @@ impl Postgres {
         self
     }
 
-    /// Sets how many connections the engine has for claiming and completing jobs; without this call as many
-    /// as there are slots, and at most eight. Beside these there are two: one on which the engine listens, and
-    /// one for the verbs of the desk.
-    pub fn connections(mut self, connections: usize) -> Self {
-        self.connections = Some(connections);
+    /// Sets the schema that the tables are in; without this call it is `punctual`. Desks on different schemas of one
+    /// database have nothing to do with each other. The name has at most 63 small letters, digits and underscores.
+    pub fn schema(mut self, name: impl Into<String>) -> Self {
+        self.schema = Some(name.into());
         self
     }
 
@@ -203,10 +209,10 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// [`OpenError`], if the server cannot be reached, or the user must not do that.
+    /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
     pub fn migrate(self) -> Result<(), OpenError> {
         let (_, settings) = self.checked()?;
-        office::migrate(settings)
+        office::block_on(tables::make(&settings.address))?
     }
 
     fn checked(self) -> Result<(Handle, Settings), OpenError> {
@@ -218,20 +224,18 @@ impl Postgres {
                 "the lease has to be at least 100 ms, and at least twice the heartbeat",
             ));
         }
-        if self.poll.is_zero() || self.slots == Some(0) || self.connections == Some(0) {
-            return Err(OpenError::Setting(
-                "the poll, the slots and the connections must not be zero",
-            ));
+        if self.poll.is_zero() || self.slots == Some(0) {
+            return Err(OpenError::Setting("the poll and the slots must not be zero"));
         }
+        let schema = self.schema.map_or_else(|| Ok(Schema::default()), Schema::new)?;
+        let connector = encryption::connector().map_err(OpenError::Server)?;
         let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size()).max(1);
         let settings = Settings {
-            config,
-            encryption: Encryption::new().map_err(OpenError::Server)?,
+            address: Address::new(config, connector, schema),
             lease: self.lease,
             heartbeat,
             poll: self.poll,
             slots,
-            connections: self.connections.unwrap_or(slots.min(8)).max(2),
             limit: self.limit,
             on_trouble: self.on_trouble,
         };

@@ -1,158 +1,250 @@
-//! The statements of the desk, each of them one and complete in itself.
+//! The statements, each of them one and complete in itself.
 //!
-//! They call the functions that the engine has in SQL for everybody. Its private tables are read, in four
-//! places: which job has a key, how a job stands, which claims still stand, and for a fence. They are written
-//! nowhere. What is the desk's own is in the schema `punctual`: a sequence of fences, the jobs that were
-//! cancelled while they ran, and a row for each periodic job.
+//! A job *waits* if it has no claim and attempts are left. A job that runs has a *claim*: a number that only rises,
+//! drawn while the row is locked. A statement that ends a claim names it, so that what comes late finds nothing;
+//! and the number is the fence of the run.
 //!
-//! Moments are the database's. A delay is added to `clock_timestamp()`, which is the time of the statement,
-//! and not to `now()`, which is when the transaction began.
+//! # No statement waits for a row
+//!
+//! A transaction of the program's own may hold any row for as long as it likes: it has sent a key, or has written
+//! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
+//! round. The verbs lock with `nowait`, and are asked again. One wait is left: a key that another transaction has
+//! inserted and not committed. It ends by the lock time-out of [`GREETING`], and is asked again as well.
+//!
+//! # Ordering keys
+//!
+//! An ordering key has no row. The index `job_turn` allows one claim for each key; whoever would claim a second
+//! one fails. Of the jobs that wait with one key only the first, by moment and id, is claimed.
+//!
+//! A claim must not look at all jobs that are due and cannot run: 20,000 may wait behind one that does. So it
+//! goes from one ordering key to the next ([`CLAIM_FIRST`]), and looks at the first job of each. An index cannot
+//! say which keys have a job that is due, since that changes with time; so a job is marked when its moment has come
+//! ([`MARK_DUE`]), unless it was due when it was sent. The mark only leads to the key: whether the first job is due
+//! is asked of its moment. A mark too many costs a look, and one that is missing is set at the next poll.
+//!
+//! # Clocks
+//!
+//! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
+//! transaction of the program's own has begun. On the desk's connections there is none, and both are one.
 
-use std::time::{Duration, SystemTime};
+/// Said on each connection of the desk's when it is made: what a database or a role has set otherwise does not
+/// hold here.
+pub(super) const GREETING: &str = "\
+set session characteristics as transaction isolation level read committed, read write;
+set lock_timeout = '100ms';
+set search_path = pg_catalog";
 
-/// Makes what is the desk's own. The lock is that of the gate's tables, which are in the same schema.
-pub(super) const MIGRATION: &str = "\
-select pg_advisory_xact_lock(hashtextextended('punctual.gate', 0));
-create schema if not exists punctual;
-create sequence if not exists punctual.fence;
-create table if not exists punctual.cancelled (
-  id bigint primary key,
-  at timestamptz not null default clock_timestamp()
-);
-create table if not exists punctual.ticks (
-  name text primary key check (length(name) between 1 and 200),
-  tick timestamptz not null
-);";
+/// The version of the tables.
+pub(super) const VERSION: &str = "select max(version) from @schema.job_version";
 
-/// $1 name, $2 payload, $3 sequence, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 how it replaces
+/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 whether the moment
+/// of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked again.
+///
+/// A job with that key that runs loses it, and is retired: it is over when its attempt is.
 pub(super) const SEND: &str = "\
-select (graphile_worker.add_job(
-  $1, $2::text::json, queue_name => $3,
-  run_at => coalesce($4, clock_timestamp() + make_interval(secs => $5)),
-  max_attempts => $6, job_key => $7, job_key_mode => $8)).id";
+with moment as materialized (
+  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
+), runs as (
+  select id from @schema.job where key = $7 and claim is not null for update nowait
+), retired as (
+  update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
+), sent as (
+  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7
+    from moment, (select count(*) from retired) before_the_key_is_free
+  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
+    name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
+    run_at = case when $8 and j.attempts = 0 then j.run_at else excluded.run_at end,
+    due = case when $8 and j.attempts = 0 then j.due else excluded.due end,
+    attempts = 0, max_attempts = excluded.max_attempts, last_error = null
+   where j.claim is null
+  returning id, due
+)
+select id, case when due then pg_notify('@channel', '') end from sent";
 
 /// $1 key, $2 moment, $3 delay in seconds
 pub(super) const RESCHEDULE: &str = "\
-with found as (
-  select id, locked_at is not null as runs from graphile_worker._private_jobs
-   where key = $1 and (locked_at is not null or attempts < max_attempts)
+with moment as materialized (
+  select coalesce($2, clock_timestamp() + make_interval(secs => $3)) as run_at, clock_timestamp() as time
+), found as (
+  select id, claim is not null as runs from @schema.job
+   where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
 ), moved as (
-  select (graphile_worker.reschedule_jobs(array[id],
-    run_at => coalesce($2, clock_timestamp() + make_interval(secs => $3)))).id
-    from found where not runs
+  update @schema.job j set run_at = moment.run_at, due = moment.run_at <= time
+    from found, moment where j.id = found.id and not runs returning due
 )
-select exists (select 1 from moved) from found";
+select exists (select 1 from moved), (select pg_notify('@channel', '') from moved where due) from found";
 
 /// $1 key
 pub(super) const CANCEL: &str = "\
 with found as (
-  select key from graphile_worker._private_jobs
-   where key = $1 and (locked_at is not null or attempts < max_attempts)
-), removed as materialized (
-  select graphile_worker.remove_job(key) as job from found
+  select id, claim is not null as runs from @schema.job
+   where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
+), removed as (
+  delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
 ), noted as (
-  insert into punctual.cancelled (id)
-  select (job).id from removed where (job).locked_at is not null on conflict do nothing
+  update @schema.job j set key = null, retired = true, cancelled = true
+    from found where j.id = found.id and runs
 )
-select (job).id, (job).locked_at is not null from removed where (job).id is not null";
+select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
 
 /// $1 id
-pub(super) const STATE: &str = "\
-select locked_at is not null, attempts::int4, max_attempts::int4, last_error,
-       exists (select 1 from graphile_worker._private_job_retirements r where r.id = j.id)
-  from graphile_worker._private_jobs j where id = $1";
+pub(super) const STATE: &str =
+    "select claim is not null, attempts, max_attempts, last_error from @schema.job where id = $1";
 
-/// $1 id, $2 worker, $3 when it was claimed. The row is locked while the number is drawn, so the order of the
-/// numbers is that of the claims.
-pub(super) const FENCE: &str = "\
-with claim as (
-  select id from graphile_worker._private_jobs
-   where id = $1 and locked_by = $2 and locked_at = $3 for update
-)
-select nextval('punctual.fence') from claim";
+/// $1 ids, $2 claims: which of them stand, and which jobs were cancelled.
+pub(super) const STANDING: &str = "\
+select run.claim, coalesce(job.cancelled, false)
+  from unnest($1::int8[], $2::int8[]) as run(id, claim)
+  join @schema.job job on job.id = run.id and job.claim = run.claim";
 
-/// $1 numbers, $2 ids, $3 workers, $4 when they were claimed
-pub(super) const WATCH: &str = "\
-select run.number, job.id is not null, cancelled.id is not null
-  from unnest($1::int8[], $2::int8[], $3::text[], $4::timestamptz[]) as run(number, id, worker, at)
-  left join graphile_worker._private_jobs job
-    on job.id = run.id and job.locked_by = run.worker and job.locked_at = run.at
-  left join punctual.cancelled cancelled on cancelled.id = run.id";
-
-/// $1 names, $2 seconds
-pub(super) const OVERDUE: &str = "\
-select exists (
-  select 1 from graphile_worker._private_jobs job
-    join graphile_worker._private_tasks task on task.id = job.task_id
-    left join graphile_worker._private_job_queues queue on queue.id = job.job_queue_id
-   where task.identifier = any($1) and job.is_available
-     and job.run_at < clock_timestamp() - make_interval(secs => $2)
-     and (queue.id is null or queue.is_available))";
-
-/// $1 worker, $2 id: frees a claim of ours, and does not count its attempt.
-pub(super) const HAND_BACK: &str =
-    "select graphile_worker._private_return_jobs($1, array[$2]::int8[])";
-
-/// $1 id: removes a job that was cancelled or has lost its key while it ran, once its attempt has failed.
-pub(super) const RETIRE: &str = "\
-with retired as (
-  select r.id from graphile_worker._private_job_retirements r
-    join graphile_worker._private_jobs j on j.id = r.id and j.locked_at is null where r.id = $1
-)
-select (graphile_worker.complete_jobs(array[id])).id from retired";
-
-/// $1 id, $2 attempts, $3 delay in seconds, $4 when the row was last changed before the attempt: another delay
-/// than the engine's, unless somebody has moved or replaced the job since the attempt has failed.
-pub(super) const BACK_OFF: &str = "\
-select (graphile_worker.reschedule_jobs(array[id],
-  run_at => clock_timestamp() + make_interval(secs => $3))).id
-  from graphile_worker._private_jobs
- where id = $1 and attempts = $2 and attempts < max_attempts and locked_at is null
-   and updated_at = $4";
-
-/// Forgets what was cancelled and has ended.
-pub(super) const FORGET: &str = "\
-delete from punctual.cancelled c
- where not exists (select 1 from graphile_worker._private_jobs j where j.id = c.id and j.locked_at is not null)
-   and at < clock_timestamp() - interval '1 minute'";
-
-/// $1 name of the ledger's row, $2 tick, $3 name, $4 payload, $5 sequence, $6 attempts. The first column says
-/// whether this call has taken the tick, the second how many seconds it was too early.
+/// $1 name of the row, $2 tick, $3 name, $4 payload, $5 ordering key, $6 attempts
 pub(super) const TICK: &str = "\
-with now as materialized (
+with early as materialized (
   select extract(epoch from $2 - clock_timestamp() - interval '50 milliseconds')::float8 as early
 ), taken as (
-  insert into punctual.ticks as t (name, tick) select $1, $2 from now where early <= 0
+  insert into @schema.job_tick as t (name, tick) select $1, $2 from early where early <= 0
   on conflict (name) do update set tick = excluded.tick where t.tick < excluded.tick
   returning 1
 ), sent as (
-  select (graphile_worker.add_job($3, $4::text::json, queue_name => $5, max_attempts => $6)).id from taken
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts)
+  select $3, $4, $5, clock_timestamp(), true, $6 from taken returning 1
 )
-select exists (select 1 from sent), early from now";
+select early, (select pg_notify('@channel', '') from sent) from early";
 
-/// The last moment that a job can have. The engine cannot read `infinity`.
-const NEVER: Duration = Duration::from_secs(253_370_764_800); // 1 January 9999
+/// Marks jobs with an ordering key that have become due; as many rows as were marked.
+pub(super) const MARK_DUE: &str = "\
+update @schema.job set due = true where id in (
+  select id from @schema.job
+   where ordering_key is not null and claim is null and attempts < max_attempts and not due and run_at <= now()
+   order by run_at limit 1000 for update skip locked)
+returning 1";
 
-/// Returns a moment as the statements take it: a time, or seconds from the time of the statement.
-pub(super) fn moment(
-    when: crate::When,
-    clock: &punctual::Clock,
-) -> (Option<SystemTime>, Option<f64>) {
-    let last = SystemTime::UNIX_EPOCH + NEVER;
-    let delay = match when {
-        crate::When::Wall(time) => {
-            return (Some(time.clamp(SystemTime::UNIX_EPOCH, last)), None);
-        }
-        crate::When::After(delay) => delay,
-        crate::When::At(instant) => {
-            let now = clock.now();
-            // A sequence is ordered by moments, those that have passed included.
-            let passed = now.saturating_duration_since(instant).min(NEVER / 8);
-            if !passed.is_zero() {
-                return (None, Some(-passed.as_secs_f64()));
-            }
-            instant.saturating_duration_since(now)
-        }
-    };
-    if delay >= NEVER / 8 { (Some(last), None) } else { (None, Some(delay.as_secs_f64())) }
-}
+/// How many rows [`MARK_DUE`] marks at most.
+pub(super) const MARKED_AT_MOST: usize = 1000;
+
+/// $1 names, $2 worker, $3 how many: claims jobs without an ordering key, of the first name first. A worker whose
+/// lease is over gets none: the next sweep would take them for those of a dead process.
+pub(super) const CLAIM: &str = "\
+with picked as (
+  select job.id from unnest($1::text[]) as kind(name) cross join lateral (
+    select id from @schema.job
+     where ordering_key is null and claim is null and attempts < max_attempts
+       and name = kind.name and run_at <= now()
+     order by run_at, id limit $3 for update skip locked) job
+   where exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
+   limit $3
+)
+update @schema.job j set
+  claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
+  from picked where j.id = picked.id
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
+
+/// $1 names, $2 worker, $3 how many, $4 after which ordering key: claims the first job of each that follows.
+///
+/// Fails with a violation of `job_turn` if a job of the same key was sent for an earlier moment, and claimed, after
+/// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
+/// its row is locked, or has a claim when it is looked at under the lock.
+pub(super) const CLAIM_FIRST: &str = "\
+with recursive keys(name, key) as (
+  select kind.name, (select min(ordering_key) from @schema.job
+    where ordering_key > $4 and name = kind.name and due and claim is null and attempts < max_attempts)
+    from unnest($1::text[]) as kind(name)
+  union all
+  select keys.name, (select min(ordering_key) from @schema.job
+    where ordering_key > keys.key and name = keys.name and due and claim is null and attempts < max_attempts)
+    from keys where key is not null
+), first as (
+  select job.id from keys cross join lateral (
+    select id, name, run_at from @schema.job
+     where ordering_key = keys.key and claim is null and attempts < max_attempts
+     order by run_at, id limit 1) job
+   where job.name = keys.name and job.run_at <= now()
+     and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
+     and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
+   limit $3
+), picked as (
+  select id from @schema.job
+   where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
+   for update skip locked
+)
+update @schema.job j set
+  claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
+  from picked where j.id = picked.id
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
+
+/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say which of them are held
+/// by a transaction, to be asked again, and which jobs are given up. Of a claim that is lost nothing is changed.
+///
+/// `ran`: the job is gone. `failed`: it waits for the delay, or is given up. `freed`: it waits, and the attempt does
+/// not count. A job that was retired while it ran is gone in each case.
+pub(super) const END: &str = "\
+with ended as (
+  select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
+    as ended(id, claim, how, delay, error)
+), standing as (
+  select j.id from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
+   for update of j skip locked
+), gone as (
+  delete from @schema.job j using ended, standing
+   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or retired)
+  returning ordering_key is not null as wakes
+), kept as (
+  update @schema.job j set claim = null, worker = null, claimed_at = null,
+    attempts = j.attempts - case how when 'freed' then 1 else 0 end,
+    last_error = coalesce(error, last_error),
+    run_at = case how when 'failed' then now() + make_interval(secs => delay) else run_at end,
+    due = due and how = 'freed'
+    from ended, standing
+   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not retired
+  returning j.id, ordering_key is not null or how = 'freed' as wakes, j.attempts >= max_attempts as is_given_up
+), told as (
+  select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
+   where wakes limit 1
+)
+select ended.claim,
+  standing.id is null and exists (
+    select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) as is_held,
+  coalesce(kept.is_given_up, false),
+  (select count(*) from told)
+  from ended left join standing on standing.id = ended.id left join kept on kept.id = ended.id";
+
+/// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
+/// nobody runs it; one that is younger than the lease may have its answer under way.
+pub(super) const BEAT: &str = "\
+with beat as (
+  insert into @schema.job_worker (id, until) values ($1, clock_timestamp() + make_interval(secs => $2))
+  on conflict (id) do update set until = excluded.until
+), unknown as (
+  select id from @schema.job
+   where claim is not null and worker = $1 and not claim = any($3)
+     and claimed_at < now() - make_interval(secs => $2)
+   for update skip locked
+), freed as (
+  update @schema.job j set claim = null, worker = null, claimed_at = null, attempts = attempts - 1
+    from unknown where j.id = unknown.id returning 1
+)
+select pg_notify('@channel', '') from freed limit 1";
+
+/// $1 worker
+pub(super) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
+
+/// Forgets workers that have ended without a word.
+pub(super) const FORGET: &str =
+    "delete from @schema.job_worker where until < now() - interval '1 hour'";
+
+/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. The rows
+/// are the jobs, and whether they are given up.
+pub(super) const SWEEP: &str = "\
+with dead as (
+  select id, retired from @schema.job j
+   where claim is not null and not exists (
+     select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())
+   for update skip locked
+), gone as (
+  delete from @schema.job j using dead where j.id = dead.id and dead.retired
+)
+update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
+  run_at = now() + make_interval(secs => exp(least(attempts, 10)))
+  from dead where j.id = dead.id and not dead.retired
+returning j.id, name, payload, attempts, attempts >= max_attempts";

@@ -15,11 +15,10 @@ use std::{
 };
 
 use punctual::trigger::Due;
-use serde_json::Value;
 use tokio_postgres::types::Type;
 
-use super::{engine::closed, office::Office, settings::Trouble, statements};
-use crate::{OpenError, embedded::tick_order, job::with_sources, jobs::Periodic};
+use super::{connection::AskError, office::Office, settings::Trouble, statements};
+use crate::{OpenError, embedded::tick_order, job::with_sources, jobs::Periodic, payload::Payload};
 
 /// For how often, and how far apart, a tick is asked for while the server is away.
 const TRIES: u32 = 60;
@@ -29,7 +28,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 struct Ticked {
     name: &'static str,
     row: String,
-    payload: String,
+    payload: Payload,
     serial: Option<String>,
     attempts: i32,
 }
@@ -42,8 +41,7 @@ impl Office {
         rows: &mut HashMap<&'static str, u32>,
     ) -> Result<(), OpenError> {
         let name = periodic.name;
-        let payload: Value =
-            periodic.payload.map_err(|error| OpenError::Refused(Box::new(error)))?;
+        let payload = periodic.payload.map_err(|error| OpenError::Refused(Box::new(error)))?;
         let order = tick_order(name, payload, self.definitions.attempts(name));
         let count = rows.entry(name).or_insert(0);
         *count += 1;
@@ -51,7 +49,7 @@ impl Office {
         let ticked = Arc::new(Ticked {
             name,
             row,
-            payload: closed(order.payload).to_string(),
+            payload: order.payload,
             serial: order.serial,
             attempts: i32::try_from(order.attempts).unwrap_or(i32::MAX),
         });
@@ -95,22 +93,22 @@ impl Office {
         }
     }
 
-    /// Returns by how much it was too early; `None` if the tick is taken now, by us or somebody else.
+    /// Returns by how much it was too early; `None` if the tick is taken now, by us or by another machine.
     async fn ask_for(
         &self,
         ticked: &Ticked,
         time: SystemTime,
-    ) -> Result<Option<Duration>, tokio_postgres::Error> {
-        let params: super::connection::Params<'_> = &[
-            (&ticked.row, Type::TEXT),
-            (&time, Type::TIMESTAMPTZ),
-            (&ticked.name, Type::TEXT),
-            (&ticked.payload, Type::TEXT),
-            (&ticked.serial, Type::TEXT),
-            (&ticked.attempts, Type::INT4),
+    ) -> Result<Option<Duration>, AskError> {
+        let params = [
+            (&ticked.row as _, Type::TEXT),
+            (&time as _, Type::TIMESTAMPTZ),
+            (&ticked.name as _, Type::TEXT),
+            (&ticked.payload as _, Type::TEXT),
+            (&ticked.serial as _, Type::TEXT),
+            (&ticked.attempts as _, Type::INT4),
         ];
-        let rows = self.connection.query(statements::TICK, params).await?;
-        let early: f64 = rows.first().map_or(0.0, |row| row.get(1));
+        let rows = self.verbs.ask(statements::TICK, &params).await?;
+        let early: f64 = rows.first().map_or(0.0, |row| row.get(0));
         // In steps of an hour at most, in case that one of the clocks is set.
         Ok((early > 0.0).then(|| Duration::from_secs_f64(early.min(3600.0))))
     }

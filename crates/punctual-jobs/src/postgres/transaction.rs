@@ -1,6 +1,6 @@
 //! Sending a job in a transaction of the caller: it is stored if that commits, and only then.
 
-use super::{office::SendParams, statements};
+use super::{statements, verbs::Enqueue};
 use crate::{DeskError, JobId, Sending, Ticket};
 
 impl Sending<'_> {
@@ -23,20 +23,25 @@ impl Sending<'_> {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; after one of the database the transaction can only be rolled back. An embedded desk
+    /// [`DeskError`]; after one of the database the transaction can only be rolled back. If another transaction
+    /// has the job with this key locked, that is one at once, and not after a wait. An embedded desk
     /// has no transactions, and answers [`Unsupported`](DeskError::Unsupported).
     pub async fn send_in(
         self,
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<Ticket, DeskError> {
-        let Some(clock) = self.clock_of_tables() else {
+        let Some((clock, schema)) = self.tables() else {
             return Err(DeskError::Unsupported("an embedded desk has no transactions"));
         };
         let order = self.checked()?;
         let name = order.name;
-        let params = SendParams::new(order, &clock);
-        let rows = transaction.query_typed(statements::SEND, &params.typed()).await;
-        let rows = rows.map_err(|error| DeskError::Server(error.into()))?;
-        Ok(Ticket { id: JobId(rows.first().map_or(0, |row| row.get(0))), name })
+        let (enqueue, statement) = (Enqueue::new(order, &clock), schema.name_in(statements::SEND));
+        loop {
+            let rows = transaction.query_typed(&statement, &enqueue.params()).await;
+            let rows = rows.map_err(|error| DeskError::Server(error.into()))?;
+            if let Some(row) = rows.first() {
+                return Ok(Ticket { id: JobId(row.get(0)), name });
+            }
+        }
     }
 }

@@ -27,7 +27,7 @@ fn a_cancel_from_another_machine_raises_the_token() {
     // Nothing is left of it.
     desk.now(Work { number: 2, millis: 0 }).send().unwrap();
     assert_eq!(machine.wait_for("ran")[0], 2);
-    assert_eq!(server.value("select count(*) from graphile_worker.jobs where key = 'k'"), "0");
+    assert_eq!(server.value("select count(*) from punctual.job where key = 'k'"), "0");
 }
 
 #[test]
@@ -45,9 +45,9 @@ fn a_machine_that_was_believed_dead_learns_it() {
     assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
     // The claim of the other one stands.
     std::thread::sleep(LEASE);
-    let waiting = "select count(*) from graphile_worker.jobs where locked_at is not null";
+    let waiting = "select count(*) from punctual.job where claim is not null";
     assert_eq!(server.value(waiting), "1");
-    // And the first works on, under another name.
+    // And the first works on.
     for number in 10..14 {
         desk.now(Work { number, millis: 100 }).send().unwrap();
     }
@@ -64,8 +64,7 @@ fn a_claim_that_somebody_has_freed_is_noticed() {
     desk.now(Wait { number: 1 }).attempts(3).send().unwrap();
     machine.wait_for("waits");
     server.sql(
-        "select graphile_worker.force_unlock_workers(
-           array(select locked_by from graphile_worker.jobs where locked_by is not null))",
+        "update punctual.job set claim = null, worker = null, claimed_at = null where claim is not null",
     );
     // The same machine may claim it again before it learns of this: a second run of the same job.
     assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
@@ -106,7 +105,7 @@ fn a_shutdown_hands_back_what_does_not_end() {
     assert_eq!((report.ran.len(), report.handed_back.len()), (2, 2), "{report:?}");
     assert_eq!(report.still_running.len(), 2, "{report:?}");
     assert!(report.handed_back.iter().all(|job| job.attempts == 0));
-    let free = "select count(*) from graphile_worker.jobs where attempts = 0 and locked_at is null";
+    let free = "select count(*) from punctual.job where attempts = 0 and claim is null";
     assert_eq!(server.value(free), "2");
 
     let (tell, told) = std::sync::mpsc::channel();

@@ -65,8 +65,8 @@ fn three_desks_agree_with_a_model() {
         }
     }
     let rows = server.sql(
-        "select key, id, payload->>'number', round(extract(epoch from run_at - now()) / 3600)
-           from graphile_worker._private_jobs order by key",
+        "select key, id, payload::json->>'number', round(extract(epoch from run_at - now()) / 3600)
+           from punctual.job order by key",
     );
     let mut expected: Vec<_> = model.into_iter().collect();
     expected.sort_by(|one, other| one.0.cmp(&other.0));

@@ -39,3 +39,15 @@ pub(crate) struct Tick {}
 impl Job for Tick {
     const NAME: &'static str = "tick";
 }
+
+/// Works for a while, whatever its token says.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Stubborn {
+    pub(crate) number: i64,
+    pub(crate) millis: u64,
+    pub(crate) fails: bool,
+}
+
+impl Job for Stubborn {
+    const NAME: &'static str = "stubborn";
+}

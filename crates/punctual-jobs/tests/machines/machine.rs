@@ -6,7 +6,7 @@ use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{Desk, JobError, JobRun, Jobs, Postgres, Trouble};
 
 use crate::{
-    kinds::{Abort, Wait, Work},
+    kinds::{Abort, Stubborn, Wait, Work},
     support::{
         LIMIT, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
@@ -21,8 +21,20 @@ pub(crate) const LEASE: Duration = Duration::from_millis(1500);
 
 /// Starts a machine.
 pub(crate) fn start(server: &Server, number: usize) -> Replica {
-    let mut replica =
-        Replica::start("machine::machine", number, &format!("url={}", server.url()), 0);
+    start_at(&server.url(), number)
+}
+
+/// Starts a machine with another lease than the usual one.
+pub(crate) fn start_with_lease(server: &Server, number: usize, lease: Duration) -> Replica {
+    let orders = format!("url={}\nlease={}", server.url(), lease.as_millis());
+    let mut replica = Replica::start("machine::machine", number, &orders, 0);
+    replica.wait_for("open");
+    replica
+}
+
+/// Starts a machine whose server is at this address.
+pub(crate) fn start_at(url: &str, number: usize) -> Replica {
+    let mut replica = Replica::start("machine::machine", number, &format!("url={url}"), 0);
     replica.wait_for("open");
     replica
 }
@@ -32,9 +44,13 @@ pub(crate) fn start(server: &Server, number: usize) -> Replica {
 fn machine() {
     let Some(orders) = Orders::of("machine::machine") else { return };
     let executor = ScheduledThreadPoolExecutor::new(SLOTS);
-    let postgres = postgres(&executor, orders.text("url")).on_trouble(|trouble| {
-        say(if let Trouble::EngineStopped { .. } = trouble { "restarts" } else { "trouble" }, &[]);
+    let mut postgres = postgres(&executor, orders.text("url")).on_trouble(|trouble| {
+        say(if let Trouble::ClaimLost { .. } = trouble { "lost" } else { "trouble" }, &[]);
     });
+    if orders.has("lease") {
+        let lease = orders.millis("lease");
+        postgres = postgres.lease(lease).heartbeat(lease / 4);
+    }
     let desk = handled().open(postgres).unwrap();
     say("open", &[]);
     wait_for_the_end();
@@ -64,6 +80,14 @@ fn handled() -> Jobs {
             say("ran", &[job.number, real_micros(), run.attempt().into()]);
             Ok(())
         })
+        .on(|run: &JobRun, job: Stubborn| {
+            say("stubborn", &[job.number, run.attempt().into()]);
+            // A second attempt takes twice as long.
+            std::thread::sleep(Duration::from_millis(job.millis * u64::from(run.attempt())));
+            say("stubborn_ends", &[job.number, run.attempt().into()]);
+            if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
+        })
+        .backoff::<Stubborn>(|_| Duration::from_millis(100))
         .on(|run: &JobRun, _: Abort| {
             say("aborts", &[run.attempt().into()]);
             std::process::abort();
@@ -79,7 +103,7 @@ fn handled() -> Jobs {
 
 /// Waits until no job is left that can still run. However many there are, some have to go on.
 pub(crate) fn drained(server: &Server) {
-    let left = "from graphile_worker.jobs where attempts < max_attempts or locked_at is not null";
+    let left = "from punctual.job where attempts < max_attempts or claim is not null";
     let (mut last, mut since) = (String::new(), std::time::Instant::now());
     loop {
         let now = server.value(&format!("select count(*) {left}"));
@@ -91,7 +115,7 @@ pub(crate) fn drained(server: &Server) {
         }
         // A job that was hit twice or thrice waits for up to 20 s.
         if since.elapsed() > 3 * LIMIT {
-            let what = "id, attempts, locked_by, locked_at, run_at, clock_timestamp(), last_error";
+            let what = "id, attempts, worker, claimed_at, run_at, clock_timestamp(), last_error";
             panic!("not done: {:#?}", server.sql(&format!("select {what} {left} limit 20")));
         }
         std::thread::sleep(Duration::from_millis(20));

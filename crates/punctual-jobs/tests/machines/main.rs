@@ -12,15 +12,19 @@
     reason = "tests have threads of their own, and fail by panicking"
 )]
 
+mod backlog;
 mod claims;
 #[cfg(feature = "tls")]
 mod encrypted;
+mod faults;
 mod keys;
 mod kinds;
+mod logs;
 mod machine;
 mod opening;
 mod outages;
 mod periodic;
+mod rights;
 mod runs;
 #[path = "../support/mod.rs"]
 mod support;

@@ -41,5 +41,5 @@ fn each_tick_is_sent_once_over_all_machines() {
     // A run may be late by a period, so single slots say little; the sum does not lie.
     assert!(runs.len() as u128 <= span + 1, "{} runs in {span} periods", runs.len());
     assert!(runs.len() as u128 + 3 >= span, "{} runs in {span} periods", runs.len());
-    assert_eq!(server.value("select count(*) from punctual.ticks"), "1");
+    assert_eq!(server.value("select count(*) from punctual.job_tick"), "1");
 }

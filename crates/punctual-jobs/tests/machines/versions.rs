@@ -27,11 +27,13 @@ fn an_unknown_name_stays_waiting_and_a_changed_payload_fails_with_its_name() {
         .on_given_up(move |job| drop(given_up.send(job.last_error.clone())));
     let old = old.open(postgres(&executor, &server.url())).unwrap();
     let unknown = old.now(Tick {}).send().unwrap();
-    server.sql("select graphile_worker.add_job('work', '{\"n\": 1}', max_attempts => 1)");
+    server.sql(
+        "insert into punctual.job (name, payload, max_attempts) values ('work', '{\"n\": 1}', 1)",
+    );
     let error = told.recv_timeout(LONG).unwrap();
     assert!(error.contains("the payload of the job \"work\" cannot be decoded"), "{error}");
     assert!(error.contains("missing field `number`"), "{error}");
-    server.sql("select graphile_worker.add_job('work', '{\"number\": 5, \"millis\": 0}')");
+    server.sql("insert into punctual.job (name, payload) values ('work', '{\"number\": 5, \"millis\": 0}')");
     assert_eq!(told.recv_timeout(LONG).unwrap(), "work 5");
     let waiting = JobState::Waiting { attempts: 0, last_error: None };
     assert_eq!(old.state(unknown.id()).unwrap(), waiting);

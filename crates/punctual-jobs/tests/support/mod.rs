@@ -8,6 +8,7 @@
 pub(crate) mod pgbouncer;
 pub(crate) mod place;
 pub(crate) mod process;
+pub(crate) mod proxy;
 pub(crate) mod replica;
 pub(crate) mod server;
 

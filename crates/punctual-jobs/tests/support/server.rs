@@ -168,6 +168,14 @@ impl Server {
         self.launch();
     }
 
+    /// Makes the server a standby, which is read-only.
+    pub(crate) fn demote(&mut self) {
+        // A standby begins with a checkpoint that is complete.
+        self.end(Signal::INT);
+        fs::write(self.data().join("standby.signal"), "").unwrap();
+        self.launch();
+    }
+
     /// Stops the server at once, and leaves it stopped until [`again`](Self::again).
     pub(crate) fn stop(&mut self) {
         self.end(Signal::QUIT);

@@ -1,0 +1,96 @@
+//! Payloads: the text that a job takes to wherever it runs.
+//!
+//! A payload is written as JSON once, when the job is sent, and read once, when a handler is called. Between the
+//! two it is a text that nothing parses, on either desk: what a parser in the middle does to numbers and keys
+//! cannot happen.
+
+use std::{fmt, sync::Arc};
+
+use serde_json::Value;
+
+use crate::Job;
+
+/// The JSON of a job. Cheap to clone.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Payload(Arc<str>);
+
+impl Payload {
+    pub(crate) fn of<J: Job>(job: &J) -> Result<Self, serde_json::Error> {
+        serde_json::to_string(job).map(|text| Self(text.into()))
+    }
+
+    pub(crate) fn read<J: Job>(&self) -> Result<J, serde_json::Error> {
+        serde_json::from_str(&self.0)
+    }
+
+    /// Returns the payload for a report. What is no JSON, which only plain SQL can store, is shown as null.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::from_str(&self.0).unwrap_or_default()
+    }
+}
+
+/// Leaves out what the payload says: a program's log is no place for it.
+impl fmt::Debug for Payload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod in_tables {
+    use std::error::Error;
+
+    use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, private::BytesMut, to_sql_checked};
+
+    use super::Payload;
+
+    type Failure = Box<dyn Error + Sync + Send>;
+
+    /// Of its own, because the driver logs parameters as they print themselves.
+    impl ToSql for Payload {
+        fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Failure> {
+            (&*self.0).to_sql(ty, out)
+        }
+
+        fn accepts(ty: &Type) -> bool {
+            <&str as ToSql>::accepts(ty)
+        }
+
+        to_sql_checked!();
+    }
+
+    impl<'a> FromSql<'a> for Payload {
+        fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Failure> {
+            <&str>::from_sql(ty, raw).map(|text| Self(text.into()))
+        }
+
+        fn accepts(ty: &Type) -> bool {
+            <&str as FromSql<'_>>::accepts(ty)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::{Deserialize, Serialize};
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    struct Secret {
+        number: f64,
+        most: u128,
+    }
+
+    impl Job for Secret {
+        const NAME: &'static str = "secret";
+    }
+
+    #[test]
+    fn what_is_read_is_what_was_written_and_is_not_printed() {
+        let job = Secret { number: 5e-324, most: u128::MAX };
+        let payload = Payload::of(&job).expect("it is JSON");
+        assert_eq!(payload.read::<Secret>().expect("it is JSON"), job);
+        assert!(format!("{payload:?}").ends_with(" bytes"));
+    }
+}

@@ -1,0 +1,111 @@
+//! The heartbeat: it says that this machine lives, asks which of its claims stand, and finds those of the dead.
+//!
+//! It has a connection of its own, on which nothing waits for a row. Each worker has a row with the end of its own
+//! lease by the server's clock, so machines with different leases do not take each other's jobs.
+//!
+//! # When a claim is believed to be lost
+//!
+//! The lease is counted here from before the last heartbeat that was answered, and for nine tenths of its length, so
+//! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are raised: by
+//! then another machine may have begun. An answer that comes says which claims stand, and the others are lost.
+
+use std::{collections::HashSet, sync::Arc};
+
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_postgres::types::Type;
+
+use super::{connection::AskError, office::Office, settings::Trouble, statements};
+use crate::{GivenUp, JobId, job::with_sources, payload::Payload};
+
+/// The error of an attempt whose process has died.
+const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
+
+/// Beats until it is aborted.
+pub(super) async fn beat_on(office: Arc<Office>) {
+    let (heartbeat, lease) = (office.settings.heartbeat, office.settings.lease);
+    let trusted = lease * 9 / 10;
+    let (mut stood, mut rounds) = (Instant::now(), 0_u64);
+    loop {
+        sleep(heartbeat).await;
+        let asked = Instant::now();
+        if asked > stood + trusted {
+            office.lost(office.claims.lose_all());
+        }
+        let deadline = (stood + trusted).max(asked + heartbeat);
+        rounds += 1;
+        match timeout_at(deadline, office.round(rounds)).await {
+            Ok(Ok(())) => stood = asked,
+            Ok(Err(error)) => office.report(Trouble::ServerAway { error: with_sources(&error) }),
+            Err(_) => {
+                let error = "there was no answer in time".to_owned();
+                office.report(Trouble::ServerAway { error });
+            }
+        }
+    }
+}
+
+impl Office {
+    async fn round(&self, rounds: u64) -> Result<(), AskError> {
+        self.beat().await?;
+        self.look_at_claims().await?;
+        self.sweep().await?;
+        if rounds % 16 == 0 {
+            self.pulse.ask(statements::FORGET, &[]).await?;
+        }
+        Ok(())
+    }
+
+    /// Prolongs the lease.
+    pub(super) async fn beat(&self) -> Result<(), AskError> {
+        let known = self.claims.known();
+        let lease = self.settings.lease.as_secs_f64();
+        let params = [
+            (&self.worker as _, Type::TEXT),
+            (&lease as _, Type::FLOAT8),
+            (&known as _, Type::INT8_ARRAY),
+        ];
+        self.pulse.ask(statements::BEAT, &params).await.map(drop)
+    }
+
+    /// Says that nothing of this machine is left, so that nobody has to wait for the end of its lease.
+    pub(super) async fn leave(&self) {
+        // Without an answer the lease ends by itself.
+        let _ = self.pulse.ask(statements::LEAVE, &[(&self.worker, Type::TEXT)]).await;
+    }
+
+    async fn look_at_claims(&self) -> Result<(), AskError> {
+        let (ids, claims) = self.claims.standing();
+        if claims.is_empty() {
+            return Ok(());
+        }
+        let params = [(&ids as _, Type::INT8_ARRAY), (&claims as _, Type::INT8_ARRAY)];
+        let rows = self.pulse.ask(statements::STANDING, &params).await?;
+        let cancelled = rows.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
+        self.claims.cancel_runs(&cancelled);
+        let standing: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let lost = claims.into_iter().filter(|claim| !standing.contains(claim)).collect();
+        self.lost(self.claims.lose(&lost));
+        Ok(())
+    }
+
+    fn lost(&self, jobs: Vec<JobId>) {
+        for id in jobs {
+            self.report(Trouble::ClaimLost { id });
+        }
+    }
+
+    async fn sweep(&self) -> Result<(), AskError> {
+        for row in self.pulse.ask(statements::SWEEP, &[(&DIED, Type::TEXT)]).await? {
+            if row.get(4) {
+                self.tell_given_up(GivenUp {
+                    id: JobId(row.get(0)),
+                    name: row.get(1),
+                    payload: row.get::<_, Payload>(2).value(),
+                    attempts: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+                    last_error: DIED.to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+}

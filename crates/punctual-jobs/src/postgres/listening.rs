@@ -1,0 +1,61 @@
+//! Listening: the worker is woken when a job is sent, and when an ordering key is free.
+//!
+//! It needs a connection of its own, which is made again when it has broken or was silent. Nothing depends on it but
+//! how soon a job begins: what is missed is found by the poll.
+
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+use tokio::time::{sleep, timeout};
+use tokio_postgres::{AsyncMessage, Client, Error};
+
+use super::{connection::Driver, office::Office, statements};
+
+/// Listens until it is aborted.
+pub(super) async fn listen_on(office: Arc<Office>) {
+    loop {
+        // What goes wrong here is reported by the heartbeat, which needs the same server.
+        let _ = listen(&office).await;
+        sleep(office.settings.heartbeat).await;
+    }
+}
+
+async fn listen(office: &Office) -> Result<(), Error> {
+    let address = &office.settings.address;
+    let silence = office.settings.lease / 2;
+    let Ok(connected) = timeout(silence, address.connect()).await else { return Ok(()) };
+    let (client, mut driver) = connected?;
+    tokio::select! {
+        ended = ask(office, &client, silence) => ended,
+        ended = hear(office, &mut driver) => ended,
+    }
+}
+
+/// Begins to listen, and asks for nothing from time to time: a connection that fell silent is found out by that.
+async fn ask(office: &Office, client: &Client, silence: Duration) -> Result<(), Error> {
+    let listen = office.settings.address.schema.name_in("listen @schema");
+    let mut question = format!("{}; {listen}", statements::GREETING);
+    while let Ok(answer) = timeout(silence, client.batch_execute(&question)).await {
+        answer?;
+        if !question.is_empty() {
+            // What was sent before.
+            office.wake.notify_one();
+            question.clear();
+        }
+        sleep(office.settings.heartbeat).await;
+    }
+    Ok(())
+}
+
+async fn hear(office: &Office, driver: &mut Driver) -> Result<(), Error> {
+    poll_fn(|context| {
+        loop {
+            match std::task::ready!(driver.poll_message(context)) {
+                Some(Ok(AsyncMessage::Notification(_))) => office.wake.notify_one(),
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    })
+    .await
+}

@@ -1,0 +1,53 @@
+//! The schema that the tables are in, and its name in the statements.
+
+use std::borrow::Cow;
+
+use crate::OpenError;
+
+/// The name of a schema, checked. The channel of notifications has the same name.
+#[derive(Clone, Debug)]
+pub(crate) struct Schema(Cow<'static, str>);
+
+impl Default for Schema {
+    fn default() -> Self {
+        Self(Cow::Borrowed("punctual"))
+    }
+}
+
+impl Schema {
+    /// Takes a name of small letters, digits and underscores, as long as PostgreSQL's names may be.
+    pub(super) fn new(name: String) -> Result<Self, OpenError> {
+        let is_letter = |letter: u8| letter.is_ascii_lowercase() || letter == b'_';
+        let begins = name.bytes().next().is_some_and(is_letter) && !name.starts_with("pg_");
+        let goes_on = name.bytes().all(|letter| is_letter(letter) || letter.is_ascii_digit());
+        if begins && goes_on && name.len() < 64 {
+            return Ok(Self(Cow::Owned(name)));
+        }
+        Err(OpenError::Setting(
+            "the name of a schema has at most 63 small letters, digits and underscores, does not begin with a \
+             digit, and not with pg_, which is the server's",
+        ))
+    }
+
+    /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text.
+    pub(super) fn name_in(&self, statement: &str) -> String {
+        let quoted = format!("\"{}\"", self.0);
+        statement.replace("@schema", &quoted).replace("@channel", &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_plain_names_are_taken() {
+        for name in ["jobs", "_1", "a_2"] {
+            let schema = Schema::new(name.to_owned()).expect("a plain name");
+            assert_eq!(schema.name_in("@schema.job"), format!("\"{name}\".job"));
+        }
+        for name in ["", "1a", "Jobs", "a b", "a\"b", "a'b", "pg_jobs", "ä", &"a".repeat(64)] {
+            assert!(Schema::new(name.to_owned()).is_err(), "{name}");
+        }
+    }
+}

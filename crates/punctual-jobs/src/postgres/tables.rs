@@ -1,0 +1,104 @@
+//! The tables: what they are, which version of them is there, and how they are made.
+//!
+//! Opening looks first, and makes nothing if the version is right, so a program whose role has rights to rows alone
+//! can open. What is missing is made in one transaction, under a lock that is the gate's as well, because both may
+//! make the schema: of many machines that start at once, one makes the tables and the others find them.
+//!
+//! A program never touches tables of a version that it does not know, and does not open on them.
+
+use tokio_postgres::{Client, error::SqlState};
+
+use super::{connection::Address, statements};
+use crate::OpenError;
+
+/// The steps from each version to the next. A step that was released is not changed any more.
+const STEPS: &[&str] = &[FIRST];
+
+const FIRST: &str = "\
+create sequence @schema.job_claim;
+create table @schema.job (
+  id bigint generated always as identity primary key,
+  name text not null,
+  payload text not null,
+  ordering_key text collate \"C\",
+  key text,
+  run_at timestamptz not null default clock_timestamp(),
+  due boolean not null default false,
+  attempts int not null default 0,
+  max_attempts int not null default 25,
+  claim bigint,
+  worker text,
+  claimed_at timestamptz,
+  last_error text,
+  retired boolean not null default false,
+  cancelled boolean not null default false
+);
+create table @schema.job_worker (id text primary key, until timestamptz not null);
+create table @schema.job_tick (name text primary key, tick timestamptz not null);
+create index job_waiting on @schema.job (name, run_at, id)
+  where ordering_key is null and claim is null and attempts < max_attempts;
+create unique index job_key on @schema.job (key)
+  where key is not null and (claim is not null or attempts < max_attempts);
+create index job_of_worker on @schema.job (worker) where claim is not null;
+create unique index job_turn on @schema.job (ordering_key) where ordering_key is not null and claim is not null;
+create index job_first on @schema.job (ordering_key, run_at, id)
+  where ordering_key is not null and claim is null and attempts < max_attempts;
+create index job_due on @schema.job (name, ordering_key)
+  where ordering_key is not null and claim is null and attempts < max_attempts and due;
+create index job_not_due on @schema.job (run_at)
+  where ordering_key is not null and claim is null and attempts < max_attempts and not due;
+comment on table @schema.job is 'The jobs of punctual. To send one: insert into job (name, payload) values (…, …)';
+";
+
+const PREPARE: &str = "\
+select pg_advisory_xact_lock(hashtextextended('@channel.gate', 0));
+do $$ begin
+  if to_regnamespace('@schema') is null then create schema @schema; end if;
+  if to_regclass('@schema.job_version') is null then
+    create table @schema.job_version (version int primary key, at timestamptz not null default clock_timestamp());
+  end if;
+end $$";
+
+fn newest() -> i32 {
+    i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
+}
+
+/// Makes the tables, or brings them up to date, unless they are.
+pub(super) async fn make(address: &Address) -> Result<(), OpenError> {
+    let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
+    let (mut client, driver) = address.connect().await.map_err(server)?;
+    // It ends with the client.
+    tokio::spawn(driver);
+    client.batch_execute(statements::GREETING).await.map_err(server)?;
+    if version(&client, address).await? == newest() {
+        return Ok(());
+    }
+    let transaction = client.transaction().await.map_err(server)?;
+    // A machine that makes them at this moment is waited for, as long as it takes.
+    transaction.batch_execute("set local lock_timeout = 0").await.map_err(server)?;
+    let prepare = address.schema.name_in(PREPARE);
+    transaction.batch_execute(&prepare).await.map_err(server)?;
+    let found = version(transaction.client(), address).await?;
+    for (step, made) in STEPS.iter().zip(1..).skip(usize::try_from(found).unwrap_or(0)) {
+        let note = format!("insert into @schema.job_version (version) values ({made})");
+        let step = address.schema.name_in(&format!("{step}{note}"));
+        transaction.batch_execute(&step).await.map_err(server)?;
+    }
+    transaction.commit().await.map_err(server)
+}
+
+/// Returns which version is there, 0 if there is none.
+async fn version(client: &Client, address: &Address) -> Result<i32, OpenError> {
+    let statement = address.schema.name_in(statements::VERSION);
+    match client.query_typed(&statement, &[]).await {
+        Ok(rows) => {
+            let found = rows.first().and_then(|row| row.get::<_, Option<i32>>(0)).unwrap_or(0);
+            if found > newest() {
+                return Err(OpenError::NewerTables { found, known: newest() });
+            }
+            Ok(found)
+        }
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(0),
+        Err(error) => Err(OpenError::Server(error.into())),
+    }
+}

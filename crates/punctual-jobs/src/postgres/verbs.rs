@@ -1,0 +1,128 @@
+//! The verbs: sending, moving, cancelling, and asking how a job stands.
+//!
+//! Each is one statement on one connection, where they follow each other without waiting. If a transaction of
+//! the program's own holds the job, the statement fails at once and is asked again after a pause, until the limit:
+//! one key that is held keeps nobody else from an answer.
+
+use std::time::{Duration, SystemTime};
+
+use tokio::time::{Instant, sleep};
+use tokio_postgres::{Row, types::Type};
+
+use super::{
+    connection::{AskError, Param},
+    moment::moment,
+    office::Office,
+    statements,
+};
+use crate::{Cancellation, JobId, JobState, Rescheduling, When, desk::Order, payload::Payload};
+
+/// How long a verb waits before it asks again for a job that is held.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A job as [`SEND`](statements::SEND) takes it, on whichever connection.
+pub(super) struct Enqueue {
+    name: &'static str,
+    payload: Payload,
+    ordering_key: Option<String>,
+    time: Option<SystemTime>,
+    delay: Option<f64>,
+    attempts: i32,
+    key: Option<String>,
+    keeps_moment: bool,
+}
+
+impl Enqueue {
+    pub(super) fn new(order: Order, clock: &punctual::Clock) -> Self {
+        let (time, delay) = moment(order.when, clock);
+        Self {
+            name: order.name,
+            payload: order.payload,
+            ordering_key: order.serial,
+            time,
+            delay,
+            attempts: i32::try_from(order.attempts).unwrap_or(i32::MAX),
+            key: order.key,
+            keeps_moment: order.keeps_moment,
+        }
+    }
+
+    pub(super) fn params(&self) -> [Param<'_>; 8] {
+        [
+            (&self.name, Type::TEXT),
+            (&self.payload, Type::TEXT),
+            (&self.ordering_key, Type::TEXT),
+            (&self.time, Type::TIMESTAMPTZ),
+            (&self.delay, Type::FLOAT8),
+            (&self.attempts, Type::INT4),
+            (&self.key, Type::TEXT),
+            (&self.keeps_moment, Type::BOOL),
+        ]
+    }
+}
+
+impl Office {
+    /// Asks for one of the verbs, as often as it takes.
+    async fn ask(&self, statement: &str, params: &[Param<'_>]) -> Result<Vec<Row>, AskError> {
+        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        loop {
+            let answer = self.verbs.ask(statement, params).await;
+            let is_held = answer.as_ref().is_err_and(AskError::is_lock);
+            if !is_held || begun.elapsed() + pause > self.settings.limit {
+                return answer;
+            }
+            sleep(pause).await;
+            pause = (2 * pause).min(LONGEST_PAUSE);
+        }
+    }
+
+    pub(super) async fn enqueue(&self, order: Order) -> Result<JobId, AskError> {
+        let when = order.when;
+        let enqueue = Enqueue::new(order, self.executor.clock());
+        loop {
+            let rows = self.ask(statements::SEND, &enqueue.params()).await?;
+            if let Some(row) = rows.first() {
+                self.wake_when_due(when);
+                return Ok(JobId(row.get(0)));
+            }
+        }
+    }
+
+    pub(super) async fn move_job(&self, key: &str, when: When) -> Result<Rescheduling, AskError> {
+        let (time, delay) = moment(when, self.executor.clock());
+        let params =
+            [(&key as _, Type::TEXT), (&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
+        let rows = self.ask(statements::RESCHEDULE, &params).await?;
+        self.wake_when_due(when);
+        Ok(match rows.first() {
+            None => Rescheduling::Unknown,
+            Some(row) if row.get(0) => Rescheduling::Moved,
+            Some(_) => Rescheduling::Running,
+        })
+    }
+
+    pub(super) async fn cancel_job(&self, key: &str) -> Result<Cancellation, AskError> {
+        let rows = self.ask(statements::CANCEL, &[(&key, Type::TEXT)]).await?;
+        let Some(row) = rows.first() else { return Ok(Cancellation::Unknown) };
+        if !row.get::<_, bool>(1) {
+            return Ok(Cancellation::Removed);
+        }
+        self.claims.cancel(row.get(0));
+        Ok(Cancellation::Signalled)
+    }
+
+    pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
+        let rows = self.ask(statements::STATE, &[(&id.0, Type::INT8)]).await?;
+        let Some(row) = rows.first() else { return Ok(JobState::Gone) };
+        let (begun, attempts): (i32, i32) = (row.get(1), row.get(2));
+        let last_error: Option<String> = row.get(3);
+        Ok(if row.get(0) {
+            JobState::Running
+        } else if begun >= attempts {
+            JobState::GivenUp { last_error: last_error.unwrap_or_default() }
+        } else {
+            JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error }
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! What waits and cannot run, or is idle, costs nothing.
+
+use std::time::{Duration, Instant};
+
+use punctual::ScheduledThreadPoolExecutor;
+
+use crate::{
+    kinds::Work,
+    machine::{sender, start},
+    size,
+    support::server::Server,
+};
+
+/// Runs so many jobs one after another, and returns how long each took and how many bytes of the log.
+fn one_after_another(server: &Server, key: Option<&str>, jobs: i64) -> (Duration, i64) {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    let mut machine = start(server, 0);
+    let log = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
+    let written = || server.value(log).parse::<i64>().unwrap();
+    let mut run = |number| {
+        let sending = desk.now(Work { number, millis: 0 });
+        match key {
+            Some(key) => sending.serial(key).send().unwrap(),
+            None => sending.send().unwrap(),
+        };
+        while machine.wait_for("ran")[0] != number {}
+    };
+    run(-1);
+    let (begun, before) = (Instant::now(), written());
+    (0..jobs).for_each(&mut run);
+    (begun.elapsed() / u32::try_from(jobs).unwrap(), (written() - before) / jobs)
+}
+
+#[test]
+fn ordering_keys_that_are_idle_cost_nothing() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let fresh = one_after_another(&server, Some("user/42"), 50);
+    let keys = size(20_000, 100_000);
+    // As many keys have been used, and as many have a job that is not due.
+    server.sql(&format!(
+        "insert into punctual.job (name, payload, ordering_key) select 'work', '{{}}', 'used ' || n from generate_series(1, {keys}) n;
+         delete from punctual.job;
+         insert into punctual.job (name, payload, ordering_key, run_at)
+           select 'work', '{{}}', 'later ' || n, now() + interval '1 day' from generate_series(1, {keys}) n"
+    ));
+    server.sql("vacuum analyze punctual.job");
+    let later = one_after_another(&server, Some("user/42"), 50);
+    println!("{keys} idle ordering keys: {fresh:?} before, {later:?} after, for each job");
+    assert!(later.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {later:?}");
+    assert!(later.1 < 3 * fresh.1 + 10_000, "{fresh:?} {later:?}");
+}
+
+#[test]
+fn a_backlog_that_cannot_run_costs_nothing() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let fresh = one_after_another(&server, None, 50);
+    let each = size(200, 2000);
+    // Of a hundred ordering keys the first job runs elsewhere, and of a kind that nothing handles there are many.
+    server.sql(&format!(
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day');
+         insert into punctual.job (name, payload, ordering_key, due, claim, worker, claimed_at, attempts)
+           select 'work', '{{}}', 'busy ' || n, true, n - 1000, 'elsewhere', now(), 1 from generate_series(1, 100) n;
+         insert into punctual.job (name, payload, ordering_key, due)
+           select 'work', '{{}}', 'busy ' || n % 100 + 1, true from generate_series(1, 100 * {each}) n;
+         insert into punctual.job (name, payload) select 'unknown', '{{}}' from generate_series(1, 100 * {each}) n"
+    ));
+    server.sql("vacuum analyze punctual.job");
+    let plain = one_after_another(&server, None, 50);
+    let ordered = one_after_another(&server, Some("user/42"), 50);
+    println!(
+        "{} jobs that cannot run: {fresh:?} before, {plain:?} and in order {ordered:?}",
+        200 * each
+    );
+    for (took, _) in [plain, ordered] {
+        assert!(took < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {took:?}");
+    }
+}

@@ -1,0 +1,120 @@
+//! Whose the tables are: rights, schemas, versions, and leases that differ.
+
+use std::{sync::mpsc, time::Duration};
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres};
+
+use crate::{
+    kinds::{Stubborn, Tick, Work},
+    machine::{LEASE, drained, postgres, sender, start_with_lease},
+    support::server::Server,
+};
+
+const LONG: Duration = Duration::from_secs(60);
+
+/// The grants, as the page on the desk says them.
+fn documented_grants() -> String {
+    let source = include_str!("../../src/postgres/settings.rs");
+    let lines = source.lines().map(|line| line.trim_start_matches("///").trim());
+    let grants: Vec<_> = lines.filter(|line| line.starts_with("grant ")).collect();
+    assert_eq!(grants.len(), 4);
+    grants.concat()
+}
+
+#[test]
+fn a_role_with_rights_to_rows_alone_can_do_everything() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    Postgres::on(&executor, server.url()).migrate().unwrap();
+    server.sql("create role app login");
+    server.sql(&documented_grants());
+    let url = server.url().replace("user=punctual", "user=app");
+    let (tell, told) = mpsc::channel();
+    let ticks = tell.clone();
+    let jobs = Jobs::new()
+        .on(move |run: &JobRun, job: Work| {
+            run.fence()?;
+            tell.send(job.number)?;
+            if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
+        })
+        .backoff::<Work>(|_| Duration::from_millis(1))
+        .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
+        .every(punctual_jobs::aligned(Duration::from_secs(1)), Tick {});
+    let desk = jobs.open(postgres(&executor, &url)).unwrap();
+    desk.now(Work { number: 1, millis: 0 }).key("k").serial("s").send().unwrap();
+    let mut seen = Vec::new();
+    while seen.iter().filter(|number| **number == 1).count() < 2 || !seen.contains(&0) {
+        seen.push(told.recv_timeout(LONG).unwrap());
+    }
+    let later = Duration::from_secs(99);
+    desk.after(later, Work { number: 2, millis: 0 }).key("k").send().unwrap();
+    desk.reschedule("k", 2 * later).unwrap();
+    assert_eq!(desk.cancel("k").unwrap(), Cancellation::Removed);
+    desk.shutdown_within(LONG, LONG).unwrap();
+    assert_eq!(server.value("select count(*) from punctual.job_worker"), "0", "it has left");
+}
+
+#[test]
+fn a_role_without_rights_is_told_so() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    server.sql("create role app login");
+    let url = server.url().replace("user=punctual", "user=app");
+    let error = Jobs::new().open(postgres(&executor, &url)).unwrap_err();
+    let source = std::error::Error::source(&error).and_then(|it| it.source()).unwrap().to_string();
+    assert!(source.contains("permission denied"), "{source}");
+}
+
+#[test]
+fn desks_on_two_schemas_have_nothing_to_do_with_each_other() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (tell, told) = mpsc::channel();
+    let open = |schema: &'static str| {
+        let tell = tell.clone();
+        let jobs =
+            Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send((schema, job.number))?));
+        jobs.open(postgres(&executor, &server.url()).schema(schema)).unwrap()
+    };
+    let (one, two) = (open("one"), open("two"));
+    for number in 0..10 {
+        one.now(Work { number, millis: 0 }).key("k").send().unwrap();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), ("one", number));
+        two.now(Work { number, millis: 0 }).serial("s").send().unwrap();
+        assert_eq!(told.recv_timeout(LONG).unwrap(), ("two", number));
+    }
+    assert_eq!(server.value("select to_regnamespace('punctual') is null"), "t");
+    let error = Jobs::new().open(postgres(&executor, &server.url()).schema("a\"b")).unwrap_err();
+    assert!(matches!(error, OpenError::Setting(_)), "{error}");
+}
+
+#[test]
+fn tables_of_a_newer_version_are_left_alone() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    server.sql("insert into punctual.job_version (version) values (1000)");
+    let on = || postgres(&executor, &server.url());
+    for error in [Jobs::new().open(on()).unwrap_err(), on().migrate().unwrap_err()] {
+        assert!(matches!(error, OpenError::NewerTables { found: 1000, .. }), "{error}");
+        assert!(error.to_string().contains("version 1000"), "{error}");
+    }
+    assert_eq!(server.value("select max(version) from punctual.job_version"), "1000");
+}
+
+/// A machine with a short lease does not take the jobs of one with a long lease, which beats seldom.
+#[test]
+fn each_machine_has_its_own_lease() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    let mut slow = start_with_lease(&server, 0, 8 * LEASE);
+    desk.now(Stubborn { number: 1, millis: 3000, fails: false }).send().unwrap();
+    slow.wait_for("stubborn");
+    let hasty = start_with_lease(&server, 1, Duration::from_millis(200));
+    slow.wait_for("stubborn_ends");
+    drained(&server);
+    assert!(hasty.end().iter().all(|said| said.word != "stubborn"), "it took a job that ran");
+    assert!(slow.end().iter().all(|said| said.word != "lost"));
+}
