@@ -55,6 +55,7 @@ suite! {
         a_payload_that_is_no_json_is_refused,
         a_key_that_is_too_long_is_refused,
         payloads_arrive_as_they_were,
+        numbers_arrive_to_the_last_digit,
         a_payload_of_nothing_arrives,
         a_handler_sends_another_job,
         the_verbs_can_be_awaited,

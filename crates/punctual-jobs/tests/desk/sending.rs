@@ -135,6 +135,42 @@ pub(crate) fn payloads_arrive_as_they_were<W: World>() {
     world.expect(&["the same"]);
 }
 
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Numbers {
+    floats: Vec<f64>,
+    most: u128,
+    least: i128,
+}
+
+impl Job for Numbers {
+    const NAME: &'static str = "numbers";
+}
+
+pub(crate) fn numbers_arrive_to_the_last_digit<W: World>() {
+    let mut state = 7_u64;
+    let mut next = || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from_bits(state ^ state >> 29)
+    };
+    let floats =
+        std::iter::repeat_with(&mut next).filter(|float| float.is_finite()).take(1000).collect();
+    let sent = Numbers { floats, most: u128::MAX, least: i128::MIN };
+    let expected = sent.clone();
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        standard(scene).on(move |_: &JobRun, job: Numbers| {
+            let pairs = job.floats.iter().zip(&expected.floats);
+            let changed = pairs.filter(|(one, other)| one.to_bits() != other.to_bits()).count();
+            let rest = (job.most, job.least) == (expected.most, expected.least);
+            log.say(format!("{changed} of {} changed, {rest}", job.floats.len()));
+            Ok(())
+        })
+    });
+    world.desk().now(sent).send().unwrap();
+    world.expect(&["0 of 1000 changed, true"]);
+}
+
 #[derive(Serialize, Deserialize)]
 struct Nothing;
 
