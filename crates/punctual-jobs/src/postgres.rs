@@ -25,8 +25,8 @@
 //!
 //! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
 //! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. There are four
-//! connections, so that nothing waits behind what may be slow: for the verbs, for claiming, for writing down, and for
-//! the heartbeat; and one that listens.
+//! connections, so that nothing waits behind what may be slow: for the verbs, for the worker, for the heartbeat, and
+//! one that listens.
 //!
 //! # Locks
 //!

@@ -1,24 +1,15 @@
 //! Writing down how runs have ended.
 //!
-//! One statement is under way at a time, and it ends all claims that have ended while the last one was. It names
-//! each claim, so what comes too late changes nothing: the job is another machine's, or has another payload, or is
+//! One statement ends all claims whose runs have ended while the last one was under way. It names each claim, so what
+//! comes too late changes nothing: the job is another machine's, or has another payload, or is
 //! gone. If it has no answer it is asked again, because then a claim that it has ended is one that does not stand.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
-use tokio::{
-    sync::mpsc::UnboundedReceiver,
-    time::{Instant, sleep},
-};
 use tokio_postgres::types::Type;
 
 use super::{claims::Claimed, connection::AskError, office::Office, settings::Trouble, statements};
 use crate::{GivenUp, JobId, When, job::with_sources};
-
-/// How many ends one statement writes down at most.
-const MOST: usize = 1000;
-/// How long an end waits that could not be written down.
-const PAUSE: Duration = Duration::from_millis(200);
 
 /// How an attempt has ended.
 #[derive(Clone)]
@@ -63,33 +54,12 @@ impl How {
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
-/// Writes down all that is told, until nothing can be told any more and all is written. After that it does not try
-/// for longer than the limit: what is left is found when the lease is over.
-pub(super) async fn write_down(office: Arc<Office>, mut told: UnboundedReceiver<Ended>) {
-    let (mut new, mut left, mut until) = (Vec::new(), Vec::new(), None);
-    loop {
-        tokio::select! {
-            biased;
-            count = told.recv_many(&mut new, MOST), if until.is_none() => {
-                if count == 0 {
-                    until = Some(Instant::now() + office.settings.limit);
-                }
-            }
-            () = sleep(PAUSE), if !left.is_empty() => new.append(&mut left),
-            else => return,
-        }
-        if !new.is_empty() {
-            left.append(&mut office.write(std::mem::take(&mut new)).await);
-        }
-        if until.is_some_and(|until| Instant::now() > until) {
-            return;
-        }
-    }
-}
-
 impl Office {
     /// Returns what could not be written down.
-    async fn write(&self, all: Vec<Ended>) -> Vec<Ended> {
+    pub(super) async fn write(&self, all: Vec<Ended>) -> Vec<Ended> {
+        if all.is_empty() {
+            return all;
+        }
         match self.end(&all).await {
             Ok(rows) => {
                 let claims = |is_meant: fn(&(i64, bool, bool)) -> bool| -> HashSet<i64> {
@@ -126,7 +96,7 @@ impl Office {
             (&delays as _, Type::FLOAT8_ARRAY),
             (&errors as _, Type::TEXT_ARRAY),
         ];
-        let rows = self.ends.ask(statements::END, &params).await?;
+        let rows = self.work.ask(statements::END, &params).await?;
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
     }
 

@@ -41,10 +41,8 @@ pub(super) struct Office {
     pub(super) settings: Settings,
     /// For what callers ask.
     pub(super) verbs: Connection,
-    /// For claiming jobs.
-    pub(super) claiming: Connection,
-    /// For writing down how runs have ended.
-    pub(super) ends: Connection,
+    /// For claiming jobs, and for writing down how runs have ended.
+    pub(super) work: Connection,
     /// For the heartbeat and for fences.
     pub(super) pulse: Connection,
     /// What this desk is called in the tables.
@@ -74,8 +72,7 @@ pub(super) fn open(
         executor,
         definitions: Arc::clone(&definitions),
         verbs: settings.connection(settings.limit),
-        claiming: settings.connection(silence),
-        ends: settings.connection(silence),
+        work: settings.connection(silence),
         pulse: settings.connection(silence),
         settings,
         worker: new_name(),

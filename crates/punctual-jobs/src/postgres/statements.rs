@@ -8,8 +8,9 @@
 //!
 //! A transaction of the program's own may hold any row for as long as it likes: it has sent a key, or has written
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
-//! round. The verbs lock with `nowait`, and are asked again. One wait is left: a key that another transaction has
-//! inserted and not committed. It ends by the lock time-out of [`GREETING`], and is asked again as well.
+//! round. Moving and cancelling lock with `nowait`, and are asked again. Sending may wait for a job that has its key,
+//! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
+//! [`GREETING`], and it is asked again as well. In a transaction of the program's own it waits as that says.
 //!
 //! # Ordering keys
 //!
@@ -45,7 +46,7 @@ pub(super) const SEND: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), runs as (
-  select id from @schema.job where key = $7 and claim is not null for update nowait
+  select id from @schema.job where key = $7 and claim is not null for update
 ), retired as (
   update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
 ), sent as (
@@ -177,18 +178,19 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key"
 /// by a transaction, to be asked again, and which jobs are given up. Of a claim that is lost nothing is changed.
 ///
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is given up. `freed`: it waits, and the attempt does
-/// not count. A job that was retired while it ran is gone in each case.
+/// not count. A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a
+/// transaction may have retired it since the statement began.
 pub(super) const END: &str = "\
 with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
     as ended(id, claim, how, delay, error)
 ), standing as (
-  select j.id from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
+  select j.id, j.retired from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
    for update of j skip locked
 ), gone as (
   delete from @schema.job j using ended, standing
-   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or retired)
-  returning ordering_key is not null as wakes
+   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
+  returning j.id, ordering_key is not null as wakes
 ), kept as (
   update @schema.job j set claim = null, worker = null, claimed_at = null,
     attempts = j.attempts - case how when 'freed' then 1 else 0 end,
@@ -196,18 +198,18 @@ with ended as (
     run_at = case how when 'failed' then now() + make_interval(secs => delay) else run_at end,
     due = due and how = 'freed'
     from ended, standing
-   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not retired
+   where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
   returning j.id, ordering_key is not null or how = 'freed' as wakes, j.attempts >= max_attempts as is_given_up
 ), told as (
   select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
 )
 select ended.claim,
-  standing.id is null and exists (
+  gone.id is null and kept.id is null and exists (
     select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) as is_held,
   coalesce(kept.is_given_up, false),
   (select count(*) from told)
-  from ended left join standing on standing.id = ended.id left join kept on kept.id = ended.id";
+  from ended left join gone on gone.id = ended.id left join kept on kept.id = ended.id";
 
 /// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
 /// nobody runs it; one that is younger than the lease may have its answer under way.
@@ -216,13 +218,15 @@ with beat as (
   insert into @schema.job_worker (id, until) values ($1, clock_timestamp() + make_interval(secs => $2))
   on conflict (id) do update set until = excluded.until
 ), unknown as (
-  select id from @schema.job
+  select id, retired from @schema.job
    where claim is not null and worker = $1 and not claim = any($3)
      and claimed_at < now() - make_interval(secs => $2)
    for update skip locked
+), gone as (
+  delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired
 ), freed as (
   update @schema.job j set claim = null, worker = null, claimed_at = null, attempts = attempts - 1
-    from unknown where j.id = unknown.id returning 1
+    from unknown where j.id = unknown.id and not unknown.retired returning 1
 )
 select pg_notify('@channel', '') from freed limit 1";
 

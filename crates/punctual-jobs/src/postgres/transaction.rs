@@ -23,8 +23,7 @@ impl Sending<'_> {
     ///
     /// # Errors
     ///
-    /// [`DeskError`]; after one of the database the transaction can only be rolled back. If another transaction
-    /// has the job with this key locked, that is one at once, and not after a wait. An embedded desk
+    /// [`DeskError`]; after one of the database the transaction can only be rolled back. An embedded desk
     /// has no transactions, and answers [`Unsupported`](DeskError::Unsupported).
     pub async fn send_in(
         self,

@@ -1,36 +1,38 @@
-//! The worker: it claims jobs for the slots that are free, and has them run.
+//! The worker: it claims jobs for the slots that are free, has them run, and has their ends written down.
 //!
-//! It looks when it is woken: by a notification of the server's that a job is due or an ordering key is free, by a
-//! timer for a job that this machine has sent, by the poll, and by the end of a run if the last look has filled all
-//! slots. One look claims for all slots that are free.
+//! It claims when it is woken: by a notification of the server's that a job is due or an ordering key is free, by a
+//! timer for a job that this machine has sent, by the poll, and by the end of a run if the last claim has filled all
+//! slots. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
+//! one's answer, claims for all slots that are free.
+//!
+//! Both go through one connection, so the server carries them out in that order: a slot is used again when the end
+//! of its job is written down. So a process that is killed has no more jobs to be run again than it has slots. An
+//! end that could not be written down keeps its slot.
 //!
 //! Jobs with an ordering key and jobs without are claimed by two statements. Which of them is asked first changes
-//! from look to look, and so does which name comes first, and which ordering key: a backlog of one kind does not
+//! from time to time, and so does which name comes first, and which ordering key: a backlog of one kind does not
 //! keep the others away.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::mpsc::{self, UnboundedSender},
     task::JoinSet,
-    time::{Instant, MissedTickBehavior, interval, timeout_at},
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at},
 };
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{
-    claims::Claimed,
-    connection::AskError,
-    ending::{self, Ended},
-    office::Office,
-    running,
-    settings::Trouble,
-    statements,
+    claims::Claimed, connection::AskError, ending::Ended, office::Office, running,
+    settings::Trouble, statements,
 };
 use crate::job::with_sources;
 
-/// How long the worker waits for more slots to be free, while there is a backlog: one claim for many slots costs
-/// less than many for one.
+/// How long the worker waits for more runs to end, while there is a backlog: one claim for many slots costs less
+/// than many for one.
 const GATHERING: Duration = Duration::from_millis(1);
+
+/// How long an end waits that could not be written down.
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;
@@ -42,89 +44,123 @@ struct Worker {
     keys_first: bool,
     /// The ordering key that was served last.
     last_key: String,
-    /// Jobs may have become due since the last look.
+    /// There may be jobs to claim.
+    looks: bool,
+    /// Jobs may have become due since the last claim.
     marks: bool,
-    running: JoinSet<()>,
-    tell: UnboundedSender<Ended>,
+    /// The last claim has filled all slots.
+    is_full: bool,
+    running: JoinSet<Ended>,
+    /// What is to be written down.
+    ended: Vec<Ended>,
+    /// What could not be, and waits until `again`.
+    left: Vec<Ended>,
+    again: Instant,
 }
 
-/// Claims and runs until the desk is closed and nothing runs, and all ends are written down.
+/// Claims and runs until the desk is closed, nothing runs, and all ends are written down. For these it does not try
+/// for longer than the limit: what is left is found when the lease is over.
 pub(super) async fn work(office: &Arc<Office>) {
-    let (tell, told) = mpsc::unbounded_channel();
-    let worker = Worker {
+    let mut worker = Worker {
         office: Arc::clone(office),
         names: office.handled_names(),
         keys_first: false,
         last_key: String::new(),
+        looks: false,
         marks: true,
+        is_full: false,
         running: JoinSet::new(),
-        tell,
+        ended: Vec::new(),
+        left: Vec::new(),
+        again: Instant::now(),
     };
-    tokio::join!(worker.claim_and_run(), ending::write_down(Arc::clone(office), told));
+    worker.work().await;
 }
 
 impl Worker {
-    async fn claim_and_run(mut self) {
+    async fn work(&mut self) {
         let office = Arc::clone(&self.office);
         let mut poll = interval(office.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut looks, mut is_full) = (false, false);
+        let (mut is_stopping, mut until) = (false, None);
         loop {
             tokio::select! {
-                biased;
-                Some(_) = self.running.join_next() => {
-                    if is_full {
-                        self.gather().await;
-                        looks = true;
-                    }
+                Some(ended) = self.running.join_next() => {
+                    // A run cannot panic: the handler is on another thread.
+                    self.ended.extend(ended.ok());
+                    self.gather().await;
                 }
-                () = office.stop.cancelled() => {
-                    while self.running.join_next().await.is_some() {}
+                () = office.stop.cancelled(), if !is_stopping => is_stopping = true,
+                () = office.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
+                _ = poll.tick(), if !is_stopping => (self.looks, self.marks) = (true, true),
+                () = sleep_until(self.again), if !self.left.is_empty() => {
+                    self.ended.append(&mut self.left);
+                }
+            }
+            self.looks &= !is_stopping;
+            self.write_and_claim().await;
+            if is_stopping && self.running.is_empty() {
+                let until = *until.get_or_insert_with(|| Instant::now() + office.settings.limit);
+                if self.left.is_empty() || Instant::now() > until {
                     return;
                 }
-                () = office.wake.notified() => (looks, self.marks) = (true, true),
-                _ = poll.tick() => (looks, self.marks) = (true, true),
-            }
-            let free = office.settings.slots.saturating_sub(self.running.len());
-            if looks && free > 0 {
-                looks = false;
-                is_full = self.look(free).await == free;
             }
         }
     }
 
-    /// Waits a moment for half of the slots to be free.
+    /// Takes what has ended as well, and with a backlog waits a moment for half of the slots to be free.
     async fn gather(&mut self) {
+        self.looks |= self.is_full;
         let until = Instant::now() + GATHERING;
-        while 2 * self.running.len() > self.office.settings.slots
-            && timeout_at(until, self.running.join_next()).await.is_ok()
-        {}
+        loop {
+            while let Some(ended) = self.running.try_join_next() {
+                self.ended.extend(ended.ok());
+            }
+            if !self.is_full || 2 * self.running.len() <= self.office.settings.slots {
+                return;
+            }
+            match timeout_at(until, self.running.join_next()).await {
+                Ok(ended) => self.ended.extend(ended.and_then(Result::ok)),
+                Err(_) => return,
+            }
+        }
     }
 
-    /// Claims jobs for so many slots, and has them run. Returns how many there were.
-    async fn look(&mut self, free: usize) -> usize {
-        let asked = Instant::now();
-        let claimed = match self.claim(free).await {
-            Ok(claimed) => claimed,
-            Err(error) => {
-                self.office.report(Trouble::ServerAway { error: with_sources(&error) });
-                return 0;
-            }
-        };
-        // An answer that was under way for so long may be about claims that are lost: they are freed by a heartbeat.
-        if asked.elapsed() > self.office.settings.lease / 2 {
-            return 0;
+    async fn write_and_claim(&mut self) {
+        let (office, ended) = (Arc::clone(&self.office), std::mem::take(&mut self.ended));
+        let taken = self.running.len() + self.left.len();
+        let free = office.settings.slots.saturating_sub(taken);
+        // The first one is sent first.
+        let (mut left, claimed) = tokio::join!(office.write(ended), self.look(free));
+        if self.left.is_empty() {
+            self.again = Instant::now() + PAUSE;
         }
-        for row in &claimed {
-            let (office, tell, job) =
-                (Arc::clone(&self.office), self.tell.clone(), claimed_by(row));
+        self.left.append(&mut left);
+        for row in claimed {
+            let (office, job) = (Arc::clone(&self.office), claimed_by(&row));
             self.running.spawn(async move {
                 let how = running::run(office, job.clone()).await;
-                // It is listened to for as long as something runs.
-                let _ = tell.send(Ended { job, how });
+                Ended { job, how }
             });
         }
-        claimed.len()
+    }
+
+    /// Claims jobs for so many slots, if there may be any.
+    async fn look(&mut self, free: usize) -> Vec<Row> {
+        if free == 0 || !std::mem::take(&mut self.looks) {
+            return Vec::new();
+        }
+        let asked = Instant::now();
+        let claimed = self.claim(free).await.unwrap_or_else(|error| {
+            self.office.report(Trouble::ServerAway { error: with_sources(&error) });
+            Vec::new()
+        });
+        // An answer that was under way for so long may be about claims that are lost: they are freed by a heartbeat.
+        if asked.elapsed() > self.office.settings.lease / 2 {
+            return Vec::new();
+        }
+        self.is_full = claimed.len() == free;
+        claimed
     }
 
     async fn claim(&mut self, free: usize) -> Result<Vec<Row>, AskError> {
@@ -152,7 +188,7 @@ impl Worker {
             (&self.office.worker as _, Type::TEXT),
             (&most as _, Type::INT8),
         ];
-        self.office.claiming.ask(statements::CLAIM, &params).await
+        self.office.work.ask(statements::CLAIM, &params).await
     }
 
     /// Claims the first jobs of ordering keys.
@@ -161,7 +197,7 @@ impl Worker {
             return Ok(Vec::new());
         }
         while std::mem::take(&mut self.marks) {
-            let marked = self.office.claiming.ask(statements::MARK_DUE, &[]).await?;
+            let marked = self.office.work.ask(statements::MARK_DUE, &[]).await?;
             self.marks = marked.len() == statements::MARKED_AT_MOST;
         }
         let mut claimed = Vec::new();
@@ -174,7 +210,7 @@ impl Worker {
                 (&more as _, Type::INT8),
                 (&self.last_key as _, Type::TEXT),
             ];
-            let rows = match self.office.claiming.ask(statements::CLAIM_FIRST, &params).await {
+            let rows = match self.office.work.ask(statements::CLAIM_FIRST, &params).await {
                 Ok(rows) => rows,
                 Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) && tries < AGAIN => {
                     tries += 1;

@@ -361,7 +361,10 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
         tell.send((1, begun.elapsed()))?;
         Ok(())
     });
-    let desk = jobs.open(postgres(&executor, &server.url())).unwrap();
+    let (complain, complaints) = std::sync::mpsc::channel();
+    let settings = postgres(&executor, &server.url());
+    let settings = settings.on_trouble(move |trouble| drop(complain.send(trouble.to_string())));
+    let desk = jobs.open(settings).unwrap();
     desk.now(Work { number: 1, millis: 0 }).key("k").send().unwrap();
     let (number, took) = told.recv_timeout(limit).unwrap();
     assert_eq!(number, 1);
@@ -375,6 +378,7 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!(told.recv_timeout(limit).unwrap().0, 3, "the next one runs when it is committed");
     drained(&server);
+    assert_eq!(complaints.try_recv().ok(), None, "it was no trouble");
 }
 
 /// A transaction has locked the row of a job that is due: the others run, and that one does when it is free.
@@ -435,4 +439,31 @@ fn connections_to_a_server_that_is_read_only_are_replaced() {
     assert!(old.state(punctual_jobs::JobId::from(1)).is_ok());
     wait_until("the old one is gone", || server.value(backend) == "1");
     assert_ne!(server.value(pid), before, "another connection was made");
+}
+
+/// Jobs are replaced under their keys at the moments at which they are claimed and end: none runs twice, and nothing
+/// is left.
+#[test]
+fn a_key_that_is_sent_again_and_again_runs_no_job_twice() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let machines: Vec<_> = (0..2).map(|number| start(&server, number)).collect();
+    let each = size(400, 10_000);
+    std::thread::scope(|scope| {
+        for sender_number in 0..3 {
+            let desk = sender(&executor, &server.url());
+            scope.spawn(move || {
+                for at in 0..each {
+                    let job = Work { number: sender_number * each + at, millis: 1 };
+                    desk.now(job).key(format!("k{}", at % 3)).send().unwrap();
+                }
+            });
+        }
+    });
+    drained(&server);
+    let said: Vec<Said> =
+        machines.into_iter().flat_map(crate::support::replica::Replica::end).collect();
+    let runs = begins(&said, "begins");
+    assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
+    assert_eq!(server.value("select count(*) from punctual.job"), "0");
 }

@@ -40,9 +40,8 @@ fn connections_come_back_and_leave_nothing_behind() {
     desk.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     let connections = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
     let connections: usize = server.value(connections).parse().unwrap();
-    // Four of the machine, the one it listens on, and this question's; and those that the server has not yet seen
-    // the end of.
-    assert!(connections <= 4 + 1 + 1 + 2, "{connections} connections");
+    // Four of the machine, and this question's; and those that the server has not yet seen the end of.
+    assert!(connections <= 4 + 1 + 2, "{connections} connections");
     let said = machine.end();
     let numbers = |word: &str| -> Vec<i64> {
         let meant = said.iter().filter(|said| said.word == word);
