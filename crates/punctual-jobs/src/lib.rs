@@ -73,8 +73,7 @@
 //!
 //! * None: definitions and the embedded desk. It adds serde and serde_json to what punctual has.
 //! * `gate`: the gate, on PostgreSQL.
-//! * `postgres`: the desk on PostgreSQL, and the gate. It adds tokio and tokio-postgres, as the gate does,
-//!   and no other crates; `docs/decisions/0061` says why.
+//! * `postgres`: the desk on PostgreSQL, and the gate. It adds one crate to what the gate has, and 57 in all; `docs/decisions/0061` says why.
 //! * `tls`: encrypted connections for the desk, by rustls.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -16,8 +16,8 @@
 //! # Which claim
 //!
 //! A claim is a number, drawn when the job is claimed and greater than those before. The row has it for as long as
-//! the claim stands. Whoever ends a claim does so in a statement that names it, and the server carries out one of
-//! them on the row at a time: the end that the run has come to, or the sweep because the lease of its worker is
+//! the claim stands. A claim is ended by a statement that names it, and the server carries out one of
+//! these on the row at a time: the end that the run has come to, or the sweep because the lease of its worker is
 //! over, or the heartbeat because the worker does not know it. The second one finds another number there, or none,
 //! and changes nothing. So a run that was lost can end as late as it likes.
 //!

@@ -158,9 +158,8 @@ impl Board {
                 state.note_failed(id, error, moment, &mut aftermath);
             }
         }
-        if let Some(closing) = &state.closing
-            && state.running == 0
-        {
+        let is_idle = state.running == 0;
+        if let Some(closing) = state.closing.as_ref().filter(|_| is_idle) {
             closing.tell_idle();
         }
         aftermath

@@ -272,9 +272,7 @@ impl State {
     /// Takes the entry of a job off the board.
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
         let entry = self.jobs.remove(&id)?;
-        if let Some(key) = &entry.key
-            && self.keys.get(key) == Some(&id)
-        {
+        if let Some(key) = entry.key.as_ref().filter(|key| self.keys.get(*key) == Some(&id)) {
             self.keys.remove(key);
         }
         Some(entry)

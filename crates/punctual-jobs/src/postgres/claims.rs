@@ -143,7 +143,7 @@ impl Claims {
         self.state.lock().known.remove(&claim);
     }
 
-    /// Returns the claims that somebody here knows of.
+    /// Returns the claims that this process knows of.
     pub(super) fn known(&self) -> Vec<i64> {
         self.state.lock().known.iter().copied().collect()
     }

@@ -59,8 +59,9 @@ impl Address {
     }
 
     /// Connects. The client works while the other one is polled.
-    pub(super) async fn connect(&self) -> Result<(Client, Driver), Error> {
-        self.config.connect(self.connector()).await
+    pub(super) async fn connect(&self) -> Result<(Client, Driver), AskError> {
+        let connected = timeout(CONNECTING, self.config.connect(self.connector())).await;
+        connected.map_err(|_| AskError::Silent(CONNECTING))?.map_err(AskError::Server)
     }
 }
 
@@ -74,9 +75,14 @@ pub(super) enum AskError {
 }
 
 impl AskError {
-    /// Whether a row is locked by somebody who may give it free soon.
+    /// Whether a row is locked by a transaction that may end soon.
     pub(super) fn is_lock(&self) -> bool {
         self.is(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    /// Whether another session is needed: this one is silent, or its server is not the primary.
+    fn is_of_the_session(&self) -> bool {
+        matches!(self, Self::Silent(_)) || self.is(&SqlState::READ_ONLY_SQL_TRANSACTION)
     }
 
     pub(super) fn is(&self, state: &SqlState) -> bool {
@@ -146,16 +152,13 @@ impl Connection {
         let session = self.session().await?;
         let statement = self.address.schema.name_in(statement);
         let answer = session.ask(&statement, params, self.limit).await;
-        if let Err(error) = &answer
-            && (matches!(error, AskError::Silent(_))
-                || error.is(&SqlState::READ_ONLY_SQL_TRANSACTION))
-        {
+        if answer.as_ref().is_err_and(AskError::is_of_the_session) {
             self.drop_session(&session);
         }
         answer
     }
 
-    /// Returns the session of the moment. Whoever comes while one is being made waits for the same one.
+    /// Returns the session of the moment. Callers that come while one is being made wait for the same one.
     async fn session(&self) -> Result<Arc<Session>, AskError> {
         let limit = self.limit.min(CONNECTING);
         let found = async {
@@ -164,7 +167,7 @@ impl Connection {
                 return Ok(Arc::clone(session));
             }
             *session = None;
-            let made = Session::open(&self.address).await.map_err(AskError::Server)?;
+            let made = Session::open(&self.address).await?;
             Ok(Arc::clone(session.insert(Arc::new(made))))
         };
         timeout(limit, found).await.unwrap_or(Err(AskError::Silent(limit)))
@@ -172,21 +175,21 @@ impl Connection {
 
     fn drop_session(&self, old: &Arc<Session>) {
         // If it is locked, another one is being made already.
-        if let Ok(mut session) = self.session.try_lock()
-            && session.as_ref().is_some_and(|session| Arc::ptr_eq(session, old))
-        {
+        let Ok(mut session) = self.session.try_lock() else { return };
+        if session.as_ref().is_some_and(|session| Arc::ptr_eq(session, old)) {
             *session = None;
         }
     }
 }
 
 impl Session {
-    async fn open(address: &Address) -> Result<Self, Error> {
+    async fn open(address: &Address) -> Result<Self, AskError> {
         let (client, driver) = address.connect().await?;
         // Its error is that of the statements.
         let driver = tokio::spawn(driver);
         let session = Self { client, heard: Mutex::new(Instant::now()), driver };
-        session.client.batch_execute(statements::GREETING).await?;
+        let greeted = session.client.batch_execute(statements::GREETING).await;
+        greeted.map_err(AskError::Server)?;
         Ok(session)
     }
 

@@ -67,7 +67,7 @@ impl Office {
         self.pulse.ask(statements::BEAT, &params).await.map(drop)
     }
 
-    /// Says that nothing of this machine is left, so that nobody has to wait for the end of its lease.
+    /// Says that nothing of this machine is left, so that no machine waits for the end of its lease.
     pub(super) async fn leave(&self) {
         // Without an answer the lease ends by itself.
         let _ = self.pulse.ask(statements::LEAVE, &[(&self.worker, Type::TEXT)]).await;

@@ -8,7 +8,11 @@ use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{AsyncMessage, Client, Error};
 
-use super::{connection::Driver, office::Office, statements};
+use super::{
+    connection::{AskError, Driver},
+    office::Office,
+    statements,
+};
 
 /// Listens until it is aborted.
 pub(super) async fn listen_on(office: Arc<Office>) {
@@ -19,15 +23,15 @@ pub(super) async fn listen_on(office: Arc<Office>) {
     }
 }
 
-async fn listen(office: &Office) -> Result<(), Error> {
+async fn listen(office: &Office) -> Result<(), AskError> {
     let address = &office.settings.address;
     let silence = office.settings.lease / 2;
-    let Ok(connected) = timeout(silence, address.connect()).await else { return Ok(()) };
-    let (client, mut driver) = connected?;
+    let (client, mut driver) = address.connect().await?;
     tokio::select! {
         ended = ask(office, &client, silence) => ended,
         ended = hear(office, &mut driver) => ended,
     }
+    .map_err(AskError::Server)
 }
 
 /// Begins to listen, and asks for nothing from time to time: a connection that fell silent is found out by that.

@@ -158,7 +158,7 @@ impl Office {
     }
 
     /// Works until the desk is closed. A desk that handles nothing has no worker: it could claim nothing, and if it
-    /// looked for dead ones it would be told of jobs that were given up, and might have nobody to tell.
+    /// looked for dead ones it would learn of jobs that were given up, and might have no callback to tell.
     async fn run(self: &Arc<Self>) {
         if self.handled_names().is_empty() {
             return self.stop.cancelled().await;
@@ -203,7 +203,7 @@ impl Office {
     /// Tells the user of a trouble, on a thread of the executor.
     pub(super) fn report(&self, trouble: Trouble) {
         if let Some(closure) = self.settings.on_trouble.clone() {
-            // If the executor takes no task any more, there is nobody to tell.
+            // If the executor takes no task any more, the program is at its end.
             let _ = self.executor.execute(move || closure(&trouble));
         }
     }

@@ -129,7 +129,7 @@ impl Body {
         drop(run);
         let delay =
             if result.is_err() { definition.delay_after(job.begun) } else { Duration::ZERO };
-        // Nobody listens if the job was handed back meanwhile.
+        // The other end is gone if the job was handed back meanwhile.
         let _ = tell.send((result, delay));
     }
 }

@@ -96,7 +96,7 @@ impl Settings {
     }
 }
 
-/// Something that the desk has dealt with, and that somebody may want to know of; given to
+/// Something that the desk has dealt with, and that a program may want to log; given to
 /// [`Postgres::on_trouble`].
 #[derive(Debug)]
 #[non_exhaustive]

@@ -14,8 +14,8 @@
 //!
 //! # Ordering keys
 //!
-//! An ordering key has no row. The index `job_turn` allows one claim for each key; whoever would claim a second
-//! one fails. Of the jobs that wait with one key only the first, by moment and id, is claimed.
+//! An ordering key has no row. The index `job_turn` allows one claim for each key; a statement that
+//! would claim a second one fails. Of the jobs that wait with one key only the first, by moment and id, is claimed.
 //!
 //! A claim must not look at all jobs that are due and cannot run: 20,000 may wait behind one that does. So it
 //! goes from one ordering key to the next ([`CLAIM_FIRST`]), and looks at the first job of each. An index cannot
@@ -212,7 +212,7 @@ select ended.claim,
   from ended left join gone on gone.id = ended.id left join kept on kept.id = ended.id";
 
 /// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
-/// nobody runs it; one that is younger than the lease may have its answer under way.
+/// it has no run; one that is younger than the lease may have its answer under way.
 pub(super) const BEAT: &str = "\
 with beat as (
   insert into @schema.job_worker (id, until) values ($1, clock_timestamp() + make_interval(secs => $2))

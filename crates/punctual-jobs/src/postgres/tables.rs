@@ -66,7 +66,8 @@ fn newest() -> i32 {
 /// Makes the tables, or brings them up to date, unless they are.
 pub(super) async fn make(address: &Address) -> Result<(), OpenError> {
     let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
-    let (mut client, driver) = address.connect().await.map_err(server)?;
+    let (mut client, driver) =
+        address.connect().await.map_err(|error| OpenError::Server(error.into_source()))?;
     // It ends with the client.
     tokio::spawn(driver);
     client.batch_execute(statements::GREETING).await.map_err(server)?;

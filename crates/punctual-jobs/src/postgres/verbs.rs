@@ -2,7 +2,7 @@
 //!
 //! Each is one statement on one connection, where they follow each other without waiting. If a transaction of
 //! the program's own holds the job, the statement fails at once and is asked again after a pause, until the limit:
-//! one key that is held keeps nobody else from an answer.
+//! one key that is held does not keep other callers from an answer.
 
 use std::time::{Duration, SystemTime};
 

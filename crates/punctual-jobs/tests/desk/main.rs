@@ -104,6 +104,7 @@ suite! {
     serial::{
         jobs_of_a_sequence_run_one_at_a_time,
         jobs_of_a_sequence_run_in_order,
+        a_job_of_a_sequence_that_is_due_later_runs,
         sequences_do_not_wait_for_each_other,
         a_failed_job_lets_the_others_go_first,
         a_cancelled_job_leaves_the_line,

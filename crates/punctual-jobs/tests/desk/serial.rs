@@ -1,8 +1,11 @@
 //! Sequences.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use punctual_jobs::{Cancellation, Job, JobRun, Jobs};
@@ -86,4 +89,15 @@ pub(crate) fn a_panic_gives_the_turn_back<W: World>() {
     world.until("the end", || world.log().has("counted is given up after 1"));
     world.desk().now(Note::new("next")).serial("s").send().unwrap();
     world.expect(&["counted is given up after 1", "next"]);
+}
+
+pub(crate) fn a_job_of_a_sequence_that_is_due_later_runs<W: World>() {
+    let world = W::open(standard);
+    let send = |delay, text: &str| {
+        world.desk().after(delay, Note::new(text)).serial("s").send().unwrap();
+    };
+    send(Duration::ZERO, "first");
+    send(4 * SHORT, "last");
+    send(SHORT, "second");
+    world.expect(&["first", "second", "last"]);
 }

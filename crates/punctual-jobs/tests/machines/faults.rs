@@ -467,3 +467,30 @@ fn a_key_that_is_sent_again_and_again_runs_no_job_twice() {
     assert!(runs.values().all(|runs| *runs == 1), "{runs:?}");
     assert_eq!(server.value("select count(*) from punctual.job"), "0");
 }
+
+/// What it claimed would be taken for the job of a dead process by the next sweep, and the attempt would count.
+#[test]
+fn a_worker_whose_lease_is_over_claims_nothing() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let desk = sender(&executor, &server.url());
+    server.sql(
+        "create function punctual.late() returns trigger language plpgsql as $$ begin
+           new.until := clock_timestamp() - interval '1 second'; return new; end $$;
+         create trigger late before insert or update on punctual.job_worker
+           for each row execute function punctual.late()",
+    );
+    let mut machine = start(&server, 0);
+    let jobs = ["", "s"].map(|key| {
+        let sending = desk.now(Work { number: 1, millis: 0 });
+        if key.is_empty() { sending.send().unwrap() } else { sending.serial(key).send().unwrap() }
+    });
+    std::thread::sleep(Duration::from_secs(1));
+    for job in jobs {
+        let waiting = JobState::Waiting { attempts: 0, last_error: None };
+        assert_eq!(desk.state(job.id()).unwrap(), waiting);
+    }
+    server.sql("drop trigger late on punctual.job_worker");
+    machine.wait_for("ran");
+    machine.wait_for("ran");
+}

@@ -1,6 +1,9 @@
 //! How a desk is opened, and what is sent in a transaction.
 
-use std::time::Duration;
+use std::{
+    os::unix::net::UnixListener,
+    time::{Duration, Instant},
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{DeskError, Embedded, JobRun, Jobs, OpenError, Postgres};
@@ -8,7 +11,7 @@ use punctual_jobs::{DeskError, Embedded, JobRun, Jobs, OpenError, Postgres};
 use crate::{
     kinds::{Tick, Work},
     machine::{drained, postgres, sender, start},
-    support::{block_on, pgbouncer::PgBouncer, server::Server},
+    support::{block_on, pgbouncer::PgBouncer, place::Place, server::Server},
 };
 
 #[test]
@@ -45,6 +48,24 @@ fn a_server_that_is_not_there_is_an_error() {
     assert!(matches!(error, OpenError::Server(_)), "{error}");
     let error = Jobs::new().open(Postgres::on(&executor, "no address")).unwrap_err();
     assert!(matches!(error, OpenError::Address(_)), "{error}");
+}
+
+/// A server that accepts a connection and says nothing.
+#[test]
+fn a_server_that_is_silent_is_an_error() {
+    let place = Place::new();
+    let silent = UnixListener::bind(place.path().join(".s.PGSQL.5432")).unwrap();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let url = format!("host={} user=nobody dbname=nothing", place.path().display());
+    let begun = Instant::now();
+    let limit = Duration::from_secs(1);
+    let error = Jobs::new().open(Postgres::on(&executor, &url).limit(limit)).unwrap_err();
+    assert!(matches!(error, OpenError::Server(_)), "{error}");
+    assert!(begun.elapsed() < 4 * limit, "{:?}", begun.elapsed());
+    let error = Postgres::on(&executor, &url).migrate().unwrap_err();
+    assert!(matches!(error, OpenError::Server(_)), "{error}");
+    assert!(begun.elapsed() < 20 * limit, "{:?}", begun.elapsed());
+    drop(silent);
 }
 
 #[test]
