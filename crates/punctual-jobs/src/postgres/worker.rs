@@ -56,6 +56,7 @@ struct Worker {
     /// What could not be, and waits until `again`.
     left: Vec<Ended>,
     again: Instant,
+    retries: bool,
 }
 
 /// Claims and runs until the desk is closed, nothing runs, and all ends are written down. For these it does not try
@@ -73,6 +74,7 @@ pub(super) async fn work(office: &Arc<Office>) {
         ended: Vec::new(),
         left: Vec::new(),
         again: Instant::now(),
+        retries: false,
     };
     worker.work().await;
 }
@@ -93,9 +95,7 @@ impl Worker {
                 () = office.stop.cancelled(), if !is_stopping => is_stopping = true,
                 () = office.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
                 _ = poll.tick(), if !is_stopping => (self.looks, self.marks) = (true, true),
-                () = sleep_until(self.again), if !self.left.is_empty() => {
-                    self.ended.append(&mut self.left);
-                }
+                () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
             }
             self.looks &= !is_stopping;
             self.write_and_claim().await;
@@ -127,9 +127,12 @@ impl Worker {
     }
 
     async fn write_and_claim(&mut self) {
-        let (office, ended) = (Arc::clone(&self.office), std::mem::take(&mut self.ended));
+        let (office, mut ended) = (Arc::clone(&self.office), std::mem::take(&mut self.ended));
         let taken = self.running.len() + self.left.len();
         let free = office.settings.slots.saturating_sub(taken);
+        if std::mem::take(&mut self.retries) {
+            ended.append(&mut self.left);
+        }
         // The first one is sent first.
         let (mut left, claimed) = tokio::join!(office.write(ended), self.look(free));
         if self.left.is_empty() {
@@ -166,15 +169,22 @@ impl Worker {
     async fn claim(&mut self, free: usize) -> Result<Vec<Row>, AskError> {
         self.names.rotate_left(1);
         self.keys_first = !self.keys_first;
-        if self.keys_first {
-            let mut claimed = self.claim_first(free).await?;
-            claimed.append(&mut self.claim_others(free - claimed.len()).await?);
-            Ok(claimed)
+        let (mut claimed, more) = if self.keys_first {
+            let claimed = self.claim_first(free).await?;
+            let rest = free - claimed.len();
+            (claimed, self.claim_others(rest).await)
         } else {
-            let mut claimed = self.claim_others(free).await?;
-            claimed.append(&mut self.claim_first(free - claimed.len()).await?);
-            Ok(claimed)
+            let claimed = self.claim_others(free).await?;
+            let rest = free - claimed.len();
+            (claimed, self.claim_first(rest).await)
+        };
+        match more {
+            Ok(more) => claimed.extend(more),
+            // What was claimed before has to run.
+            Err(_) if !claimed.is_empty() => {}
+            Err(error) => return Err(error),
         }
+        Ok(claimed)
     }
 
     /// Claims jobs without an ordering key.
