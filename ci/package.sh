@@ -137,7 +137,7 @@ oldest() {
 for flag in direct-minimal-versions minimal-versions; do
   oldest punctual "$flag" --features=default --no-default-features --all-features
 done
-# The features of `punctual-jobs` are what an engine of one version needs: not built here.
+# The features of `punctual-jobs` bring a driver and a runtime, whose oldest versions are not built here.
 oldest punctual-jobs direct-minimal-versions --no-default-features
 oldest punctual-thread-pool direct-minimal-versions --no-default-features
 
