@@ -172,7 +172,7 @@ impl fmt::Debug for Entry {
 /// struct Permission(u64);
 ///
 /// impl Lease for Permission {
-///     fn fence(&self) -> Option<u64> {
+///     fn fencing_token(&self) -> Option<u64> {
 ///         Some(self.0)
 ///     }
 ///
@@ -188,15 +188,15 @@ impl fmt::Debug for Entry {
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission(7))));
 /// let task = executor.task().gate(gate);
-/// let fence = task.submit(with_context(|run| run.fence()))?;
+/// let fence = task.submit(with_context(|run| run.fencing_token()))?;
 /// assert_eq!(fence.join()?, Some(7));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub trait Lease: Send + Sync + 'static {
     /// Returns a number that is larger than that of every lease before, for storages that refuse a
     /// writer with a smaller one. The task itself has it from
-    /// [`TaskContext::fence`](crate::TaskContext::fence).
-    fn fence(&self) -> Option<u64> {
+    /// [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
+    fn fencing_token(&self) -> Option<u64> {
         None
     }
 

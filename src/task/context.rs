@@ -151,12 +151,12 @@ impl TaskContext {
         self.task.token(&self.stop)
     }
 
-    /// Returns the [fence](crate::gate::Lease::fence) of the lease that the task's
+    /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
     /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
-    /// lease has no fence.
+    /// lease has none.
     #[must_use]
-    pub fn fence(&self) -> Option<u64> {
-        self.lease.as_ref().and_then(|lease| lease.fence())
+    pub fn fencing_token(&self) -> Option<u64> {
+        self.lease.as_ref().and_then(|lease| lease.fencing_token())
     }
 
     /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;

@@ -1,4 +1,4 @@
-//! The desk on PostgreSQL: jobs per second, how soon a job is picked up, and what ordering keys cost.
+//! The queue on PostgreSQL: jobs per second, how soon a job is picked up, and what ordering keys cost.
 //!
 //! ```text
 //! cargo bench -p punctual-jobs --features postgres --bench jobs [-- JOBS ROUNDS SLOTS KEYS]
@@ -27,7 +27,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Desk, Job, JobRun, Jobs, Postgres};
+use punctual_jobs::{Job, JobQueue, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
 
 #[path = "../tests/support/mod.rs"]
@@ -54,11 +54,11 @@ fn main() {
     let server = Server::start();
     let mut figures: [Vec<f64>; 9] = Default::default();
     for round in 0..rounds {
-        let (speed, bytes) = with_desk(&server, slots, |_, seen| drain(&server, jobs, seen));
-        let (median_pick, late_pick) = with_desk(&server, slots, |_, seen| pick(&server, seen));
-        let sends = with_desk(&server, slots, |desk, _| sends(desk));
-        let ordered = with_desk(&server, slots, |desk, seen| ordered(&server, desk, seen, keys));
-        let one = with_desk(&server, slots, |desk, seen| one_after_another(&server, desk, seen));
+        let (speed, bytes) = with_queue(&server, slots, |_, seen| drain(&server, jobs, seen));
+        let (median_pick, late_pick) = with_queue(&server, slots, |_, seen| pick(&server, seen));
+        let sends = with_queue(&server, slots, |queue, _| sends(queue));
+        let ordered = with_queue(&server, slots, |queue, seen| ordered(&server, queue, seen, keys));
+        let one = with_queue(&server, slots, |queue, seen| one_after_another(&server, queue, seen));
         let row = [speed, bytes, median_pick, late_pick, sends, ordered.0, ordered.1, one.0, one.1];
         println!("round {round}: {row:.1?}");
         figures.iter_mut().zip(row).for_each(|(column, figure)| column.push(figure));
@@ -85,8 +85,12 @@ fn micros() -> u64 {
     u64::try_from(support::real_micros()).unwrap()
 }
 
-/// Runs a desk while `round` lasts.
-fn with_desk<T>(server: &Server, slots: usize, round: impl FnOnce(&Desk, &Watching) -> T) -> T {
+/// Runs a queue while `round` lasts.
+fn with_queue<T>(
+    server: &Server,
+    slots: usize,
+    round: impl FnOnce(&JobQueue, &Watching) -> T,
+) -> T {
     let (at, times) = mpsc::channel();
     let runs = Arc::<AtomicUsize>::default();
     let counts = Arc::clone(&runs);
@@ -98,9 +102,9 @@ fn with_desk<T>(server: &Server, slots: usize, round: impl FnOnce(&Desk, &Watchi
         counts.fetch_add(1, Ordering::SeqCst);
         Ok(())
     });
-    let desk: Desk = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
-    let result = round(&desk, &(runs, times));
-    desk.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
+    let queue: JobQueue = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
+    let result = round(&queue, &(runs, times));
+    queue.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
     result
 }
 
@@ -152,11 +156,11 @@ fn pick(server: &Server, (_, times): &Watching) -> (f64, f64) {
     (delays[150], delays[297])
 }
 
-fn sends(desk: &Desk) -> f64 {
+fn sends(queue: &JobQueue) -> f64 {
     let begun = Instant::now();
     let later = Duration::from_secs(360_000);
     let replies: Vec<_> =
-        (0..5000).map(|_| desk.after(later, Nothing { sent: 0 }).send_async()).collect();
+        (0..5000).map(|_| queue.after(later, Nothing { sent: 0 }).enqueue_async()).collect();
     for reply in replies {
         reply.wait(Duration::from_secs(60)).unwrap();
     }
@@ -164,7 +168,7 @@ fn sends(desk: &Desk) -> f64 {
 }
 
 /// Runs four jobs of each of many ordering keys.
-fn ordered(server: &Server, _: &Desk, (runs, _): &Watching, keys: usize) -> (f64, f64) {
+fn ordered(server: &Server, _: &JobQueue, (runs, _): &Watching, keys: usize) -> (f64, f64) {
     server.sql(&format!(
         "insert into punctual.job (name, payload, ordering_key, run_at)
          select 'nothing', '{{\"sent\": 0}}', 'user/' || n % {keys}, now() + interval '2 seconds'
@@ -180,10 +184,10 @@ fn ordered(server: &Server, _: &Desk, (runs, _): &Watching, keys: usize) -> (f64
 }
 
 /// Sends a job of an ordering key when the last one has run.
-fn one_after_another(server: &Server, desk: &Desk, (runs, _): &Watching) -> (f64, f64) {
+fn one_after_another(server: &Server, queue: &JobQueue, (runs, _): &Watching) -> (f64, f64) {
     let (before, begun) = (logged(server), Instant::now());
     for at in 0..200 {
-        desk.now(Nothing { sent: 0 }).serial("user/42").send().unwrap();
+        queue.now(Nothing { sent: 0 }).ordering_key("user/42").enqueue().unwrap();
         wait_for(runs, at + 1);
     }
     let each = begun.elapsed().as_secs_f64() * 1000.0 / 200.0;

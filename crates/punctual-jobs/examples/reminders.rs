@@ -5,7 +5,7 @@
 //! cargo run -p punctual-jobs --example reminders --features postgres -- --postgres postgres://app@localhost/app
 //! ```
 //!
-//! The program is the same; the line that opens the desk is not. On PostgreSQL it may be started several times
+//! The program is the same; the line that opens the queue is not. On PostgreSQL it may be started several times
 //! at once, and each reminder is sent by one of the processes.
 
 #![allow(clippy::print_stdout, reason = "that is what it does")]
@@ -19,7 +19,7 @@ use std::{
 use punctual::ScheduledThreadPoolExecutor;
 #[cfg(feature = "postgres")]
 use punctual_jobs::Postgres;
-use punctual_jobs::{Desk, Embedded, Job, JobError, JobRun, Jobs};
+use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -32,7 +32,7 @@ impl Job for Remind {
     const NAME: &'static str = "remind";
 }
 
-/// What the program can do with jobs, whichever desk it has.
+/// What the program can do with jobs, whichever queue it has.
 fn jobs(sent: Sender<String>) -> Jobs {
     Jobs::new()
         .on(move |run: &JobRun, job: Remind| {
@@ -43,19 +43,19 @@ fn jobs(sent: Sender<String>) -> Jobs {
             sent.send(format!("to {}: {} (attempt {})", job.user, job.text, run.attempt()))?;
             Ok(())
         })
-        .attempts::<Remind>(5)
+        .max_attempts::<Remind>(5)
         .backoff::<Remind>(|attempts| Duration::from_millis(200) * attempts)
         .time_limit::<Remind>(Duration::from_secs(30))
-        .on_given_up(|job| println!("given up: {} after {}", job.payload, job.last_error))
+        .on_discarded(|job| println!("discarded: {} after {}", job.payload, job.last_error))
 }
 
 /// The one line that differs.
 fn open(
     jobs: Jobs,
     executor: &ScheduledThreadPoolExecutor,
-) -> Result<Desk, Box<dyn Error + Send + Sync>> {
+) -> Result<JobQueue, Box<dyn Error + Send + Sync>> {
     match std::env::args().skip_while(|word| word != "--postgres").nth(1) {
-        None => Ok(jobs.open(Embedded::on(executor))?),
+        None => Ok(jobs.open(InMemory::on(executor))?),
         #[cfg(feature = "postgres")]
         Some(url) => Ok(jobs.open(Postgres::on(executor, url))?),
         #[cfg(not(feature = "postgres"))]
@@ -63,16 +63,16 @@ fn open(
     }
 }
 
-fn remind(desk: &Desk, sent: &Receiver<String>) -> Result<(), Box<dyn Error + Send + Sync>> {
+fn remind(queue: &JobQueue, sent: &Receiver<String>) -> Result<(), Box<dyn Error + Send + Sync>> {
     let soon = Duration::from_millis(300);
     let to = |user, text: &str| Remind { user, text: text.to_owned() };
-    desk.after(soon, to(1, "tea")).key("remind/1").send()?;
-    desk.after(2 * soon, to(2, "call home")).key("remind/2").send()?;
-    desk.after(soon, to(3, "nothing")).key("remind/3").send()?;
+    queue.after(soon, to(1, "tea")).key("remind/1").enqueue()?;
+    queue.after(2 * soon, to(2, "call home")).key("remind/2").enqueue()?;
+    queue.after(soon, to(3, "nothing")).key("remind/3").enqueue()?;
     // Asked again: the old one is replaced.
-    desk.after(3 * soon, to(1, "tea and cake")).key("remind/1").send()?;
-    println!("moved: {:?}", desk.reschedule("remind/2", soon)?);
-    println!("cancelled: {:?}", desk.cancel("remind/3")?);
+    queue.after(3 * soon, to(1, "tea and cake")).key("remind/1").enqueue()?;
+    println!("moved: {:?}", queue.reschedule("remind/2", soon)?);
+    println!("cancelled: {:?}", queue.cancel("remind/3")?);
     for _ in 0..2 {
         println!("{}", sent.recv_timeout(Duration::from_secs(60))?);
     }
@@ -82,10 +82,10 @@ fn remind(desk: &Desk, sent: &Receiver<String>) -> Result<(), Box<dyn Error + Se
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (sender, sent) = channel();
-    let desk = open(jobs(sender), &executor)?;
-    remind(&desk, &sent)?;
-    let report = desk.shutdown_within(Duration::from_secs(5), Duration::from_secs(1))?;
-    println!("shut down, handed back: {}", report.handed_back.len());
+    let queue = open(jobs(sender), &executor)?;
+    remind(&queue, &sent)?;
+    let report = queue.shutdown_within(Duration::from_secs(5), Duration::from_secs(1))?;
+    println!("shut down, released: {}", report.released.len());
     // A handler that does not stop ends with the process: after this the drop of the executor waits for nothing.
     executor.shutdown_within(Duration::ZERO, Duration::from_secs(1))?;
     Ok(())

@@ -48,7 +48,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
     let body = with_context(move |run| {
         let planned = SystemTime::now() - run.lateness();
-        let (tick, fence) = (second_of(planned), run.fence().unwrap_or_default());
+        let (tick, fence) = (second_of(planned), run.fencing_token().unwrap_or_default());
         say(&me, format_args!("sweeps for tick {tick}, fence {fence}"));
         thread::sleep(WORK);
         say(&me, format_args!("has swept for tick {tick}, fence {fence}"));

@@ -1,13 +1,13 @@
 //! How long a job waits between two attempts.
 //!
 //! The default is `exp(min(attempts, 10))` seconds: 2.7 s, 7.4 s, 20 s, 55 s,
-//! 2.5 min, 6.7 min, 18 min, 50 min, 2.3 h, and 6.1 h from then on. With 25 attempts a job is given up
-//! after some four days. It is the same in both desks, so that a program behaves alike on them.
+//! 2.5 min, 6.7 min, 18 min, 50 min, 2.3 h, and 6.1 h from then on. With 25 attempts a job is discarded
+//! after some four days. It is the same in both queues, so that a program behaves alike on them.
 
 use std::time::Duration;
 
 /// How many attempts a job has, unless something else was said.
-pub(crate) const ATTEMPTS: u32 = 25;
+pub(crate) const MAX_ATTEMPTS: u32 = 25;
 
 /// Returns the delay after `attempts` attempts that have failed.
 pub(crate) fn exponential(attempts: u32) -> Duration {

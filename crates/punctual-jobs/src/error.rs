@@ -1,11 +1,11 @@
-//! What can go wrong at a desk: when it is opened, and when it is used.
+//! What can go wrong at a queue: when it is opened, and when it is used.
 
 use std::{error::Error, fmt, time::Duration};
 
 /// An error of something else, kept as the source of one of ours.
 pub(crate) type Source = Box<dyn Error + Send + Sync>;
 
-/// Why a desk was not opened; from [`Jobs::open`](crate::Jobs::open).
+/// Why a queue was not opened; from [`Jobs::open`](crate::Jobs::open).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -14,7 +14,7 @@ pub enum OpenError {
         /// That name.
         name: &'static str,
     },
-    /// The desk is embedded, and a periodic job has no handler: nothing could ever run it.
+    /// The queue is in memory, and a periodic job has no handler: nothing could ever run it.
     NoHandler {
         /// The name of the job.
         name: &'static str,
@@ -41,7 +41,7 @@ pub enum OpenError {
     },
     /// A setting does not go together with another one.
     Setting(&'static str),
-    /// The desk's thread could not be started.
+    /// The queue's thread could not be started.
     Thread(std::io::Error),
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for OpenError {
                 "the periodic job {name:?} has a trigger that counts from when this process started, so \
                  no two machines agree on its ticks: use trigger::cron or punctual_jobs::aligned"
             ),
-            Self::Refused(_) => f.write_str("the executor has refused a task of the desk"),
+            Self::Refused(_) => f.write_str("the executor has refused a task of the queue"),
             Self::TransactionPooling(_) => f.write_str(
                 "the connection goes through a pooler with pool_mode = transaction, where sessions are \
                  not kept: connect to the server directly, or set pool_mode = session",
@@ -74,7 +74,7 @@ impl fmt::Display for OpenError {
                  use the version of punctual-jobs that has made them, or a newer one"
             ),
             Self::Setting(what) => f.write_str(what),
-            Self::Thread(_) => f.write_str("the thread of the desk could not be started"),
+            Self::Thread(_) => f.write_str("the thread of the queue could not be started"),
         }
     }
 }
@@ -92,10 +92,10 @@ impl Error for OpenError {
     }
 }
 
-/// Why a desk could not do what it was asked for.
+/// Why a queue could not do what it was asked for.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum DeskError {
+pub enum QueueError {
     /// The payload could not be made into JSON. Nothing was stored.
     Payload {
         /// The name of the job.
@@ -103,37 +103,37 @@ pub enum DeskError {
         /// Why not.
         source: serde_json::Error,
     },
-    /// The desk is embedded, and nothing in this process handles the job. Nothing was stored.
+    /// The queue is in memory, and nothing in this process handles the job. Nothing was stored.
     NoHandler {
         /// The name of the job.
         name: &'static str,
     },
-    /// A name, a key or a payload is longer than a desk stores. Nothing was stored.
+    /// A name, a key or a payload is longer than a queue stores. Nothing was stored.
     TooLong {
         /// Which of them is too long.
         what: &'static str,
         /// How many bytes it may have.
         most: usize,
     },
-    /// The desk was shut down.
+    /// The queue was shut down.
     ShutDown,
     /// The executor has refused the task of the job. Nothing is kept of the job.
     Refused(Source),
     /// There was no answer in time. What was asked for may have been done, or may yet be.
     TimedOut {
         /// How long the call was allowed to take.
-        limit: Duration,
+        timeout: Duration,
     },
     /// The server could not be asked, or has refused. A broken connection leaves open whether what was
     /// asked for has been done.
     Server(Source),
     /// The claim of the running job is lost: another machine may be running it. Stop without an effect.
     Lost,
-    /// This desk cannot do that.
+    /// This queue cannot do that.
     Unsupported(&'static str),
 }
 
-impl fmt::Display for DeskError {
+impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Payload { name, .. } => {
@@ -144,12 +144,12 @@ impl fmt::Display for DeskError {
                 "nothing in this process handles the job {name:?}: add a handler with Jobs::on"
             ),
             Self::TooLong { what, most } => write!(f, "{what} has more than {most} bytes"),
-            Self::ShutDown => f.write_str("the desk was shut down"),
+            Self::ShutDown => f.write_str("the queue was shut down"),
             Self::Refused(_) => f.write_str("the executor has refused the task of a job"),
-            Self::TimedOut { limit } => {
+            Self::TimedOut { timeout } => {
                 write!(
                     f,
-                    "there was no answer within {limit:?}; what was asked for may be done later"
+                    "there was no answer within {timeout:?}; what was asked for may be done later"
                 )
             }
             Self::Server(_) => f.write_str("the PostgreSQL server could not be asked"),
@@ -161,7 +161,7 @@ impl fmt::Display for DeskError {
     }
 }
 
-impl Error for DeskError {
+impl Error for QueueError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Payload { source, .. } => Some(source),

@@ -11,7 +11,7 @@
 //! let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
 //! let sweep = sweep.repeat(minute, with_context(|run| {
 //!     // `run.token()` is raised, and `run.is_lease_lost()` true, once another replica may run.
-//!     println!("swept under the fence {:?}", run.fence());
+//!     println!("swept under the fencing token {:?}", run.fencing_token());
 //! }))?;
 //! sweep.join()?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -33,13 +33,13 @@
 //! # What happens at a tick
 //!
 //! 1. The worker hands the tick to the gate's thread, and waits for the answer: for a
-//!    [limit](GateBuilder::limit), a second at most.
+//!    [request time-out](GateBuilder::request_timeout), a second at most.
 //! 2. The gate reads the row and the database's clock. If the tick is not due by that clock, it asks again
 //!    when it will be; an earlier start than planned is possible by 50 ms. If the tick has been claimed,
 //!    and its run has ended, it is skipped. If somebody holds the row, the gate looks again from time to
-//!    time, so that the tick of a holder that died is taken over ([`LostTick`]), and that a later tick
+//!    time, so that the tick of a holder that died is taken over ([`OnHolderDeath`]), and that a later tick
 //!    waits for a run that goes on.
-//! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fence,
+//! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fencing token,
 //!    which is a number in the row, goes up by one.
 //! 4. The task runs. At a third of the lease it is renewed.
 //! 5. At the end the row says that the run has ended. The worker does not wait for that.
@@ -50,7 +50,7 @@
 //!
 //! # Why it is right
 //!
-//! *One claim.* Each statement compares, under the row's lock, what was read before (the fence, the end of
+//! *One claim.* Each statement compares, under the row's lock, what was read before (the fencing token, the end of
 //! the lease, and whether the run has ended) and does nothing if any of it has changed. Two replicas that
 //! read the same row cannot both take it.
 //!
@@ -71,7 +71,7 @@
 //! * **Exactly once, in general.** A holder may be stopped between its last look at the lease and its
 //!   effect. For effects in the same database there is [`Gate::guard`], and [`Gate::finish`], with which a
 //!   tick has its effects exactly once. Other storages can compare the
-//!   [fence](punctual::TaskContext::fence), if they keep the largest one that they have seen.
+//!   [fencing token](punctual::TaskContext::fencing_token), if they keep the largest one that they have seen.
 //! * **Every tick.** None runs while the database is away, and none is made up for unless the task's policy
 //!   for missed runs says so. A lost tick runs again only if another replica was there to plan it.
 //! * **A server whose clock is set** shortens or lengthens one lease of each name, by the step. Fences
@@ -86,7 +86,7 @@
 //! ```sql
 //! begin;
 //! insert into report (day, total) values ('2026-11-23', 42);
-//! select punctual.guard('sweep', 7);   -- raises PJ001 if 7 is not the last fence of 'sweep'
+//! select punctual.guard('sweep', 7);   -- raises PJ001 if 7 is not the last fencing token of 'sweep'
 //! commit;
 //! ```
 //!
@@ -133,9 +133,9 @@ pub use self::{
     builder::GateBuilder,
     error::{GateError, GateErrorKind},
     event::{GateEvent, GateStatistics, SkipReason},
-    guard::is_stale_fence,
+    guard::is_stale_fencing_token,
     named::NamedGate,
-    rules::LostTick,
+    rules::OnHolderDeath,
 };
 use self::{
     event::Reporter,
@@ -147,7 +147,7 @@ use self::{
 ///
 /// Clones share one thread and one connection. The thread ends when the last of them has been dropped, and
 /// the last [`NamedGate`]; that drop waits until the database knows of the runs that have ended, for [the
-/// limit](GateBuilder::limit) at most.
+/// request time-out](GateBuilder::request_timeout) at most.
 #[derive(Clone)]
 pub struct Gate(Arc<Inner>);
 
@@ -158,8 +158,8 @@ struct Inner {
     reporter: Arc<Reporter>,
     statements: Statements,
     lease: Duration,
-    limit: Duration,
-    lost_tick: LostTick,
+    request_timeout: Duration,
+    on_holder_death: OnHolderDeath,
 }
 
 impl Gate {
@@ -195,8 +195,8 @@ impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Gate")
             .field("lease", &self.0.lease)
-            .field("limit", &self.0.limit)
-            .field("lost_tick", &self.0.lost_tick)
+            .field("request_timeout", &self.0.request_timeout)
+            .field("on_holder_death", &self.0.on_holder_death)
             .finish_non_exhaustive()
     }
 }

@@ -38,7 +38,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const NAME: &'static str;
 }
 
-/// Which job it is: the same in every attempt, and never given again by the same desk or database.
+/// Which job it is: the same in every attempt, and never given again by the same queue or database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub(crate) i64);
 
@@ -65,7 +65,7 @@ impl fmt::Display for JobId {
 
 /// When a job is to run: after a delay, at an instant, or when the wall clock shows a time.
 ///
-/// A moment that has passed means now, and a delay that no clock can show means never. Embedded, all
+/// A moment that has passed means now, and a delay that no clock can show means never. In memory, all
 /// three are on the executor's [clock](punctual::Handle::clock). On PostgreSQL the database's clock
 /// decides: a delay counts from when the server stores the job, and an instant is a delay from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl From<SystemTime> for When {
     }
 }
 
-/// How a job stands; from [`Desk::state`](crate::Desk::state). By the time a caller looks at it, it may
+/// How a job stands; from [`JobQueue::state`](crate::JobQueue::state). By the time a caller looks at it, it may
 /// have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,8 +111,8 @@ pub enum JobState {
     },
     /// An attempt is running, or was when its worker was last heard of.
     Running,
-    /// All attempts have failed. An embedded desk remembers the last thousand of these.
-    GivenUp {
+    /// All attempts have failed. An in-memory queue remembers the last thousand of these.
+    Discarded {
         /// What the last attempt has failed with.
         last_error: String,
     },
@@ -129,13 +129,13 @@ impl fmt::Display for JobState {
                 last_error.as_ref().map_or(Ok(()), |error| write!(f, ", the last with: {error}"))
             }
             Self::Running => f.write_str("running"),
-            Self::GivenUp { last_error } => write!(f, "given up: {last_error}"),
+            Self::Discarded { last_error } => write!(f, "discarded: {last_error}"),
             Self::Gone => f.write_str("gone"),
         }
     }
 }
 
-/// What became of a job that was to be cancelled; from [`Desk::cancel`](crate::Desk::cancel).
+/// What became of a job that was to be cancelled; from [`JobQueue::cancel`](crate::JobQueue::cancel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancellation {
     /// It was waiting, and is gone.
@@ -148,7 +148,7 @@ pub enum Cancellation {
 }
 
 /// What became of a job that was to run at another moment; from
-/// [`Desk::reschedule`](crate::Desk::reschedule).
+/// [`JobQueue::reschedule`](crate::JobQueue::reschedule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rescheduling {
     /// It was waiting, and now waits for the other moment.
@@ -216,10 +216,10 @@ pub(crate) fn with_sources(error: &dyn Error) -> String {
     message
 }
 
-/// A job all of whose attempts have failed; given to [`Jobs::on_given_up`](crate::Jobs::on_given_up).
+/// A job all of whose attempts have failed; given to [`Jobs::on_discarded`](crate::Jobs::on_discarded).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct GivenUp {
+pub struct DiscardedJob {
     /// Which job it is.
     pub id: JobId,
     /// The name of its kind.
@@ -232,11 +232,11 @@ pub struct GivenUp {
     pub last_error: String,
 }
 
-/// One line for a log, without the payload: `job 17 "mail" was given up after 3 attempts: no route`.
-impl fmt::Display for GivenUp {
+/// One line for a log, without the payload: `job 17 "mail" was discarded after 3 attempts: no route`.
+impl fmt::Display for DiscardedJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, name, attempts, last_error, .. } = self;
         let plural = if *attempts == 1 { "" } else { "s" };
-        write!(f, "job {id} {name:?} was given up after {attempts} attempt{plural}: {last_error}")
+        write!(f, "job {id} {name:?} was discarded after {attempts} attempt{plural}: {last_error}")
     }
 }

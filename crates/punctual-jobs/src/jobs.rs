@@ -1,7 +1,7 @@
 //! Definitions: which kinds of jobs there are, what handles them, and what becomes of those that fail.
 //!
-//! They are made once, and a desk is opened on them: embedded in this process, or on PostgreSQL. The
-//! definitions do not know which. A kind may have settings without a handler: such a process sends jobs
+//! They are made once, and a queue is opened on them: in this process, or on PostgreSQL. The
+//! definitions do not know which. A kind may have settings without a handler: such a process enqueues jobs
 //! that another one runs. Settings and handler may come in either order.
 
 use std::{
@@ -16,20 +16,20 @@ use std::{
 use punctual::Trigger;
 
 use crate::{
-    Desk, GivenUp, Job, JobError, JobRun, OpenError, backoff, payload::Payload,
+    DiscardedJob, Job, JobError, JobQueue, JobRun, OpenError, backoff, payload::Payload,
     schedule::BoxedTrigger,
 };
 
 pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
 pub(crate) type Backoff = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
-pub(crate) type OnGivenUp = Arc<dyn Fn(&GivenUp) + Send + Sync>;
+pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 
 /// The kinds of jobs of a program.
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::ScheduledThreadPoolExecutor;
-/// use punctual_jobs::{Embedded, Job, JobRun, Jobs};
+/// use punctual_jobs::{InMemory, Job, JobRun, Jobs};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]
@@ -48,22 +48,22 @@ pub(crate) type OnGivenUp = Arc<dyn Fn(&GivenUp) + Send + Sync>;
 ///         tell.send(format!("{} to {} at attempt {}", job.text, job.user, run.attempt()))?;
 ///         Ok(())
 ///     })
-///     .attempts::<Remind>(5)
+///     .max_attempts::<Remind>(5)
 ///     .time_limit::<Remind>(Duration::from_secs(30));
 ///
-/// let desk = jobs.open(Embedded::on(&executor))?; // the line to change for many machines
-/// desk.after(Duration::from_millis(5), Remind { user: 42, text: "tea".into() })
+/// let queue = jobs.open(InMemory::on(&executor))?; // the line to change for many machines
+/// queue.after(Duration::from_millis(5), Remind { user: 42, text: "tea".into() })
 ///     .key("remind/42")
-///     .send()?;
+///     .enqueue()?;
 /// assert_eq!(told.recv()?, "tea to 42 at attempt 1");
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Default)]
-#[must_use = "definitions do nothing until a desk is opened on them"]
+#[must_use = "definitions do nothing until a queue is opened on them"]
 pub struct Jobs {
     kinds: HashMap<&'static str, Kind>,
     periodic: Vec<Periodic>,
-    on_given_up: Option<OnGivenUp>,
+    on_discarded: Option<OnDiscarded>,
     defined_twice: Option<&'static str>,
 }
 
@@ -72,26 +72,26 @@ struct Kind {
     definition: Definition,
 }
 
-/// A kind of job, as a desk sees it.
+/// A kind of job, as a queue sees it.
 pub(crate) struct Definition {
     pub(crate) name: &'static str,
     pub(crate) handler: Option<Handler>,
-    pub(crate) attempts: u32,
+    pub(crate) max_attempts: u32,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// A job that is sent at each tick of a trigger.
+/// A job that is enqueued at each tick of a trigger.
 pub(crate) struct Periodic {
     pub(crate) name: &'static str,
     pub(crate) trigger: BoxedTrigger,
     pub(crate) payload: Result<Payload, serde_json::Error>,
 }
 
-/// What a desk is opened on.
+/// What a queue is opened on.
 pub(crate) struct Definitions {
     pub(crate) kinds: HashMap<&'static str, Arc<Definition>>,
-    pub(crate) on_given_up: Option<OnGivenUp>,
+    pub(crate) on_discarded: Option<OnDiscarded>,
 }
 
 impl Jobs {
@@ -101,12 +101,12 @@ impl Jobs {
     }
 
     /// Adds a kind of job with the closure that handles it. The closure runs on a thread of the executor,
-    /// for several jobs at once unless they are [serial](crate::Sending::serial), and may block for long
+    /// for several jobs at once unless they have one [ordering key](crate::JobBuilder::ordering_key), and may block for long
     /// if the executor has the threads. An `Err` and a panic fail the attempt, and so does a payload that
     /// cannot be decoded. The job is then tried again after a delay, until its attempts are used up.
     ///
     /// **A job may run more than once**: on several machines the attempt may have done its work when the
-    /// machine died. [`JobRun::id`] and [`JobRun::fence`] help to recognise that.
+    /// machine died. [`JobRun::id`] and [`JobRun::fencing_token`] help to recognise that.
     pub fn on<J, F>(mut self, handler: F) -> Self
     where
         J: Job,
@@ -129,8 +129,8 @@ impl Jobs {
     }
 
     /// Sets how many attempts a job of this kind has, at least one; without this call it is 25.
-    pub fn attempts<J: Job>(mut self, attempts: u32) -> Self {
-        self.definition::<J>().attempts = attempts.clamp(1, i16::MAX as u32);
+    pub fn max_attempts<J: Job>(mut self, max_attempts: u32) -> Self {
+        self.definition::<J>().max_attempts = max_attempts.clamp(1, i16::MAX as u32);
         self
     }
 
@@ -153,7 +153,7 @@ impl Jobs {
         self
     }
 
-    /// Sends this job at each tick of the trigger. With several machines each tick is sent once. The runs
+    /// Enqueues this job at each tick of the trigger. With several machines each tick is enqueued once. The runs
     /// of one name never overlap: a tick whose job comes before the last one has ended waits for it.
     ///
     /// With several machines the trigger has to name moments of the wall clock, or they would not agree
@@ -187,25 +187,25 @@ impl Jobs {
     /// Without this, such a job is one line on standard error.
     ///
     /// A panic in it is the executor's to report.
-    pub fn on_given_up(mut self, closure: impl Fn(&GivenUp) + Send + Sync + 'static) -> Self {
-        self.on_given_up = Some(Arc::new(closure));
+    pub fn on_discarded(mut self, closure: impl Fn(&DiscardedJob) + Send + Sync + 'static) -> Self {
+        self.on_discarded = Some(Arc::new(closure));
         self
     }
 
-    /// Opens a desk on these definitions: `Embedded::on(&executor)`, or `Postgres::on(&executor, url)`
+    /// Opens a queue on these definitions: `InMemory::on(&executor)`, or `Postgres::on(&executor, url)`
     /// with the feature `postgres`.
     ///
     /// # Errors
     ///
     /// [`OpenError`], if a definition is wrong or the engine cannot be reached.
-    pub fn open(self, engine: impl OpenDesk) -> Result<Desk, OpenError> {
+    pub fn open(self, engine: impl OpenQueue) -> Result<JobQueue, OpenError> {
         if let Some(name) = self.defined_twice {
             return Err(OpenError::DefinedTwice { name });
         }
         let kinds = self.kinds.into_iter();
         let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
-        let definitions = Definitions { kinds, on_given_up: self.on_given_up };
-        engine.open_desk(Opening { definitions: Arc::new(definitions), periodic: self.periodic })
+        let definitions = Definitions { kinds, on_discarded: self.on_discarded };
+        engine.open_queue(Opening { definitions: Arc::new(definitions), periodic: self.periodic })
     }
 
     fn definition<J: Job>(&mut self) -> &mut Definition {
@@ -215,7 +215,7 @@ impl Jobs {
             definition: Definition {
                 name: J::NAME,
                 handler: None,
-                attempts: backoff::ATTEMPTS,
+                max_attempts: backoff::MAX_ATTEMPTS,
                 backoff: None,
                 time_limit: None,
             },
@@ -235,18 +235,18 @@ impl fmt::Debug for Jobs {
 
 impl Definitions {
     /// Returns how many attempts a job of this name has.
-    pub(crate) fn attempts(&self, name: &str) -> u32 {
-        self.kinds.get(name).map_or(backoff::ATTEMPTS, |kind| kind.attempts)
+    pub(crate) fn max_attempts(&self, name: &str) -> u32 {
+        self.kinds.get(name).map_or(backoff::MAX_ATTEMPTS, |kind| kind.max_attempts)
     }
 
     /// Says that all attempts of a job have failed: to the callback, or else on standard error, since the
     /// sender of the job is not told. User code: the caller holds no lock.
-    pub(crate) fn tell_given_up(&self, given_up: &GivenUp) {
-        match &self.on_given_up {
-            Some(callback) => callback(given_up),
+    pub(crate) fn tell_discarded(&self, discarded: &DiscardedJob) {
+        match &self.on_discarded {
+            Some(callback) => callback(discarded),
             // Not `eprintln`, which panics if nothing can be written there.
             None => {
-                let line = format!("punctual-jobs: {given_up}");
+                let line = format!("punctual-jobs: {discarded}");
                 let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
             }
         }
@@ -281,18 +281,18 @@ impl Definition {
     }
 }
 
-/// What an engine is given when a desk is opened.
-#[allow(unnameable_types, reason = "only the engines of this crate open desks")]
+/// What an engine is given when a queue is opened.
+#[allow(unnameable_types, reason = "only the engines of this crate open queues")]
 #[allow(missing_debug_implementations, reason = "nobody outside sees one")]
 pub struct Opening {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) periodic: Vec<Periodic>,
 }
 
-/// What a desk can be opened on: `Embedded`, or `Postgres`. Only the types of this crate implement it.
-pub trait OpenDesk: sealed::Sealed {
+/// What a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.
+pub trait OpenQueue: sealed::Sealed {
     #[doc(hidden)]
-    fn open_desk(self, opening: Opening) -> Result<Desk, OpenError>;
+    fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError>;
 }
 
 pub(crate) mod sealed {

@@ -1,13 +1,13 @@
 //! Beyond one process: jobs that may run on any machine, and a gate that lets one of several replicas run a
 //! periodic task.
 //!
-//! A job is a name and a payload. Its handler is a closure, given once. The desk where jobs are sent is opened
+//! A job is a name and a payload. Its handler is a closure, given once. The queue where jobs are sent is opened
 //! in this process, or on PostgreSQL; the line that opens it is the only one that differs.
 //!
 //! ```
 //! use std::time::Duration;
 //! use punctual::ScheduledThreadPoolExecutor;
-//! use punctual_jobs::{Embedded, Job, JobRun, Jobs};
+//! use punctual_jobs::{InMemory, Job, JobRun, Jobs};
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Serialize, Deserialize)]
@@ -25,14 +25,14 @@
 //!         println!("{} for {}, {}", job.text, job.user, run.id());
 //!         Ok(())
 //!     })
-//!     .attempts::<Remind>(5);
+//!     .max_attempts::<Remind>(5);
 //!
-//! let desk = jobs.open(Embedded::on(&executor))?; // or Postgres::on(&executor, url)
-//! desk.after(Duration::from_secs(86_400), Remind { user: 42, text: "tea".into() })
+//! let queue = jobs.open(InMemory::on(&executor))?; // or Postgres::on(&executor, url)
+//! queue.after(Duration::from_secs(86_400), Remind { user: 42, text: "tea".into() })
 //!     .key("remind/42")
-//!     .send()?;
-//! desk.reschedule("remind/42", Duration::from_secs(3600))?;
-//! desk.cancel("remind/42")?;
+//!     .enqueue()?;
+//! queue.reschedule("remind/42", Duration::from_secs(3600))?;
+//! queue.cancel("remind/42")?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
@@ -41,40 +41,40 @@
 //! | the program has | take |
 //! |---|---|
 //! | a periodic closure that one of several replicas is to run, and the next tick makes up for a lost one | the gate: feature `gate`, the module `gate` |
-//! | work that must not be lost, is sent by an event, is tried again, is moved or cancelled by a key | the queue: a [`Desk`], with the feature `postgres` |
-//! | the same in one process, or in tests | the queue: a [`Desk`] on [`Embedded`] |
+//! | work that must not be lost, is enqueued by an event, is tried again, is moved or cancelled by a key | the queue: a [`JobQueue`], with the feature `postgres` |
+//! | the same in one process, or in tests | the queue: a [`JobQueue`] on [`InMemory`] |
 //! | steps that depend on each other, wait for people for weeks, and have to be undone | a workflow engine, such as Temporal; not this crate |
 //!
 //! `docs/many-machines.md` of the repository says more about the choice, and about other stores.
 //!
 //! # What is promised
 //!
-//! * **A job that was sent to PostgreSQL runs at least once**, until it succeeds or its attempts are used up,
+//! * **A job that was enqueued to PostgreSQL runs at least once**, until it succeeds or its attempts are used up,
 //!   whichever process or machine dies. It does not start before its moment by the database's clock. Jobs of
-//!   an embedded desk end with the process.
-//! * **An attempt counts when its process dies**, so a job that kills its process is given up like any other.
+//!   an in-memory queue end with the process.
+//! * **An attempt counts when its process dies**, so a job that kills its process is discarded like any other.
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
-//!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fence](JobRun::fence).
-//! * **Jobs of one sequence** run one at a time, in the order of their moments.
-//! * **Each tick of a periodic job is sent once** over all machines, whatever their clocks say.
-//! * **Both desks behave alike.** One suite of cases is run on both.
+//!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
+//! * **Jobs with one ordering key** run one at a time, in the order of their moments.
+//! * **Each tick of a periodic job is enqueued once** over all machines, whatever their clocks say.
+//! * **Both queues behave alike.** One suite of cases is run on both.
 //!
 //! # What cannot be promised
 //!
 //! * **Exactly once.** A process can stop between its effect and the note that it is done, and then the job
-//!   runs again. [`JobRun::id`] is the same each time. A storage that compares [fences](JobRun::fence) refuses
+//!   runs again. [`JobRun::id`] is the same each time. A storage that compares [fencing tokens](JobRun::fencing_token) refuses
 //!   a run that was believed dead.
 //! * **Precision below the poll** for jobs of other machines that have become due: they are found within a
 //!   second, unless [set](#features) otherwise.
-//! * **Order** between jobs that are not in one sequence, and fairness between kinds.
+//! * **Order** between jobs that do not have the same ordering key, and fairness between kinds.
 //! * **That a handler stops.** A token is a request; nothing ends a closure that does not look at it.
 //!
 //! # Features
 //!
-//! * None: definitions and the embedded desk. It adds serde and serde_json to what punctual has.
+//! * None: definitions and the in-memory queue. It adds serde and serde_json to what punctual has.
 //! * `gate`: the gate, on PostgreSQL.
-//! * `postgres`: the desk on PostgreSQL, and the gate. It adds one crate to what the gate has, and 57 in all; `docs/decisions/0061` says why.
-//! * `tls`: encrypted connections for the desk, by rustls.
+//! * `postgres`: the queue on PostgreSQL, and the gate. It adds one crate to what the gate has, and 57 in all; `docs/decisions/0061` says why.
+//! * `tls`: encrypted connections for the queue, by rustls.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![forbid(unsafe_code)]
@@ -82,11 +82,10 @@
 
 mod aligned;
 mod backoff;
-mod desk;
-mod embedded;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
+mod in_memory;
 mod job;
 mod jobs;
 mod payload;
@@ -94,22 +93,23 @@ mod payload;
 pub mod pooler;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod reply;
+mod queue;
+mod queue_future;
 mod report;
 mod run;
 mod schedule;
 
 #[cfg(feature = "postgres")]
-pub use crate::postgres::{Postgres, Trouble};
+pub use crate::postgres::{Postgres, QueueEvent};
 pub use crate::{
     aligned::{Aligned, aligned},
-    desk::{Desk, Sending, Ticket},
-    embedded::Embedded,
-    error::{DeskError, OpenError},
-    job::{Cancellation, GivenUp, Job, JobError, JobId, JobState, Rescheduling, When},
-    jobs::{Jobs, OpenDesk},
-    reply::Reply,
-    report::{HandedBack, JobSummary, ShutdownReport},
+    error::{OpenError, QueueError},
+    in_memory::InMemory,
+    job::{Cancellation, DiscardedJob, Job, JobError, JobId, JobState, Rescheduling, When},
+    jobs::{Jobs, OpenQueue},
+    queue::{JobBuilder, JobHandle, JobQueue},
+    queue_future::QueueFuture,
+    report::{JobSummary, ReleasedJob, ShutdownReport},
     run::JobRun,
 };
 

@@ -1,7 +1,7 @@
 //! Payloads: the text that a job takes to wherever it runs.
 //!
-//! A payload is written as JSON once, when the job is sent, and read once, when a handler is called. Between the
-//! two it is a text that nothing parses, on either desk: what a parser in the middle does to numbers and keys
+//! A payload is written as JSON once, when the job is enqueued, and read once, when a handler is called. Between the
+//! two it is a text that nothing parses, on either queue: what a parser in the middle does to numbers and keys
 //! cannot happen.
 
 use std::{fmt, sync::Arc};

@@ -1,4 +1,4 @@
-//! The desk on PostgreSQL: jobs that outlive a process and run on any machine.
+//! The queue on PostgreSQL: jobs that outlive a process and run on any machine.
 //!
 //! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
@@ -9,9 +9,9 @@
 //! * [`worker`]: which jobs are claimed, and when; [`listening`] wakes it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
-//! * [`ticks`]: each tick of a periodic job is sent once.
+//! * [`ticks`]: each tick of a periodic job is enqueued once.
 //! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
-//! * [`settings`] and [`office`]: how the desk is opened, and how it ends.
+//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
 //!
 //! # Which claim
 //!
@@ -37,10 +37,10 @@ mod claims;
 mod connection;
 mod encryption;
 mod ending;
+mod engine;
 mod heartbeat;
 mod listening;
 mod moment;
-mod office;
 mod running;
 mod schema;
 mod settings;
@@ -52,4 +52,4 @@ mod verbs;
 mod worker;
 
 pub(crate) use self::schema::Schema;
-pub use self::settings::{Postgres, Trouble};
+pub use self::settings::{Postgres, QueueEvent};

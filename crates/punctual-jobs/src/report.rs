@@ -4,27 +4,27 @@ use std::fmt;
 
 use crate::JobId;
 
-/// What happened to the jobs of a desk that was [shut down](crate::Desk::shutdown_within), by id and name.
+/// What happened to the jobs of a queue that was [shut down](crate::JobQueue::shutdown_within), by id and name.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
     /// The jobs that have ended well since the shutdown began.
     pub ran: Vec<JobSummary>,
-    /// The jobs that this desk will not run. On PostgreSQL these were running here and are free for
-    /// other machines now; the attempt was not counted. Embedded, these are all jobs that were waiting
-    /// as well, and they exist only here: send them to another desk, or lose them.
-    pub handed_back: Vec<HandedBack>,
+    /// The jobs that this queue will not run. On PostgreSQL these were running here and are free for
+    /// other machines now; the attempt was not counted. In memory, these are all jobs that were waiting
+    /// as well, and they exist only here: send them to another queue, or lose them.
+    pub released: Vec<ReleasedJob>,
     /// The jobs whose handlers have not returned in spite of a raised token.
     pub still_running: Vec<JobSummary>,
 }
 
-/// One line for a log: how many jobs have ended and were handed back, and which ones still run.
+/// One line for a log: how many jobs have ended and were released, and which ones still run.
 ///
-/// `2 ran, 1 handed back, 1 still running: 17 "mail"`
+/// `2 ran, 1 released, 1 still running: 17 "mail"`
 impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { ran, handed_back, still_running } = self;
-        write!(f, "{} ran, {} handed back", ran.len(), handed_back.len())?;
+        let Self { ran, released, still_running } = self;
+        write!(f, "{} ran, {} released", ran.len(), released.len())?;
         if still_running.is_empty() {
             return Ok(());
         }
@@ -54,10 +54,10 @@ impl fmt::Display for JobSummary {
     }
 }
 
-/// A job that a desk has given back.
+/// A job that a queue has released.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct HandedBack {
+pub struct ReleasedJob {
     /// Which job it is.
     pub id: JobId,
     /// The name of its kind.
@@ -71,7 +71,7 @@ pub struct HandedBack {
 }
 
 /// One line for a log, without the payload: `17 "mail" with the key "k", failed attempts: 2`.
-impl fmt::Display for HandedBack {
+impl fmt::Display for ReleasedJob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {:?}", self.id, self.name)?;
         if let Some(key) = &self.key {

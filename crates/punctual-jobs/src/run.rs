@@ -1,6 +1,6 @@
 //! One attempt of a job: what the handler sees of it, and how the handler is called.
 //!
-//! Both desks call handlers here, on a thread of the punctual pool and with no lock held. A panic is
+//! Both queues call handlers here, on a thread of the punctual pool and with no lock held. A panic is
 //! caught, because it is the failure of one attempt, which may be tried again, and not of a task of the
 //! pool. A handler that returns when its time is up has failed, also if it says `Ok`: the time limit has
 //! precedence, as everywhere in punctual. The attempt ends when the handler has returned, never before:
@@ -17,7 +17,7 @@ use std::{
 
 use punctual::{CancellationToken, Clock, current_task};
 
-use crate::{Desk, DeskError, JobId, desk::Engine, jobs::Definition, payload::Payload};
+use crate::{JobId, JobQueue, QueueError, jobs::Definition, payload::Payload, queue::Engine};
 
 thread_local! {
     /// The engines whose handlers the thread is in, the innermost last: a handler may run a task of another
@@ -51,19 +51,19 @@ impl Drop for Handling {
     }
 }
 
-/// Draws the fence of a run; see [`JobRun::fence`].
-pub(crate) type DrawFence = Box<dyn Fn() -> Result<u64, DeskError> + Send + Sync>;
+/// Draws the fencing token of a run; see [`JobRun::fencing_token`].
+pub(crate) type DrawFencingToken = Box<dyn Fn() -> Result<u64, QueueError> + Send + Sync>;
 
 /// One attempt of a job, as its handler sees it.
 pub struct JobRun {
     pub(crate) id: JobId,
     pub(crate) name: &'static str,
     pub(crate) attempt: u32,
-    pub(crate) attempts: u32,
+    pub(crate) max_attempts: u32,
     pub(crate) key: Option<String>,
     pub(crate) token: CancellationToken,
-    pub(crate) desk: Desk,
-    pub(crate) draw_fence: DrawFence,
+    pub(crate) queue: JobQueue,
+    pub(crate) draw_fencing_token: DrawFencingToken,
     pub(crate) fence: OnceLock<u64>,
 }
 
@@ -87,49 +87,49 @@ impl JobRun {
         self.attempt
     }
 
-    /// Returns `true` if the job is given up when this attempt fails.
+    /// Returns `true` if the job is discarded when this attempt fails.
     #[must_use]
     pub fn is_last_attempt(&self) -> bool {
-        self.attempt >= self.attempts
+        self.attempt >= self.max_attempts
     }
 
-    /// Returns the key under which the job was sent, if there was one.
+    /// Returns the key under which the job was enqueued, if there was one.
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
-    /// the desk shuts down and its patience is over, and when the claim is lost to another machine.
+    /// the queue shuts down and its patience is over, and when the claim is lost to another machine.
     #[must_use]
     pub fn token(&self) -> &CancellationToken {
         &self.token
     }
 
-    /// Returns the fence of this run, a number that is greater than those of all runs that were claimed
+    /// Returns the fencing token of this run, a number that is greater than those of all runs that were claimed
     /// before. A storage that remembers the greatest number it has seen, and refuses smaller ones, cannot
     /// be written to by a run that was believed dead and is not.
     ///
     /// The number is drawn when the job is claimed, while its row is locked. On PostgreSQL the first call asks the
     /// server whether the claim still stands; it waits for no lock, so a transaction of the program's own may be
-    /// open meanwhile, and blocks for at most the desk's [limit](crate::Desk::limit).
+    /// open meanwhile, and blocks for at most the queue's [request time-out](crate::JobQueue::request_timeout).
     ///
     /// # Errors
     ///
-    /// [`Lost`](DeskError::Lost) if the claim does not stand any more, and what asking the server can
+    /// [`Lost`](QueueError::Lost) if the claim does not stand any more, and what asking the server can
     /// fail with.
-    pub fn fence(&self) -> Result<u64, DeskError> {
+    pub fn fencing_token(&self) -> Result<u64, QueueError> {
         if let Some(fence) = self.fence.get() {
             return Ok(*fence);
         }
-        let drawn = (self.draw_fence)()?;
+        let drawn = (self.draw_fencing_token)()?;
         Ok(*self.fence.get_or_init(|| drawn))
     }
 
-    /// Returns the desk, to send jobs that follow from this one.
+    /// Returns the queue, to enqueue jobs that follow from this one.
     #[must_use]
-    pub fn desk(&self) -> &Desk {
-        &self.desk
+    pub fn queue(&self) -> &JobQueue {
+        &self.queue
     }
 }
 
@@ -168,7 +168,7 @@ pub(crate) fn call(
     let Some(handler) = &definition.handler else {
         return Err(format!("nothing in this process handles the job {:?}", run.name));
     };
-    let handling = Handling::begin(&run.desk.engine);
+    let handling = Handling::begin(&run.queue.engine);
     #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
     let ended = panic::catch_unwind(AssertUnwindSafe(|| handler(run, payload)));
     drop(handling);

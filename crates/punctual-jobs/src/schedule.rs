@@ -1,4 +1,4 @@
-//! Ticks: the moments at which periodic jobs are sent, and how a task learns which tick it runs for.
+//! Ticks: the moments at which periodic jobs are enqueued, and how a task learns which tick it runs for.
 //!
 //! Several machines can agree that a tick has been taken only if they mean the same moment by it. So a
 //! tick is a time of the wall clock, exactly as the trigger has named it, to the nanosecond: a calendar's

@@ -25,7 +25,7 @@ moved: Moved
 cancelled: Removed
 to 2: call home (attempt 2)
 to 1: tea and cake (attempt 1)
-shut down, handed back: 0
+shut down, released: 0
 ";
     assert_eq!(text, expected);
 }

@@ -9,7 +9,7 @@
 
 use std::{collections::BTreeSet, path::Path, process::Command};
 
-/// A run that has begun: who, which tick, which fence.
+/// A run that has begun: who, which tick, which fencing token.
 fn begun(line: &str) -> Option<(&str, &str, u64)> {
     let (who, rest) = line.split_once(" sweeps for tick ")?;
     let (tick, fence) = rest.split_once(", fence ")?;

@@ -65,20 +65,21 @@ fn a_run_has_its_own_fence() {
     let hooked = Log::new();
     let log = hooked.clone();
     let (clock, executor) = manual_with(|builder| {
-        builder.before_execute(move |task: &TaskContext| log.push(task.fence()))
+        builder.before_execute(move |task: &TaskContext| log.push(task.fencing_token()))
     });
     let (leases, contexts) = (Leases::new(&clock), Log::new());
     let log = contexts.clone();
     let body = move || log.push(current_task().unwrap());
     executor.task().gate(leases.gate()).schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
     clock.run_for(ms(20));
-    let fences = contexts.entries().iter().map(TaskContext::fence).collect::<Vec<_>>();
+    let fences = contexts.entries().iter().map(TaskContext::fencing_token).collect::<Vec<_>>();
     assert_eq!((fences, hooked.entries()), (vec![Some(1), Some(2)], vec![Some(1), Some(2)]));
     assert!(!contexts.entries()[1].is_lease_lost());
     leases.lose();
     assert!(contexts.entries()[1].is_lease_lost());
     assert!(!contexts.entries()[0].is_lease_lost());
-    let plain = executor.submit(|| current_task().map(|task| (task.fence(), task.is_lease_lost())));
+    let plain =
+        executor.submit(|| current_task().map(|task| (task.fencing_token(), task.is_lease_lost())));
     assert_eq!(plain.unwrap().join().unwrap(), Some((None, false)));
     leases.assert_left_once();
 }

@@ -129,7 +129,7 @@ impl Leases {
 }
 
 impl Lease for Given {
-    fn fence(&self) -> Option<u64> {
+    fn fencing_token(&self) -> Option<u64> {
         Some(self.fence)
     }
 

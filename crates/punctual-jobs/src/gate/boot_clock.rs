@@ -2,7 +2,7 @@
 //!
 //! On Linux that is the time since boot, `CLOCK_BOOTTIME`. Elsewhere it is [`Instant`](std::time::Instant),
 //! which may stand still while the machine sleeps: there a holder that wakes believes in its lease until
-//! its next renewal tells it otherwise. Its fence is stale all the same.
+//! its next renewal tells it otherwise. Its fencing token is stale all the same.
 
 use std::time::Duration;
 

@@ -21,13 +21,13 @@ use super::{
     error::{GateError, GateErrorKind},
     event::{GateEvent, Listener, Reporter},
     keeper::{HeldList, Keeper, Request, Settings},
-    rules::LostTick,
+    rules::OnHolderDeath,
     sql::Statements,
 };
 
 /// How long [`GateBuilder::open`] waits for the database.
 const OPEN_LIMIT: Duration = Duration::from_secs(10);
-const USUAL_LIMIT: Duration = Duration::from_secs(1);
+const USUAL_TIMEOUT: Duration = Duration::from_secs(1);
 const SHORTEST_LEASE: Duration = Duration::from_millis(200);
 const LONGEST_LEASE: Duration = Duration::from_secs(86_400);
 
@@ -37,8 +37,8 @@ pub struct GateBuilder {
     url: String,
     schema: String,
     lease: Duration,
-    limit: Option<Duration>,
-    lost_tick: LostTick,
+    request_timeout: Option<Duration>,
+    on_holder_death: OnHolderDeath,
     listener: Option<Listener>,
     connector: Arc<dyn Connector>,
 }
@@ -49,8 +49,8 @@ impl GateBuilder {
             url,
             schema: "punctual".to_owned(),
             lease: Duration::from_secs(20),
-            limit: None,
-            lost_tick: LostTick::default(),
+            request_timeout: None,
+            on_holder_death: OnHolderDeath::default(),
             listener: None,
             connector: Arc::new(Through(NoTls)),
         }
@@ -67,14 +67,14 @@ impl GateBuilder {
 
     /// Sets for how long at most a worker waits for an answer of the database, from its tick on; the default is
     /// one second, or the lease if that is shorter. No longer than the lease.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = Some(limit);
+    pub fn request_timeout(mut self, request_timeout: Duration) -> Self {
+        self.request_timeout = Some(request_timeout);
         self
     }
 
-    /// Sets what becomes of a tick whose replica dies in its run; the default is [`LostTick::Rerun`].
-    pub fn lost_tick(mut self, lost_tick: LostTick) -> Self {
-        self.lost_tick = lost_tick;
+    /// Sets what becomes of a tick whose replica dies in its run; the default is [`OnHolderDeath::Rerun`].
+    pub fn on_holder_death(mut self, on_holder_death: OnHolderDeath) -> Self {
+        self.on_holder_death = on_holder_death;
         self
     }
 
@@ -120,16 +120,17 @@ impl GateBuilder {
     }
 
     fn start(self) -> Result<Gate, GateError> {
-        let Self { url, schema, lease, limit, lost_tick, listener, connector } = self;
+        let Self { url, schema, lease, request_timeout, on_holder_death, listener, connector } =
+            self;
         check_schema(&schema)?;
-        let limit = limit.unwrap_or(USUAL_LIMIT.min(lease));
-        check_lease(lease, limit)?;
+        let request_timeout = request_timeout.unwrap_or(USUAL_TIMEOUT.min(lease));
+        check_lease(lease, request_timeout)?;
         let mut config: Config = url.parse().map_err(GateError::url)?;
         if config.get_application_name().is_none() {
             config.application_name("punctual gate");
         }
         let statements = Statements::new(&schema);
-        let settings = Settings { lease, limit, holder: holder(), statements };
+        let settings = Settings { lease, request_timeout, holder: holder(), statements };
         let (requests, receiver) = unbounded_channel();
         let held = Arc::new(HeldList::default());
         let reporter = Arc::new(Reporter::new(listener));
@@ -154,8 +155,8 @@ impl GateBuilder {
             reporter,
             statements,
             lease,
-            limit,
-            lost_tick,
+            request_timeout,
+            on_holder_death,
         })))
     }
 }
@@ -166,8 +167,8 @@ impl fmt::Debug for GateBuilder {
         f.debug_struct("GateBuilder")
             .field("schema", &self.schema)
             .field("lease", &self.lease)
-            .field("limit", &self.limit)
-            .field("lost_tick", &self.lost_tick)
+            .field("request_timeout", &self.request_timeout)
+            .field("on_holder_death", &self.on_holder_death)
             .finish_non_exhaustive()
     }
 }
@@ -200,15 +201,15 @@ fn check_schema(schema: &str) -> Result<(), GateError> {
     }
 }
 
-fn check_lease(lease: Duration, limit: Duration) -> Result<(), GateError> {
+fn check_lease(lease: Duration, request_timeout: Duration) -> Result<(), GateError> {
     if !(SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease) {
         let detail =
             format!("a lease of {lease:?} cannot be kept: it is to be from 200 ms to a day");
         return Err(GateError::bad(GateErrorKind::BadLease, detail));
     }
-    if limit.is_zero() || limit > lease {
+    if request_timeout.is_zero() || request_timeout > lease {
         let detail = format!(
-            "a limit of {limit:?} is none: it is to be from above zero to the lease, {lease:?}"
+            "a request time-out of {request_timeout:?} is none: it is to be from above zero to the lease, {lease:?}"
         );
         return Err(GateError::bad(GateErrorKind::BadLease, detail));
     }

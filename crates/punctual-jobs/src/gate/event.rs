@@ -19,7 +19,7 @@ pub enum GateEvent {
     Lost {
         /// The name that the run was claimed under.
         name: Arc<str>,
-        /// The fence of the run.
+        /// The fencing token of the run.
         fence: u64,
     },
     /// The database could not be asked about a tick. It is asked again, until the tick is skipped.

@@ -1,6 +1,6 @@
 //! Effects that a stale run cannot have: the two SQL functions, called from Rust.
 //!
-//! A fence is a number that goes up with each grant, and the row of a name has the last one. So a
+//! A fencing token is a number that goes up with each grant, and the row of a name has the last one. So a
 //! transaction that finds its own there, and locks the row until it commits, knows that nobody takes over
 //! before that.
 
@@ -12,15 +12,15 @@ use super::Gate;
 const STALE: &str = "PJ001";
 
 impl Gate {
-    /// Lets the caller's transaction go on only if `fence` is the last one of `name`, and keeps others from
+    /// Lets the caller's transaction go on only if `fencing_token` is the last one of `name`, and keeps others from
     /// taking over until that transaction ends. The transaction need not be short: the lease is renewed
     /// meanwhile. Outside a transaction it says how things were, and protects nothing.
     ///
     /// ```no_run
-    /// # async fn effects(gate: &punctual_jobs::gate::Gate, client: &mut tokio_postgres::Client, fence: u64)
+    /// # async fn effects(gate: &punctual_jobs::gate::Gate, client: &mut tokio_postgres::Client, fencing_token: u64)
     /// #     -> Result<(), tokio_postgres::Error> {
     /// let transaction = client.transaction().await?;
-    /// gate.guard(&transaction, "sweep", fence).await?;
+    /// gate.guard(&transaction, "sweep", fencing_token).await?;
     /// transaction.execute("delete from session where expires < now()", &[]).await?;
     /// transaction.commit().await
     /// # }
@@ -28,7 +28,7 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// That of the database; [`is_stale_fence`] says if it is that one. The transaction has failed then, and
+    /// That of the database; [`is_stale_fencing_token`] says if it is that one. The transaction has failed then, and
     /// can only be rolled back.
     pub async fn guard<C>(&self, transaction: &C, name: &str, fence: u64) -> Result<(), Error>
     where
@@ -52,20 +52,20 @@ impl Gate {
     }
 }
 
-/// Returns `true` if the error is that of a fence that is not the last one of its name.
+/// Returns `true` if the error is that of a fencing token that is not the last one of its name.
 ///
 /// ```no_run
 /// # async fn effects(gate: &punctual_jobs::gate::Gate, transaction: &tokio_postgres::Transaction<'_>)
 /// #     -> Result<(), tokio_postgres::Error> {
 /// match gate.guard(transaction, "sweep", 42).await {
-///     Err(error) if punctual_jobs::gate::is_stale_fence(&error) => { /* another replica goes on */ }
+///     Err(error) if punctual_jobs::gate::is_stale_fencing_token(&error) => { /* another replica goes on */ }
 ///     result => result?,
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[must_use]
-pub fn is_stale_fence(error: &Error) -> bool {
+pub fn is_stale_fencing_token(error: &Error) -> bool {
     error.code().is_some_and(|code| code.code() == STALE)
 }
 

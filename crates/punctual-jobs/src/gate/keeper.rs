@@ -1,8 +1,8 @@
 //! The keeper: the tasks on the gate's own thread that claim, renew and end.
 //!
 //! All of them share one connection, and each is a few statements long. Requests for one *name* take turns,
-//! so that the keeper knows at each look which of the name's fences it has handed out: a row that is its
-//! own with a fence that it has not is a claim whose answer was lost, and nobody runs it. Requests for
+//! so that the keeper knows at each look which of the name's fencing tokens it has handed out: a row that is its
+//! own with a fencing token that it has not is a claim whose answer was lost, and nobody runs it. Requests for
 //! different names overlap.
 //!
 //! # Renewal
@@ -118,7 +118,7 @@ impl Drop for Grant {
 /// What the keeper goes by.
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
-    pub(crate) limit: Duration,
+    pub(crate) request_timeout: Duration,
     pub(crate) holder: String,
     pub(crate) statements: Statements,
 }
@@ -130,7 +130,7 @@ pub(crate) struct Keeper {
     reporter: Arc<Reporter>,
     requests: UnboundedSender<Request>,
     held: Arc<HeldList>,
-    /// For each name the last fence that was handed out, under the lock that requests take turns at.
+    /// For each name the last fencing token that was handed out, under the lock that requests take turns at.
     names: Mutex<HashMap<Arc<str>, Arc<Turns<i64>>>>,
 }
 
@@ -218,7 +218,7 @@ impl Keeper {
         }
         beat.abort();
         let all = async { while leaving.join_next().await.is_some() {} };
-        drop(timeout(self.settings.limit, all).await);
+        drop(timeout(self.settings.request_timeout, all).await);
     }
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
@@ -306,7 +306,7 @@ impl Keeper {
         Ok(Seen { now: row.get(0), row: tick.map(read) })
     }
 
-    /// Takes the row, if it is the one that was seen; returns the fence.
+    /// Takes the row, if it is the one that was seen; returns the fencing token.
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
         let Settings { lease, holder, statements, .. } = &self.settings;
         let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
@@ -372,9 +372,9 @@ impl Keeper {
     }
 
     async fn renew(self: Arc<Self>, state: Arc<LeaseState>) {
-        let Settings { lease, limit, statements, .. } = &self.settings;
+        let Settings { lease, request_timeout, statements, .. } = &self.settings;
         let sent = boot_clock::now();
-        let deadline = Instant::now() + *limit;
+        let deadline = Instant::now() + *request_timeout;
         let third = seconds(*lease);
         let third = Some((&third as _, Type::FLOAT8));
         let soon = sent + *lease / 20;
@@ -422,7 +422,7 @@ impl Keeper {
         let turns = self.turns(&state.name);
         let _turn = turns.lock().await;
         loop {
-            let deadline = Instant::now() + self.settings.limit;
+            let deadline = Instant::now() + self.settings.request_timeout;
             match self.leave_once(&state, how, deadline).await {
                 Ok(true) => break,
                 Ok(false) => sleep(BUSY).await,
@@ -452,7 +452,7 @@ impl Keeper {
     }
 }
 
-/// Returns a fence as the core has it. Those of the table begin with one and go up.
+/// Returns a fencing token as the core has it. Those of the table begin with one and go up.
 pub(crate) fn fence_of(fence: i64) -> u64 {
     u64::try_from(fence).unwrap_or(0)
 }

@@ -26,7 +26,7 @@ use super::boot_clock;
 /// How much of the lease a holder trusts, in tenths.
 const TRUSTED_TENTHS: u32 = 9;
 
-/// One grant: a fence, and until when it may be relied on.
+/// One grant: a fencing token, and until when it may be relied on.
 #[derive(Debug)]
 pub(crate) struct LeaseState {
     pub(crate) name: Arc<str>,
@@ -88,7 +88,7 @@ impl LeaseState {
         })
     }
 
-    /// Notes that the run has been ended in the database under this fence.
+    /// Notes that the run has been ended in the database under this fencing token.
     pub(crate) fn finished(&self) {
         self.change(|standing| {
             if matches!(standing, Standing::Until(_)) {

@@ -18,7 +18,7 @@ use super::{
     event::{GateEvent, Reporter, SkipReason},
     keeper::{Answer, Ask, Grant, Request, fence_of},
     lease::LeaseState,
-    rules::{LostTick, Rule},
+    rules::{OnHolderDeath, Rule},
 };
 
 /// The first pause before a row is looked at again that somebody holds, or that could not be looked at. The
@@ -43,14 +43,14 @@ pub struct NamedGate {
 
 impl NamedGate {
     pub(super) fn new(gate: Gate, name: Arc<str>) -> Self {
-        let rule = Rule::Ticks(gate.0.lost_tick);
+        let rule = Rule::Ticks(gate.0.on_holder_death);
         Self { gate, name, rule, unasked: Arc::default() }
     }
 
     /// Sets what becomes of a tick of this name whose replica dies in its run, in place of what
-    /// [the gate](super::GateBuilder::lost_tick) says.
-    pub fn lost_tick(mut self, lost_tick: LostTick) -> Self {
-        self.rule = Rule::Ticks(lost_tick);
+    /// [the gate](super::GateBuilder::on_holder_death) says.
+    pub fn on_holder_death(mut self, on_holder_death: OnHolderDeath) -> Self {
+        self.rule = Rule::Ticks(on_holder_death);
         self
     }
 
@@ -88,14 +88,14 @@ impl NamedGate {
     fn ask(&self, tick: SystemTime) -> Answer {
         let inner = &self.gate.0;
         let (reply, answer) = mpsc::sync_channel(1);
-        let deadline = Instant::now() + inner.limit;
+        let deadline = Instant::now() + inner.request_timeout;
         let (name, rule) = (Arc::clone(&self.name), self.rule);
         let ask = Ask { name, tick, rule, deadline: deadline.into(), reply };
         let late = || Answer::Unreachable("the gate's own thread does not answer".to_owned());
         if inner.requests.send(Request::Ask(ask)).is_err() {
             return late();
         }
-        answer.recv_timeout(inner.limit + GRACE).unwrap_or_else(|_| late())
+        answer.recv_timeout(inner.request_timeout + GRACE).unwrap_or_else(|_| late())
     }
 
     fn entry(&self, tick: &Tick<'_>, planned: SystemTime, answer: Answer) -> Entry {
@@ -138,7 +138,7 @@ impl NamedGate {
             entry.1
         };
         if now.saturating_sub(since) < inner.lease {
-            return Entry::Again(self.pause(tick.attempt()).min(inner.limit));
+            return Entry::Again(self.pause(tick.attempt()).min(inner.request_timeout));
         }
         self.unasked.lock().remove(&tick.task_id());
         self.skip(planned, SkipReason::Unreachable)
@@ -189,7 +189,7 @@ struct HeldLease {
 }
 
 impl Lease for HeldLease {
-    fn fence(&self) -> Option<u64> {
+    fn fencing_token(&self) -> Option<u64> {
         Some(fence_of(self.state.fence))
     }
 

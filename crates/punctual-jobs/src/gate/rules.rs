@@ -7,11 +7,11 @@
 //! # Why an answer may be out of date, and does no harm
 //!
 //! The row was read a moment ago, without a lock. Whoever acts on [`Verdict::Free`] does so by a statement
-//! that changes the row only if it is still the one that was read: its fence, the end of its lease and
+//! that changes the row only if it is still the one that was read: its fencing token, the end of its lease and
 //! whether its run has ended are compared under the row's lock. Each change of a row changes one of the three.
 //! The other half of a decision is the time, and each rule that frees a row stays true when time
 //! passes: a tick that was due stays due, and a lease that was over stays over. If the server's clock is set
-//! back in between, one lease is wrong by the step; the fence is not.
+//! back in between, one lease is wrong by the step; the fencing token is not.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,7 +23,7 @@ pub(crate) const TOLERANCE: Duration = Duration::from_millis(50);
 /// The lease of the holder has to end first, either way: until then it may be alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LostTick {
+pub enum OnHolderDeath {
     /// Another replica runs the tick again. The body has to bear that: what the first run did before it
     /// died stays done.
     #[default]
@@ -36,7 +36,7 @@ pub enum LostTick {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// The planned moment: each is claimed once.
-    Ticks(LostTick),
+    Ticks(OnHolderDeath),
     /// The end of the last run: the next is claimed no sooner than this much later.
     Delay(Duration),
 }
@@ -83,7 +83,7 @@ pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
     }
 }
 
-fn decide_tick(seen: &Seen, tick: SystemTime, lost: LostTick) -> Verdict {
+fn decide_tick(seen: &Seen, tick: SystemTime, lost: OnHolderDeath) -> Verdict {
     let early = span(seen.now, tick);
     if early > TOLERANCE {
         return Verdict::Early(early - TOLERANCE);
@@ -97,7 +97,7 @@ fn decide_tick(seen: &Seen, tick: SystemTime, lost: LostTick) -> Verdict {
     }
     // Somebody's run has not ended: that of this tick, or of an earlier one.
     match span(seen.now, row.lease_until) {
-        _ if row.tick == tick && lost == LostTick::Skip => Verdict::Passed,
+        _ if row.tick == tick && lost == OnHolderDeath::Skip => Verdict::Passed,
         Duration::ZERO => Verdict::Free,
         left => Verdict::Held(left),
     }

@@ -83,7 +83,7 @@ insert into @schema.gate (name, tick, done, fence, holder, lease_until)
 values ($1, $2, false, 1, $3, clock_timestamp() + make_interval(secs => $4))
 on conflict (name) do nothing returning fence";
 
-/// `$1` name, `$2` tick, `$3` holder, `$4` lease, and the row that was seen: `$5` fence, `$6` done,
+/// `$1` name, `$2` tick, `$3` holder, `$4` lease, and the row that was seen: `$5` fencing token, `$6` done,
 /// `$7` end of the lease.
 const TAKE: &str = "\
 update @schema.gate g
@@ -94,21 +94,21 @@ update @schema.gate g
            for update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// `$1` name, `$2` fence, `$3` lease.
+/// `$1` name, `$2` fencing token, `$3` lease.
 const RENEW: &str = "\
 update @schema.gate g set lease_until = clock_timestamp() + make_interval(secs => $3)
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// `$1` name, `$2` fence. The end of the lease is that of the run, from which a delay is counted.
+/// `$1` name, `$2` fencing token. The end of the lease is that of the run, from which a delay is counted.
 const LEAVE: &str = "\
 update @schema.gate g set done = true, lease_until = clock_timestamp()
   from (select name from @schema.gate where name = $1 and fence = $2
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// `$1` name, `$2` fence. Of a tick that did not run: afterwards it is as if the one before had been the last.
+/// `$1` name, `$2` fencing token. Of a tick that did not run: afterwards it is as if the one before had been the last.
 const GIVE_BACK: &str = "\
 update @schema.gate g set done = true, lease_until = to_timestamp(0),
        tick = g.tick - interval '1 microsecond'

@@ -2,7 +2,7 @@
 //!
 //! A run is named by its claim and not by its job, because a job can be here twice: as a run whose claim was lost
 //! and whose handler has not returned, and as the run of the next claim. It is entered before its task is submitted,
-//! and removed when its handler has returned or its job was handed back.
+//! and removed when its handler has returned or its job was released.
 //!
 //! A claim is *known* from then until its end was written down, which is later. The heartbeat frees those of our
 //! claims that are not known. The heartbeat may also ask about a run that has just ended; its answer then finds no
@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use punctual::CancellationToken;
 use tokio::sync::oneshot;
 
-use crate::{HandedBack, JobId, JobSummary, ShutdownReport, payload::Payload};
+use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport, payload::Payload};
 
 /// A job that was claimed.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub(super) struct Claimed {
     pub(super) payload: Payload,
     /// How many attempts have begun, this one included.
     pub(super) begun: u32,
-    pub(super) attempts: u32,
+    pub(super) max_attempts: u32,
     pub(super) key: Option<String>,
 }
 
@@ -56,7 +56,7 @@ struct Run {
     is_raised: bool,
     is_lost: bool,
     /// Tells the worker's side of the run to wait no longer.
-    hand_back: Option<oneshot::Sender<()>>,
+    release: Option<oneshot::Sender<()>>,
 }
 
 struct Closing {
@@ -71,13 +71,13 @@ struct Closing {
 pub(super) enum End {
     Ran,
     Failed,
-    HandedBack { still_runs: bool },
+    ReleasedJob { still_runs: bool },
 }
 
 impl Claims {
-    /// Enters a run. `None` if the desk is closing: the job is to be handed back, and has been reported so.
+    /// Enters a run. `None` if the queue is closing: the job is to be released, and has been reported so.
     pub(super) fn begin(&self, job: &Claimed, name: &'static str) -> Option<oneshot::Receiver<()>> {
-        let (hand_back, handed_back) = oneshot::channel();
+        let (release, released) = oneshot::channel();
         let run = Run {
             id: job.id,
             name,
@@ -87,16 +87,16 @@ impl Claims {
             token: None,
             is_raised: false,
             is_lost: false,
-            hand_back: Some(hand_back),
+            release: Some(release),
         };
         let mut state = self.state.lock();
         state.known.insert(job.claim);
         if let Some(closing) = &mut state.closing {
-            closing.report.handed_back.push(run.handed_back());
+            closing.report.released.push(run.released());
             return None;
         }
         state.runs.insert(job.claim, run);
-        Some(handed_back)
+        Some(released)
     }
 
     /// The task of a run has begun, with this token.
@@ -126,8 +126,8 @@ impl Claims {
         match end {
             End::Ran => closing.report.ran.push(summary),
             End::Failed => {}
-            End::HandedBack { still_runs } => {
-                closing.report.handed_back.push(run.handed_back());
+            End::ReleasedJob { still_runs } => {
+                closing.report.released.push(run.released());
                 if still_runs {
                     closing.report.still_running.push(summary);
                 }
@@ -232,13 +232,13 @@ impl Claims {
         self.raise(|_, _| true, false);
     }
 
-    /// Has all jobs handed back that still run.
+    /// Has all jobs released that still run.
     pub(super) fn hand_back_all(&self) {
         let mut state = self.state.lock();
-        let told: Vec<_> = state.runs.values_mut().filter_map(|run| run.hand_back.take()).collect();
+        let told: Vec<_> = state.runs.values_mut().filter_map(|run| run.release.take()).collect();
         drop(state);
-        for hand_back in told {
-            let _ = hand_back.send(());
+        for release in told {
+            let _ = release.send(());
         }
     }
 
@@ -260,8 +260,8 @@ impl Claims {
 }
 
 impl Run {
-    fn handed_back(&self) -> HandedBack {
-        HandedBack {
+    fn released(&self) -> ReleasedJob {
+        ReleasedJob {
             id: JobId(self.id),
             name: self.name,
             payload: self.payload.value(),

@@ -8,8 +8,10 @@ use std::{collections::HashSet, time::Duration};
 
 use tokio_postgres::types::Type;
 
-use super::{claims::Claimed, connection::AskError, office::Office, settings::Trouble, statements};
-use crate::{GivenUp, JobId, When, job::with_sources};
+use super::{
+    claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
+};
+use crate::{DiscardedJob, JobId, When, job::with_sources};
 
 /// How an attempt has ended.
 #[derive(Clone)]
@@ -54,7 +56,7 @@ impl How {
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
-impl Office {
+impl PostgresEngine {
     /// Returns what could not be written down.
     pub(super) async fn write(&self, all: Vec<Ended>) -> Vec<Ended> {
         if all.is_empty() {
@@ -65,23 +67,23 @@ impl Office {
                 let claims = |is_meant: fn(&(i64, bool, bool)) -> bool| -> HashSet<i64> {
                     rows.iter().filter(|row| is_meant(row)).map(|row| row.0).collect()
                 };
-                let (held, given_up) = (claims(|row| row.1), claims(|row| row.2));
+                let (held, discarded) = (claims(|row| row.1), claims(|row| row.2));
                 let (held, written): (Vec<_>, Vec<_>) =
                     all.into_iter().partition(|ended| held.contains(&ended.job.claim));
                 for ended in written {
-                    let is_given_up = given_up.contains(&ended.job.claim);
-                    self.is_written(ended, is_given_up);
+                    let is_discarded = discarded.contains(&ended.job.claim);
+                    self.is_written(ended, is_discarded);
                 }
                 held
             }
             Err(error) => {
-                self.report(Trouble::ServerAway { error: with_sources(&error) });
+                self.report(QueueEvent::ServerAway { error: with_sources(&error) });
                 all
             }
         }
     }
 
-    /// Returns each claim, whether it is held, and whether its job is given up.
+    /// Returns each claim, whether it is held, and whether its job is discarded.
     async fn end(&self, all: &[Ended]) -> Result<Vec<(i64, bool, bool)>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
         let claims: Vec<i64> = all.iter().map(|ended| ended.job.claim).collect();
@@ -100,12 +102,12 @@ impl Office {
         Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
     }
 
-    fn is_written(&self, ended: Ended, is_given_up: bool) {
+    fn is_written(&self, ended: Ended, is_discarded: bool) {
         let Ended { job, how } = ended;
         self.claims.forget(job.claim);
         let How::Failed(error, delay) = how else { return };
-        if is_given_up {
-            self.tell_given_up(GivenUp {
+        if is_discarded {
+            self.tell_discarded(DiscardedJob {
                 id: JobId(job.id),
                 name: job.name,
                 payload: job.payload.value(),

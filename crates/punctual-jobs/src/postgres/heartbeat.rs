@@ -14,37 +14,37 @@ use std::{collections::HashSet, sync::Arc};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::types::Type;
 
-use super::{connection::AskError, office::Office, settings::Trouble, statements};
-use crate::{GivenUp, JobId, job::with_sources, payload::Payload};
+use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
+use crate::{DiscardedJob, JobId, job::with_sources, payload::Payload};
 
 /// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
 
 /// Beats until it is aborted.
-pub(super) async fn beat_on(office: Arc<Office>) {
-    let (heartbeat, lease) = (office.settings.heartbeat, office.settings.lease);
+pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
+    let (heartbeat, lease) = (engine.settings.heartbeat, engine.settings.lease);
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
     loop {
         sleep(heartbeat).await;
         let asked = Instant::now();
         if asked > stood + trusted {
-            office.lost(office.claims.lose_all());
+            engine.lost(engine.claims.lose_all());
         }
         let deadline = (stood + trusted).max(asked + heartbeat);
         rounds += 1;
-        match timeout_at(deadline, office.round(rounds)).await {
+        match timeout_at(deadline, engine.round(rounds)).await {
             Ok(Ok(())) => stood = asked,
-            Ok(Err(error)) => office.report(Trouble::ServerAway { error: with_sources(&error) }),
+            Ok(Err(error)) => engine.report(QueueEvent::ServerAway { error: with_sources(&error) }),
             Err(_) => {
                 let error = "there was no answer in time".to_owned();
-                office.report(Trouble::ServerAway { error });
+                engine.report(QueueEvent::ServerAway { error });
             }
         }
     }
 }
 
-impl Office {
+impl PostgresEngine {
     async fn round(&self, rounds: u64) -> Result<(), AskError> {
         self.beat().await?;
         self.look_at_claims().await?;
@@ -90,14 +90,14 @@ impl Office {
 
     fn lost(&self, jobs: Vec<JobId>) {
         for id in jobs {
-            self.report(Trouble::ClaimLost { id });
+            self.report(QueueEvent::ClaimLost { id });
         }
     }
 
     async fn sweep(&self) -> Result<(), AskError> {
         for row in self.pulse.ask(statements::SWEEP, &[(&DIED, Type::TEXT)]).await? {
             if row.get(4) {
-                self.tell_given_up(GivenUp {
+                self.tell_discarded(DiscardedJob {
                     id: JobId(row.get(0)),
                     name: row.get(1),
                     payload: row.get::<_, Payload>(2).value(),

@@ -1,4 +1,4 @@
-//! Listening: the worker is woken when a job is sent, and when an ordering key is free.
+//! Listening: the worker is woken when a job is enqueued, and when an ordering key is free.
 //!
 //! It needs a connection of its own, which is made again when it has broken or was silent. Nothing depends on it but
 //! how soon a job begins: what is missed is found by the poll.
@@ -10,51 +10,51 @@ use tokio_postgres::{AsyncMessage, Client, Error};
 
 use super::{
     connection::{AskError, Driver},
-    office::Office,
+    engine::PostgresEngine,
     statements,
 };
 
 /// Listens until it is aborted.
-pub(super) async fn listen_on(office: Arc<Office>) {
+pub(super) async fn listen_on(engine: Arc<PostgresEngine>) {
     loop {
         // What goes wrong here is reported by the heartbeat, which needs the same server.
-        let _ = listen(&office).await;
-        sleep(office.settings.heartbeat).await;
+        let _ = listen(&engine).await;
+        sleep(engine.settings.heartbeat).await;
     }
 }
 
-async fn listen(office: &Office) -> Result<(), AskError> {
-    let address = &office.settings.address;
-    let silence = office.settings.lease / 2;
+async fn listen(engine: &PostgresEngine) -> Result<(), AskError> {
+    let address = &engine.settings.address;
+    let silence = engine.settings.lease / 2;
     let (client, mut driver) = address.connect().await?;
     tokio::select! {
-        ended = ask(office, &client, silence) => ended,
-        ended = hear(office, &mut driver) => ended,
+        ended = ask(engine, &client, silence) => ended,
+        ended = hear(engine, &mut driver) => ended,
     }
     .map_err(AskError::Server)
 }
 
 /// Begins to listen, and asks for nothing from time to time: a connection that fell silent is found out by that.
-async fn ask(office: &Office, client: &Client, silence: Duration) -> Result<(), Error> {
-    let listen = office.settings.address.schema.name_in("listen @schema");
+async fn ask(engine: &PostgresEngine, client: &Client, silence: Duration) -> Result<(), Error> {
+    let listen = engine.settings.address.schema.name_in("listen @schema");
     let mut question = format!("{}; {listen}", statements::GREETING);
     while let Ok(answer) = timeout(silence, client.batch_execute(&question)).await {
         answer?;
         if !question.is_empty() {
             // What was sent before.
-            office.wake.notify_one();
+            engine.wake.notify_one();
             question.clear();
         }
-        sleep(office.settings.heartbeat).await;
+        sleep(engine.settings.heartbeat).await;
     }
     Ok(())
 }
 
-async fn hear(office: &Office, driver: &mut Driver) -> Result<(), Error> {
+async fn hear(engine: &PostgresEngine, driver: &mut Driver) -> Result<(), Error> {
     poll_fn(|context| {
         loop {
             match std::task::ready!(driver.poll_message(context)) {
-                Some(Ok(AsyncMessage::Notification(_))) => office.wake.notify_one(),
+                Some(Ok(AsyncMessage::Notification(_))) => engine.wake.notify_one(),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),

@@ -18,7 +18,7 @@ pub(super) fn moment(
         crate::When::After(delay) => delay,
         crate::When::At(instant) => {
             let now = clock.now();
-            // A sequence is ordered by moments, those that have passed included.
+            // Jobs with one ordering key are ordered by their moments, those that have passed included.
             let passed = now.saturating_duration_since(instant).min(NEVER / 8);
             if !passed.is_zero() {
                 return (None, Some(-passed.as_secs_f64()));

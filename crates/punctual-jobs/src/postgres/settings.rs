@@ -1,4 +1,4 @@
-//! What can be set of the desk on PostgreSQL, and how it is opened.
+//! What can be set of the queue on PostgreSQL, and how it is opened.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -7,21 +7,21 @@ use tokio_postgres::Config;
 
 use super::{
     connection::{Address, Connection},
-    encryption, office,
+    encryption, engine,
     schema::Schema,
     tables,
 };
 use crate::{
-    Desk, OpenDesk, OpenError,
+    JobQueue, OpenError, OpenQueue,
     jobs::{Opening, sealed::Sealed},
 };
 
-type OnTrouble = Arc<dyn Fn(&Trouble) + Send + Sync>;
+type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 
-/// Opens a desk on PostgreSQL: `jobs.open(Postgres::on(&executor, url))`.
+/// Opens a queue on PostgreSQL: `jobs.open(Postgres::on(&executor, url))`.
 ///
-/// Each process that opens such a desk on the same database is one of the machines: it may send jobs, and it
-/// runs those whose kinds it handles. The desk has one thread of its own, which talks to the server, and runs
+/// Each process that opens such a queue on the same database is one of the machines: it may enqueue jobs, and it
+/// runs those whose kinds it handles. The queue has one thread of its own, which talks to the server, and runs
 /// handlers on the executor.
 ///
 /// ```no_run
@@ -31,7 +31,7 @@ type OnTrouble = Arc<dyn Fn(&Trouble) + Send + Sync>;
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(8);
 /// let url = "postgres://app@localhost/app";
-/// let desk = Jobs::new().open(Postgres::on(&executor, url).lease(Duration::from_secs(20)))?;
+/// let queue = Jobs::new().open(Postgres::on(&executor, url).lease(Duration::from_secs(20)))?;
 /// # Ok::<(), punctual_jobs::OpenError>(())
 /// ```
 ///
@@ -61,7 +61,7 @@ type OnTrouble = Arc<dyn Fn(&Trouble) + Send + Sync>;
 /// grant usage on sequence punctual.job_claim to app;
 /// ```
 ///
-/// A program in another language, or a person, sends a job by a row:
+/// A program in another language, or a person, enqueues a job by a row:
 /// `insert into punctual.job (name, payload) values ('remind', '{"user": 42}')`. It is found by the next poll.
 /// Columns that such a row may set are `ordering_key`, `key`, `run_at` and `max_attempts`.
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
@@ -72,9 +72,9 @@ pub struct Postgres {
     heartbeat: Option<Duration>,
     poll: Duration,
     slots: Option<usize>,
-    limit: Duration,
+    request_timeout: Duration,
     schema: Option<String>,
-    on_trouble: Option<OnTrouble>,
+    on_event: Option<OnEvent>,
 }
 
 /// The settings, checked.
@@ -85,8 +85,8 @@ pub(super) struct Settings {
     pub(super) heartbeat: Duration,
     pub(super) poll: Duration,
     pub(super) slots: usize,
-    pub(super) limit: Duration,
-    pub(super) on_trouble: Option<OnTrouble>,
+    pub(super) request_timeout: Duration,
+    pub(super) on_event: Option<OnEvent>,
 }
 
 impl Settings {
@@ -96,11 +96,11 @@ impl Settings {
     }
 }
 
-/// Something that the desk has dealt with, and that a program may want to log; given to
-/// [`Postgres::on_trouble`].
+/// Something that the queue has dealt with, and that a program may want to log; given to
+/// [`Postgres::on_event`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Trouble {
+pub enum QueueEvent {
     /// The server could not be asked for jobs, or which claims still stand, or told how runs have ended. It is asked
     /// again. If the heartbeat has no answer for the length of the lease, the tokens of all running jobs are raised.
     ServerAway {
@@ -112,7 +112,7 @@ pub enum Trouble {
         /// Which job it is.
         id: crate::JobId,
     },
-    /// A tick could not be claimed for a minute. Unless another machine could, no job was sent for it.
+    /// A tick could not be claimed for a minute. Unless another machine could, no job was enqueued for it.
     TickNotSent {
         /// The name of the periodic job.
         name: &'static str,
@@ -122,7 +122,7 @@ pub enum Trouble {
 }
 
 /// One line for a log.
-impl fmt::Display for Trouble {
+impl fmt::Display for QueueEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::ServerAway { error } => {
@@ -150,9 +150,9 @@ impl Postgres {
             heartbeat: None,
             poll: Duration::from_secs(1),
             slots: None,
-            limit: Duration::from_secs(10),
+            request_timeout: Duration::from_secs(10),
             schema: None,
-            on_trouble: None,
+            on_event: None,
         }
     }
 
@@ -163,16 +163,16 @@ impl Postgres {
         self
     }
 
-    /// Sets how often the desk says that it is alive, and asks which of its claims still stand; without this
+    /// Sets how often the queue says that it is alive, and asks which of its claims still stand; without this
     /// call it is a quarter of the lease. A cancel from another machine is seen after at most this time.
     pub fn heartbeat(mut self, heartbeat: Duration) -> Self {
         self.heartbeat = Some(heartbeat);
         self
     }
 
-    /// Sets how often the desk looks for jobs that have become due; without this call each second. A job
-    /// that is due when it is sent does not wait for that, nor does a job of less than five minutes on the
-    /// machine that has sent it.
+    /// Sets how often the queue looks for jobs that have become due; without this call each second. A job
+    /// that is due when it is enqueued does not wait for that, nor does a job of less than five minutes on the
+    /// machine that has enqueued it.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
@@ -185,22 +185,22 @@ impl Postgres {
         self
     }
 
-    /// Sets the schema that the tables are in; without this call it is `punctual`. Desks on different schemas of one
+    /// Sets the schema that the tables are in; without this call it is `punctual`. Queues on different schemas of one
     /// database have nothing to do with each other. The name has at most 63 small letters, digits and underscores.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = Some(name.into());
         self
     }
 
-    /// Sets for how long the verbs of the desk block at most; without this call it is ten seconds.
-    pub fn limit(mut self, limit: Duration) -> Self {
-        self.limit = limit;
+    /// Sets for how long the verbs of the queue block at most; without this call it is ten seconds.
+    pub fn request_timeout(mut self, request_timeout: Duration) -> Self {
+        self.request_timeout = request_timeout;
         self
     }
 
-    /// Sets what is told of troubles that the desk has dealt with. It is called on a thread of the executor.
-    pub fn on_trouble(mut self, closure: impl Fn(&Trouble) + Send + Sync + 'static) -> Self {
-        self.on_trouble = Some(Arc::new(closure));
+    /// Sets what is told of events that the queue has dealt with. It is called on a thread of the executor.
+    pub fn on_event(mut self, closure: impl Fn(&QueueEvent) + Send + Sync + 'static) -> Self {
+        self.on_event = Some(Arc::new(closure));
         self
     }
 
@@ -212,7 +212,7 @@ impl Postgres {
     /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
     pub fn migrate(self) -> Result<(), OpenError> {
         let (_, settings) = self.checked()?;
-        office::block_on(tables::make(&settings.address))?
+        engine::block_on(tables::make(&settings.address))?
     }
 
     fn checked(self) -> Result<(Handle, Settings), OpenError> {
@@ -236,8 +236,8 @@ impl Postgres {
             heartbeat,
             poll: self.poll,
             slots,
-            limit: self.limit,
-            on_trouble: self.on_trouble,
+            request_timeout: self.request_timeout,
+            on_event: self.on_event,
         };
         Ok((self.executor, settings))
     }
@@ -248,10 +248,10 @@ const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 impl Sealed for Postgres {}
 
-impl OpenDesk for Postgres {
-    fn open_desk(self, opening: Opening) -> Result<Desk, OpenError> {
+impl OpenQueue for Postgres {
+    fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError> {
         let (executor, settings) = self.checked()?;
-        office::open(executor, settings, opening)
+        engine::open(executor, settings, opening)
     }
 }
 

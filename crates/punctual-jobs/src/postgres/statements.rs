@@ -2,13 +2,13 @@
 //!
 //! A job *waits* if it has no claim and attempts are left. A job that runs has a *claim*: a number that only rises,
 //! drawn while the row is locked. A statement that ends a claim names it, so that what comes late finds nothing;
-//! and the number is the fence of the run.
+//! and the number is the fencing token of the run.
 //!
 //! # No statement waits for a row
 //!
-//! A transaction of the program's own may hold any row for as long as it likes: it has sent a key, or has written
+//! A transaction of the program's own may hold any row for as long as it likes: it has enqueued a key, or has written
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
-//! round. Moving and cancelling lock with `nowait`, and are asked again. Sending may wait for a job that has its key,
+//! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
 //! [`GREETING`], and it is asked again as well. In a transaction of the program's own it waits as that says.
 //!
@@ -20,15 +20,15 @@
 //! A claim must not look at all jobs that are due and cannot run: 20,000 may wait behind one that does. So it
 //! goes from one ordering key to the next ([`CLAIM_FIRST`]), and looks at the first job of each. An index cannot
 //! say which keys have a job that is due, since that changes with time; so a job is marked when its moment has come
-//! ([`MARK_DUE`]), unless it was due when it was sent. The mark only leads to the key: whether the first job is due
+//! ([`MARK_DUE`]), unless it was due when it was enqueued. The mark only leads to the key: whether the first job is due
 //! is asked of its moment. A mark too many costs a look, and one that is missing is set at the next poll.
 //!
 //! # Clocks
 //!
 //! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
-//! transaction of the program's own has begun. On the desk's connections there is none, and both are one.
+//! transaction of the program's own has begun. On the queue's connections there is none, and both are one.
 
-/// Said on each connection of the desk's when it is made: what a database or a role has set otherwise does not
+/// Said on each connection of the queue's when it is made: what a database or a role has set otherwise does not
 /// hold here.
 pub(super) const GREETING: &str = "\
 set session characteristics as transaction isolation level read committed, read write;
@@ -143,7 +143,7 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key"
 
 /// $1 names, $2 worker, $3 how many, $4 after which ordering key: claims the first job of each that follows.
 ///
-/// Fails with a violation of `job_turn` if a job of the same key was sent for an earlier moment, and claimed, after
+/// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
 /// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
 /// its row is locked, or has a claim when it is looked at under the lock.
 pub(super) const CLAIM_FIRST: &str = "\
@@ -175,9 +175,9 @@ update @schema.job j set
 returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
 
 /// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say which of them are held
-/// by a transaction, to be asked again, and which jobs are given up. Of a claim that is lost nothing is changed.
+/// by a transaction, to be asked again, and which jobs are discarded. Of a claim that is lost nothing is changed.
 ///
-/// `ran`: the job is gone. `failed`: it waits for the delay, or is given up. `freed`: it waits, and the attempt does
+/// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `freed`: it waits, and the attempt does
 /// not count. A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a
 /// transaction may have retired it since the statement began.
 pub(super) const END: &str = "\
@@ -199,7 +199,7 @@ with ended as (
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning j.id, ordering_key is not null or how = 'freed' as wakes, j.attempts >= max_attempts as is_given_up
+  returning j.id, ordering_key is not null or how = 'freed' as wakes, j.attempts >= max_attempts as is_discarded
 ), told as (
   select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
@@ -207,7 +207,7 @@ with ended as (
 select ended.claim,
   gone.id is null and kept.id is null and exists (
     select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) as is_held,
-  coalesce(kept.is_given_up, false),
+  coalesce(kept.is_discarded, false),
   (select count(*) from told)
   from ended left join gone on gone.id = ended.id left join kept on kept.id = ended.id";
 
@@ -238,7 +238,7 @@ pub(super) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
 /// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. The rows
-/// are the jobs, and whether they are given up.
+/// are the jobs, and whether they are discarded.
 pub(super) const SWEEP: &str = "\
 with dead as (
   select id, retired from @schema.job j

@@ -47,7 +47,7 @@ create index job_due on @schema.job (name, ordering_key)
   where ordering_key is not null and claim is null and attempts < max_attempts and due;
 create index job_not_due on @schema.job (run_at)
   where ordering_key is not null and claim is null and attempts < max_attempts and not due;
-comment on table @schema.job is 'The jobs of punctual. To send one: insert into job (name, payload) values (…, …)';
+comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (…, …)';
 ";
 
 const PREPARE: &str = "\

@@ -1,4 +1,4 @@
-//! The ledger of ticks: each is sent once, by whichever machine comes first.
+//! The ledger of ticks: each is enqueued once, by whichever machine comes first.
 //!
 //! A periodic task of the executor runs on every machine, at the moments that its trigger names on the wall
 //! clock. At each of these the machine asks for the tick in one statement: the row of the periodic job has the
@@ -17,23 +17,23 @@ use std::{
 use punctual::trigger::Due;
 use tokio_postgres::types::Type;
 
-use super::{connection::AskError, office::Office, settings::Trouble, statements};
-use crate::{OpenError, embedded::tick_order, job::with_sources, jobs::Periodic, payload::Payload};
+use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
+use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, payload::Payload};
 
 /// For how often, and how far apart, a tick is asked for while the server is away.
 const TRIES: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The job that each tick sends.
+/// The job that each tick enqueues.
 struct Ticked {
     name: &'static str,
     row: String,
     payload: Payload,
-    serial: Option<String>,
-    attempts: i32,
+    ordering_key: Option<String>,
+    max_attempts: i32,
 }
 
-impl Office {
+impl PostgresEngine {
     /// Starts a periodic task. `rows` counts the periodic jobs of each name: each has a row of its own.
     pub(super) fn begin_periodic(
         &self,
@@ -42,23 +42,23 @@ impl Office {
     ) -> Result<(), OpenError> {
         let name = periodic.name;
         let payload = periodic.payload.map_err(|error| OpenError::Refused(Box::new(error)))?;
-        let order = tick_order(name, payload, self.definitions.attempts(name));
+        let new_job = tick_job(name, payload, self.definitions.max_attempts(name));
         let count = rows.entry(name).or_insert(0);
         *count += 1;
         let row = if *count == 1 { name.to_owned() } else { format!("{name} #{count}") };
         let ticked = Arc::new(Ticked {
             name,
             row,
-            payload: order.payload,
-            serial: order.serial,
-            attempts: i32::try_from(order.attempts).unwrap_or(i32::MAX),
+            payload: new_job.payload,
+            ordering_key: new_job.ordering_key,
+            max_attempts: i32::try_from(new_job.max_attempts).unwrap_or(i32::MAX),
         });
         let (trigger, tick) = periodic.trigger.ticking();
         let (me, shows) = (self.me.clone(), tick.clone());
         let body = move || {
-            if let (Some(office), Some(time)) = (me.upgrade(), shows.wall()) {
-                let (asks, ticked) = (Arc::clone(&office), Arc::clone(&ticked));
-                office.runtime.spawn(async move { asks.take(&ticked, time).await });
+            if let (Some(engine), Some(time)) = (me.upgrade(), shows.wall()) {
+                let (asks, ticked) = (Arc::clone(&engine), Arc::clone(&ticked));
+                engine.runtime.spawn(async move { asks.take(&ticked, time).await });
             }
         };
         let task = self.executor.task().name(name).repeat(trigger, body);
@@ -72,7 +72,7 @@ impl Office {
         Err(OpenError::NotOnWallClock { name })
     }
 
-    /// Takes a tick and sends its job, unless another machine has done so.
+    /// Takes a tick and enqueues its job, unless another machine has done so.
     async fn take(&self, ticked: &Ticked, time: SystemTime) {
         let mut last_error = None;
         for _ in 0..TRIES {
@@ -89,7 +89,7 @@ impl Office {
             }
         }
         if let Some(error) = last_error {
-            self.report(Trouble::TickNotSent { name: ticked.name, error });
+            self.report(QueueEvent::TickNotSent { name: ticked.name, error });
         }
     }
 
@@ -104,8 +104,8 @@ impl Office {
             (&time as _, Type::TIMESTAMPTZ),
             (&ticked.name as _, Type::TEXT),
             (&ticked.payload as _, Type::TEXT),
-            (&ticked.serial as _, Type::TEXT),
-            (&ticked.attempts as _, Type::INT4),
+            (&ticked.ordering_key as _, Type::TEXT),
+            (&ticked.max_attempts as _, Type::INT4),
         ];
         let rows = self.verbs.ask(statements::TICK, &params).await?;
         let early: f64 = rows.first().map_or(0.0, |row| row.get(0));

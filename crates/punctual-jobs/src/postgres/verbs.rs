@@ -1,4 +1,4 @@
-//! The verbs: sending, moving, cancelling, and asking how a job stands.
+//! The verbs: enqueueing, moving, cancelling, and asking how a job stands.
 //!
 //! Each is one statement on one connection, where they follow each other without waiting. If a transaction of
 //! the program's own holds the job, the statement fails at once and is asked again after a pause, until the limit:
@@ -11,11 +11,11 @@ use tokio_postgres::{Row, types::Type};
 
 use super::{
     connection::{AskError, Param},
+    engine::PostgresEngine,
     moment::moment,
-    office::Office,
     statements,
 };
-use crate::{Cancellation, JobId, JobState, Rescheduling, When, desk::Order, payload::Payload};
+use crate::{Cancellation, JobId, JobState, Rescheduling, When, payload::Payload, queue::NewJob};
 
 /// How long a verb waits before it asks again for a job that is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -28,23 +28,23 @@ pub(super) struct Enqueue {
     ordering_key: Option<String>,
     time: Option<SystemTime>,
     delay: Option<f64>,
-    attempts: i32,
+    max_attempts: i32,
     key: Option<String>,
     keeps_moment: bool,
 }
 
 impl Enqueue {
-    pub(super) fn new(order: Order, clock: &punctual::Clock) -> Self {
-        let (time, delay) = moment(order.when, clock);
+    pub(super) fn new(new_job: NewJob, clock: &punctual::Clock) -> Self {
+        let (time, delay) = moment(new_job.when, clock);
         Self {
-            name: order.name,
-            payload: order.payload,
-            ordering_key: order.serial,
+            name: new_job.name,
+            payload: new_job.payload,
+            ordering_key: new_job.ordering_key,
             time,
             delay,
-            attempts: i32::try_from(order.attempts).unwrap_or(i32::MAX),
-            key: order.key,
-            keeps_moment: order.keeps_moment,
+            max_attempts: i32::try_from(new_job.max_attempts).unwrap_or(i32::MAX),
+            key: new_job.key,
+            keeps_moment: new_job.keeps_moment,
         }
     }
 
@@ -55,21 +55,21 @@ impl Enqueue {
             (&self.ordering_key, Type::TEXT),
             (&self.time, Type::TIMESTAMPTZ),
             (&self.delay, Type::FLOAT8),
-            (&self.attempts, Type::INT4),
+            (&self.max_attempts, Type::INT4),
             (&self.key, Type::TEXT),
             (&self.keeps_moment, Type::BOOL),
         ]
     }
 }
 
-impl Office {
+impl PostgresEngine {
     /// Asks for one of the verbs, as often as it takes.
     async fn ask(&self, statement: &str, params: &[Param<'_>]) -> Result<Vec<Row>, AskError> {
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let answer = self.verbs.ask(statement, params).await;
             let is_held = answer.as_ref().is_err_and(AskError::is_lock);
-            if !is_held || begun.elapsed() + pause > self.settings.limit {
+            if !is_held || begun.elapsed() + pause > self.settings.request_timeout {
                 return answer;
             }
             sleep(pause).await;
@@ -77,9 +77,9 @@ impl Office {
         }
     }
 
-    pub(super) async fn enqueue(&self, order: Order) -> Result<JobId, AskError> {
-        let when = order.when;
-        let enqueue = Enqueue::new(order, self.executor.clock());
+    pub(super) async fn enqueue(&self, new_job: NewJob) -> Result<JobId, AskError> {
+        let when = new_job.when;
+        let enqueue = Enqueue::new(new_job, self.executor.clock());
         loop {
             let rows = self.ask(statements::SEND, &enqueue.params()).await?;
             if let Some(row) = rows.first() {
@@ -115,12 +115,12 @@ impl Office {
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
         let rows = self.ask(statements::STATE, &[(&id.0, Type::INT8)]).await?;
         let Some(row) = rows.first() else { return Ok(JobState::Gone) };
-        let (begun, attempts): (i32, i32) = (row.get(1), row.get(2));
+        let (begun, max_attempts): (i32, i32) = (row.get(1), row.get(2));
         let last_error: Option<String> = row.get(3);
         Ok(if row.get(0) {
             JobState::Running
-        } else if begun >= attempts {
-            JobState::GivenUp { last_error: last_error.unwrap_or_default() }
+        } else if begun >= max_attempts {
+            JobState::Discarded { last_error: last_error.unwrap_or_default() }
         } else {
             JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error }
         })

@@ -1,7 +1,7 @@
 //! The worker: it claims jobs for the slots that are free, has them run, and has their ends written down.
 //!
 //! It claims when it is woken: by a notification of the server's that a job is due or an ordering key is free, by a
-//! timer for a job that this machine has sent, by the poll, and by the end of a run if the last claim has filled all
+//! timer for a job that this machine has enqueued, by the poll, and by the end of a run if the last claim has filled all
 //! slots. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
 //! one's answer, claims for all slots that are free.
 //!
@@ -22,8 +22,8 @@ use tokio::{
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{
-    claims::Claimed, connection::AskError, ending::Ended, office::Office, running,
-    settings::Trouble, statements,
+    claims::Claimed, connection::AskError, ending::Ended, engine::PostgresEngine, running,
+    settings::QueueEvent, statements,
 };
 use crate::job::with_sources;
 
@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 const AGAIN: u32 = 3;
 
 struct Worker {
-    office: Arc<Office>,
+    engine: Arc<PostgresEngine>,
     /// The kinds that are handled here, the one first that is asked for first.
     names: Vec<&'static str>,
     keys_first: bool,
@@ -59,12 +59,12 @@ struct Worker {
     retries: bool,
 }
 
-/// Claims and runs until the desk is closed, nothing runs, and all ends are written down. For these it does not try
+/// Claims and runs until the queue is closed, nothing runs, and all ends are written down. For these it does not try
 /// for longer than the limit: what is left is found when the lease is over.
-pub(super) async fn work(office: &Arc<Office>) {
+pub(super) async fn work(engine: &Arc<PostgresEngine>) {
     let mut worker = Worker {
-        office: Arc::clone(office),
-        names: office.handled_names(),
+        engine: Arc::clone(engine),
+        names: engine.handled_names(),
         keys_first: false,
         last_key: String::new(),
         looks: false,
@@ -81,8 +81,8 @@ pub(super) async fn work(office: &Arc<Office>) {
 
 impl Worker {
     async fn work(&mut self) {
-        let office = Arc::clone(&self.office);
-        let mut poll = interval(office.settings.poll);
+        let engine = Arc::clone(&self.engine);
+        let mut poll = interval(engine.settings.poll);
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_stopping, mut until) = (false, None);
         loop {
@@ -92,15 +92,16 @@ impl Worker {
                     self.ended.extend(ended.ok());
                     self.gather().await;
                 }
-                () = office.stop.cancelled(), if !is_stopping => is_stopping = true,
-                () = office.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
+                () = engine.stop.cancelled(), if !is_stopping => is_stopping = true,
+                () = engine.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
                 _ = poll.tick(), if !is_stopping => (self.looks, self.marks) = (true, true),
                 () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
             }
             self.looks &= !is_stopping;
             self.write_and_claim().await;
             if is_stopping && self.running.is_empty() {
-                let until = *until.get_or_insert_with(|| Instant::now() + office.settings.limit);
+                let until =
+                    *until.get_or_insert_with(|| Instant::now() + engine.settings.request_timeout);
                 if self.left.is_empty() || Instant::now() > until {
                     return;
                 }
@@ -116,7 +117,7 @@ impl Worker {
             while let Some(ended) = self.running.try_join_next() {
                 self.ended.extend(ended.ok());
             }
-            if !self.is_full || 2 * self.running.len() <= self.office.settings.slots {
+            if !self.is_full || 2 * self.running.len() <= self.engine.settings.slots {
                 return;
             }
             match timeout_at(until, self.running.join_next()).await {
@@ -127,22 +128,22 @@ impl Worker {
     }
 
     async fn write_and_claim(&mut self) {
-        let (office, mut ended) = (Arc::clone(&self.office), std::mem::take(&mut self.ended));
+        let (engine, mut ended) = (Arc::clone(&self.engine), std::mem::take(&mut self.ended));
         let taken = self.running.len() + self.left.len();
-        let free = office.settings.slots.saturating_sub(taken);
+        let free = engine.settings.slots.saturating_sub(taken);
         if std::mem::take(&mut self.retries) {
             ended.append(&mut self.left);
         }
         // The first one is sent first.
-        let (mut left, claimed) = tokio::join!(office.write(ended), self.look(free));
+        let (mut left, claimed) = tokio::join!(engine.write(ended), self.look(free));
         if self.left.is_empty() {
             self.again = Instant::now() + PAUSE;
         }
         self.left.append(&mut left);
         for row in claimed {
-            let (office, job) = (Arc::clone(&self.office), claimed_by(&row));
+            let (engine, job) = (Arc::clone(&self.engine), claimed_by(&row));
             self.running.spawn(async move {
-                let how = running::run(office, job.clone()).await;
+                let how = running::run(engine, job.clone()).await;
                 Ended { job, how }
             });
         }
@@ -155,11 +156,11 @@ impl Worker {
         }
         let asked = Instant::now();
         let claimed = self.claim(free).await.unwrap_or_else(|error| {
-            self.office.report(Trouble::ServerAway { error: with_sources(&error) });
+            self.engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
             Vec::new()
         });
         // An answer that was under way for so long may be about claims that are lost: they are freed by a heartbeat.
-        if asked.elapsed() > self.office.settings.lease / 2 {
+        if asked.elapsed() > self.engine.settings.lease / 2 {
             return Vec::new();
         }
         self.is_full = claimed.len() == free;
@@ -195,10 +196,10 @@ impl Worker {
         let most = most as i64;
         let params = [
             (&self.names as _, Type::TEXT_ARRAY),
-            (&self.office.worker as _, Type::TEXT),
+            (&self.engine.worker as _, Type::TEXT),
             (&most as _, Type::INT8),
         ];
-        self.office.work.ask(statements::CLAIM, &params).await
+        self.engine.work.ask(statements::CLAIM, &params).await
     }
 
     /// Claims the first jobs of ordering keys.
@@ -207,7 +208,7 @@ impl Worker {
             return Ok(Vec::new());
         }
         while std::mem::take(&mut self.marks) {
-            let marked = self.office.work.ask(statements::MARK_DUE, &[]).await?;
+            let marked = self.engine.work.ask(statements::MARK_DUE, &[]).await?;
             self.marks = marked.len() == statements::MARKED_AT_MOST;
         }
         let mut claimed = Vec::new();
@@ -216,11 +217,11 @@ impl Worker {
             let more = (most - claimed.len()) as i64;
             let params = [
                 (&self.names as _, Type::TEXT_ARRAY),
-                (&self.office.worker as _, Type::TEXT),
+                (&self.engine.worker as _, Type::TEXT),
                 (&more as _, Type::INT8),
                 (&self.last_key as _, Type::TEXT),
             ];
-            let rows = match self.office.work.ask(statements::CLAIM_FIRST, &params).await {
+            let rows = match self.engine.work.ask(statements::CLAIM_FIRST, &params).await {
                 Ok(rows) => rows,
                 Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) && tries < AGAIN => {
                     tries += 1;
@@ -254,7 +255,7 @@ fn claimed_by(row: &Row) -> Claimed {
         name: row.get(2),
         payload: row.get(3),
         begun: count(4),
-        attempts: count(5),
+        max_attempts: count(5),
         key: row.get(6),
     }
 }

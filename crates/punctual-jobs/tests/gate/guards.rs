@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use punctual_jobs::gate::{Gate, is_stale_fence};
+use punctual_jobs::gate::{Gate, is_stale_fencing_token};
 use tokio_postgres::Client;
 
 use crate::support::{block_on, server::Server, server::rows};
 
-/// Makes a row for a name, with fence 5, which somebody holds.
+/// Makes a row for a name, with fencing token 5, which somebody holds.
 fn row(name: &str) -> Gate {
     let gate = Gate::postgres(Server::shared().url()).open().unwrap();
     Server::shared().sql(&format!(
@@ -30,10 +30,10 @@ fn a_stale_fence_does_not_pass_and_one_from_the_future_neither() {
         gate.guard(&begin().await, "guarded", 5).await.unwrap();
         for fence in [4, 6, 0, u64::MAX] {
             let error = gate.guard(&begin().await, "guarded", fence).await.unwrap_err();
-            assert!(is_stale_fence(&error), "{error:?}");
+            assert!(is_stale_fencing_token(&error), "{error:?}");
         }
         let error = gate.guard(&begin().await, "unknown", 5).await.unwrap_err();
-        assert!(is_stale_fence(&error), "{error:?}");
+        assert!(is_stale_fencing_token(&error), "{error:?}");
     });
 }
 
@@ -83,7 +83,7 @@ fn a_guard_waits_for_a_takeover_that_has_begun_and_fails() {
         let waits = tokio::time::timeout(Duration::from_millis(200), &mut guard).await;
         assert!(waits.is_err(), "it waits");
         taker.batch_execute("commit").await.unwrap();
-        assert!(is_stale_fence(&guard.await.unwrap_err()));
+        assert!(is_stale_fencing_token(&guard.await.unwrap_err()));
     });
 }
 
@@ -100,7 +100,7 @@ fn effects_and_the_end_of_the_tick_are_one() {
         gate.finish(&client, "finished", 5).await.unwrap();
         client.batch_execute("commit; begin").await.unwrap();
         let error = gate.finish(&client, "finished", 5).await.unwrap_err();
-        assert!(is_stale_fence(&error), "it is finished once: {error:?}");
+        assert!(is_stale_fencing_token(&error), "it is finished once: {error:?}");
     });
     assert_eq!(Server::shared().value(done), "t");
 }

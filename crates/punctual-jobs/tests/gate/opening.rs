@@ -65,8 +65,8 @@ fn settings_that_are_none_are_refused_with_words() {
     for lease in [Duration::ZERO, second / 10, Duration::MAX] {
         assert_eq!(kind(gate().lease(lease)), GateErrorKind::BadLease, "{lease:?}");
     }
-    assert_eq!(kind(gate().limit(Duration::ZERO)), GateErrorKind::BadLease);
-    assert_eq!(kind(gate().lease(second).limit(2 * second)), GateErrorKind::BadLease);
+    assert_eq!(kind(gate().request_timeout(Duration::ZERO)), GateErrorKind::BadLease);
+    assert_eq!(kind(gate().lease(second).request_timeout(2 * second)), GateErrorKind::BadLease);
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_connection_that_is_terminated_is_made_again() {
 fn backends_do_not_pile_up_behind_a_locked_table() {
     let server = Server::start();
     let limit = Duration::from_millis(200);
-    let gate = Gate::postgres(server.url()).limit(limit).open().unwrap();
+    let gate = Gate::postgres(server.url()).request_timeout(limit).open().unwrap();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let named = gate.for_name("behind").unwrap();
     let trigger = punctual_jobs::aligned(Duration::from_millis(50));

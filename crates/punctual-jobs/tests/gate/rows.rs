@@ -51,8 +51,8 @@ fn now() -> SystemTime {
     SystemTime::now()
 }
 
-fn fence() -> u64 {
-    current_task().unwrap().fence().unwrap()
+fn fencing_token() -> u64 {
+    current_task().unwrap().fencing_token().unwrap()
 }
 
 #[test]
@@ -61,11 +61,11 @@ fn a_run_that_has_ended_is_told_and_the_same_tick_does_not_run_again() {
     let gate = gate(LONG);
     let tick = now();
     let named = gate.for_name("told").unwrap();
-    let (first, ran) = once(&executor, named.clone(), tick, fence);
+    let (first, ran) = once(&executor, named.clone(), tick, fencing_token);
     assert_eq!(ran.recv(), Ok(1));
     first.join().unwrap();
     wait_until("the end is told", || server_value("done", "told") == "t");
-    let (again, ran) = once(&executor, named, tick, fence);
+    let (again, ran) = once(&executor, named, tick, fencing_token);
     again.join().unwrap();
     assert!(ran.recv().is_err(), "the tick has passed");
     let counts = gate.statistics();
@@ -125,8 +125,8 @@ fn a_lease_is_counted_from_the_grant_and_not_from_the_question() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let lease = Duration::from_secs(12);
-    let gate = Gate::postgres(server.url()).lease(lease).limit(lease).open().unwrap();
-    let (_first, ran) = once(&executor, gate.for_name("waited").unwrap(), now(), fence);
+    let gate = Gate::postgres(server.url()).lease(lease).request_timeout(lease).open().unwrap();
+    let (_first, ran) = once(&executor, gate.for_name("waited").unwrap(), now(), fencing_token);
     ran.recv().unwrap();
     wait_until("the end is told", || server.value("select done from punctual.gate") == "t");
     let (sender, started) = mpsc::channel();
@@ -155,8 +155,8 @@ fn a_holder_counts_its_lease_from_the_question_and_not_from_the_answer() {
     let mut server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let lease = Duration::from_secs(9);
-    let gate = Gate::postgres(server.url()).lease(lease).limit(lease).open().unwrap();
-    let (first, ran) = once(&executor, gate.for_name("asked").unwrap(), now(), fence);
+    let gate = Gate::postgres(server.url()).lease(lease).request_timeout(lease).open().unwrap();
+    let (first, ran) = once(&executor, gate.for_name("asked").unwrap(), now(), fencing_token);
     ran.recv().unwrap();
     first.join().unwrap();
     wait_until("the end is told", || server.value("select done from punctual.gate") == "t");
@@ -218,7 +218,7 @@ fn of_many_replicas_that_race_for_a_tick_one_has_it() {
 fn a_row_that_somebody_has_locked_holds_up_no_other_name() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let gate = gate(LONG);
-    let (first, ran) = once(&executor, gate.for_name("locked").unwrap(), now(), fence);
+    let (first, ran) = once(&executor, gate.for_name("locked").unwrap(), now(), fencing_token);
     ran.recv().unwrap();
     first.join().unwrap();
     wait_until("the end is told", || server_value("done", "locked") == "t");
@@ -226,8 +226,9 @@ fn a_row_that_somebody_has_locked_holds_up_no_other_name() {
         let client = Server::shared().connect().await;
         let lock = "begin; select from punctual.gate where name = 'locked' for update";
         client.batch_execute(lock).await.unwrap();
-        let waits = once(&executor, gate.for_name("locked").unwrap(), now(), fence);
-        let (_other, ran) = once(&executor, gate.for_name("unlocked").unwrap(), now(), fence);
+        let waits = once(&executor, gate.for_name("locked").unwrap(), now(), fencing_token);
+        let (_other, ran) =
+            once(&executor, gate.for_name("unlocked").unwrap(), now(), fencing_token);
         assert_eq!(ran.recv_timeout(Duration::from_secs(5)), Ok(1), "the other name runs");
         assert!(waits.1.try_recv().is_err(), "this one is asked about again");
         client.batch_execute("rollback").await.unwrap();
@@ -254,7 +255,7 @@ fn a_tick_whose_task_was_cancelled_meanwhile_is_given_back() {
     assert!(task.unwrap().join().unwrap_err().is_cancelled());
     // Another replica has it, at once, though the lease is half a minute.
     let other = self::gate(LONG);
-    let (_task, ran) = once(&executor, other.for_name("given back").unwrap(), tick, fence);
+    let (_task, ran) = once(&executor, other.for_name("given back").unwrap(), tick, fencing_token);
     assert_eq!(ran.recv_timeout(Duration::from_secs(5)), Ok(2));
 }
 
@@ -263,7 +264,7 @@ fn a_claim_whose_answer_was_lost_is_claimed_again_by_the_same_replica() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let gate = Gate::postgres(server.url()).lease(LONG).open().unwrap();
-    let (first, ran) = once(&executor, gate.for_name("orphan").unwrap(), now(), fence);
+    let (first, ran) = once(&executor, gate.for_name("orphan").unwrap(), now(), fencing_token);
     ran.recv().unwrap();
     first.join().unwrap();
     wait_until("the end is told", || server.value("select done from punctual.gate") == "t");
@@ -274,7 +275,7 @@ fn a_claim_whose_answer_was_lost_is_claimed_again_by_the_same_replica() {
         "update punctual.gate set done = false, fence = fence + 1, tick = to_timestamp(0) + \
          interval '1 microsecond' * {micros}, lease_until = clock_timestamp() + interval '1 hour'"
     ));
-    let (_task, ran) = once(&executor, gate.for_name("orphan").unwrap(), tick, fence);
+    let (_task, ran) = once(&executor, gate.for_name("orphan").unwrap(), tick, fencing_token);
     assert_eq!(ran.recv_timeout(Duration::from_secs(5)), Ok(3), "with the fence after that");
 }
 
@@ -314,7 +315,7 @@ fn two_tasks_of_one_program_with_one_name_do_not_run_at_once() {
         let trigger = punctual_jobs::aligned(Duration::from_millis(50));
         let body = move || {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            ticks.lock().push(fence());
+            ticks.lock().push(fencing_token());
             std::thread::sleep(Duration::from_millis(10));
             running.fetch_sub(1, Ordering::SeqCst);
         };

@@ -15,7 +15,7 @@ use punctual::{
 };
 use punctual_jobs::{
     aligned,
-    gate::{Gate, GateEvent, LostTick, NamedGate, SkipReason},
+    gate::{Gate, GateEvent, NamedGate, OnHolderDeath, SkipReason},
 };
 
 use crate::support::{
@@ -37,8 +37,12 @@ fn runner() {
 fn run(orders: &Orders) {
     let gate = Gate::postgres(orders.text("url"))
         .lease(orders.millis("lease"))
-        .limit(orders.millis("limit"))
-        .lost_tick(if orders.has("skip") { LostTick::Skip } else { LostTick::Rerun })
+        .request_timeout(orders.millis("limit"))
+        .on_holder_death(if orders.has("skip") {
+            OnHolderDeath::Skip
+        } else {
+            OnHolderDeath::Rerun
+        })
         .on_event(say_event)
         .open()
         .unwrap();
@@ -55,7 +59,7 @@ fn run(orders: &Orders) {
             if let Some(table) = &effects {
                 effect(&gate, &url, &name, table, tick.load(Ordering::SeqCst));
             }
-            say("end", &[fence(), real_micros()]);
+            say("end", &[fencing_token(), real_micros()]);
         };
         (body, last)
     };
@@ -85,14 +89,17 @@ fn run(orders: &Orders) {
 
 /// Works for a while, and says so when it is told to stop.
 fn occupy(run: Duration, tick: i64) {
-    say("begin", &[tick, fence(), real_micros()]);
+    say("begin", &[tick, fencing_token(), real_micros()]);
     let begun = Instant::now();
     loop {
         let task = current_task().unwrap();
         // The looks of one check: what a body does between two steps of its work.
         let (is_raised, is_lost) = (task.token().is_cancelled(), task.is_lease_lost());
         if is_raised || is_lost {
-            say("told", &[fence(), i64::from(is_raised), i64::from(is_lost), real_micros()]);
+            say(
+                "told",
+                &[fencing_token(), i64::from(is_raised), i64::from(is_lost), real_micros()],
+            );
             break;
         }
         if begun.elapsed() >= run {
@@ -104,7 +111,7 @@ fn occupy(run: Duration, tick: i64) {
 
 /// Writes a row under the guard, and says whether that was possible.
 fn effect(gate: &Gate, url: &str, name: &str, table: &str, tick: i64) {
-    let fence = fence();
+    let fence = fencing_token();
     let is_done = block_on(async {
         let mut client = connect(url).await?;
         let transaction = client.transaction().await?;
@@ -135,9 +142,9 @@ fn beside(executor: &ScheduledThreadPoolExecutor) -> impl Sized {
     Tell(latest)
 }
 
-fn fence() -> i64 {
+fn fencing_token() -> i64 {
     let task = current_task().unwrap();
-    i64::try_from(task.fence().expect("a gated run has a fence")).unwrap()
+    i64::try_from(task.fencing_token().expect("a gated run has a fence")).unwrap()
 }
 
 fn say_event(event: &GateEvent) {
@@ -221,7 +228,7 @@ pub(crate) struct Run {
     pub(crate) end: Option<i64>,
 }
 
-/// Returns the runs, in the order of their fences.
+/// Returns the runs, in the order of their fencing tokens.
 pub(crate) fn runs(said: &[Said]) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for said in said {

@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use punctual_jobs::gate::{Gate, is_stale_fence};
+use punctual_jobs::gate::{Gate, is_stale_fencing_token};
 
 use crate::{
     runner::{Plan, runs},
@@ -53,7 +53,7 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
     assert!(runs.windows(2).all(|pair| pair[0].tick <= pair[1].tick), "in order: {runs:?}");
 }
 
-/// Returns how many of the fences around this one pass the guard, in transactions that are open at one time.
+/// Returns how many of the fencing tokens around this one pass the guard, in transactions that are open at one time.
 fn how_many_pass(server: &Server, gate: &Gate, fence: u64) -> usize {
     block_on(async {
         let mut passed = Vec::new();
@@ -62,7 +62,7 @@ fn how_many_pass(server: &Server, gate: &Gate, fence: u64) -> usize {
             client.batch_execute("begin").await.unwrap();
             match gate.guard(&client, "stepped", fence).await {
                 Ok(()) => passed.push(client),
-                Err(error) => assert!(is_stale_fence(&error), "{error:?}"),
+                Err(error) => assert!(is_stale_fencing_token(&error), "{error:?}"),
             }
         }
         passed.len()

@@ -14,15 +14,15 @@ use crate::{
 /// Runs so many jobs one after another, and returns how long each took and how many bytes of the log.
 fn one_after_another(server: &Server, key: Option<&str>, jobs: i64) -> (Duration, i64) {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut machine = start(server, 0);
     let log = "select (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let written = || server.value(log).parse::<i64>().unwrap();
     let mut run = |number| {
-        let sending = desk.now(Work { number, millis: 0 });
+        let sending = queue.now(Work { number, millis: 0 });
         match key {
-            Some(key) => sending.serial(key).send().unwrap(),
-            None => sending.send().unwrap(),
+            Some(key) => sending.ordering_key(key).enqueue().unwrap(),
+            None => sending.enqueue().unwrap(),
         };
         while machine.wait_for("ran")[0] != number {}
     };

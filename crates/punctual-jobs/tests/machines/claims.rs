@@ -1,4 +1,4 @@
-//! Claims that are cancelled elsewhere, lost, or handed back (J6).
+//! Claims that are cancelled elsewhere, lost, or released (J6).
 
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use crate::{
 fn a_cancel_from_another_machine_raises_the_token() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut machine = start(&server, 0);
-    let ticket = desk.now(Wait { number: 1 }).key("k").send().unwrap();
+    let ticket = queue.now(Wait { number: 1 }).key("k").enqueue().unwrap();
     machine.wait_for("waits");
-    assert_eq!(desk.cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Signalled);
     assert_eq!(machine.wait_for("stopped"), [1, 0], "the claim still stood");
-    wait_until("it is gone", || desk.state(ticket.id()).unwrap() == JobState::Gone);
+    wait_until("it is gone", || queue.state(ticket.id()).unwrap() == JobState::Gone);
     // Nothing is left of it.
-    desk.now(Work { number: 2, millis: 0 }).send().unwrap();
+    queue.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
     assert_eq!(machine.wait_for("ran")[0], 2);
     assert_eq!(server.value("select count(*) from punctual.job where key = 'k'"), "0");
 }
@@ -34,9 +34,9 @@ fn a_cancel_from_another_machine_raises_the_token() {
 fn a_machine_that_was_believed_dead_learns_it() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut frozen = start(&server, 0);
-    desk.now(Wait { number: 1 }).attempts(3).send().unwrap();
+    queue.now(Wait { number: 1 }).max_attempts(3).enqueue().unwrap();
     frozen.wait_for("waits");
     let mut other = start(&server, 1);
     frozen.signal(Signal::STOP);
@@ -49,7 +49,7 @@ fn a_machine_that_was_believed_dead_learns_it() {
     assert_eq!(server.value(waiting), "1");
     // And the first works on.
     for number in 10..14 {
-        desk.now(Work { number, millis: 100 }).send().unwrap();
+        queue.now(Work { number, millis: 100 }).enqueue().unwrap();
     }
     drop(other);
     assert!(frozen.wait_for("ran")[0] >= 10);
@@ -59,9 +59,9 @@ fn a_machine_that_was_believed_dead_learns_it() {
 fn a_claim_that_somebody_has_freed_is_noticed() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut machine = start(&server, 0);
-    desk.now(Wait { number: 1 }).attempts(3).send().unwrap();
+    queue.now(Wait { number: 1 }).max_attempts(3).enqueue().unwrap();
     machine.wait_for("waits");
     server.sql(
         "update punctual.job set claim = null, worker = null, claimed_at = null where claim is not null",
@@ -97,14 +97,14 @@ fn a_shutdown_hands_back_what_does_not_end() {
     });
     let first = on_first.open(postgres(&executor, &server.url())).unwrap();
     for obeys in [true, true, false, false] {
-        first.now(Obedient { obeys }).send().unwrap();
+        first.now(Obedient { obeys }).enqueue().unwrap();
     }
     (0..4).for_each(|_| told.recv().unwrap());
     let report =
         first.shutdown_within(Duration::from_millis(100), Duration::from_millis(300)).unwrap();
-    assert_eq!((report.ran.len(), report.handed_back.len()), (2, 2), "{report:?}");
+    assert_eq!((report.ran.len(), report.released.len()), (2, 2), "{report:?}");
     assert_eq!(report.still_running.len(), 2, "{report:?}");
-    assert!(report.handed_back.iter().all(|job| job.attempts == 0));
+    assert!(report.released.iter().all(|job| job.attempts == 0));
     let free = "select count(*) from punctual.job where attempts = 0 and claim is null";
     assert_eq!(server.value(free), "2");
 

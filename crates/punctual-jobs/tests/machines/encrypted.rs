@@ -21,13 +21,13 @@ fn machine() {
         say("ran", &[job.number]);
         Ok(())
     });
-    let desk = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
-    desk.now(Work { number: 7, millis: 0 }).send().unwrap();
+    let queue = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
+    queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
     wait_for_the_end();
 }
 
 #[test]
-fn all_connections_of_a_desk_are_encrypted() {
+fn all_connections_of_a_queue_are_encrypted() {
     let mut server = Server::start();
     let (address, shown) = server.encrypt();
     let orders = format!("url={address} sslmode=require");

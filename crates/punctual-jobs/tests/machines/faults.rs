@@ -28,32 +28,32 @@ fn begins(said: &[Said], word: &str) -> HashMap<i64, usize> {
 fn a_late_end_leaves_a_replaced_job_alone() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut frozen = start(&server, 0);
     let job = Stubborn { number: 1, millis: 1000, fails: false };
-    let first = desk.now(job).key("k").attempts(5).send().unwrap();
+    let first = queue.now(job).key("k").max_attempts(5).enqueue().unwrap();
     frozen.wait_for("stubborn");
     frozen.signal(Signal::STOP);
     let _other = start(&server, 1);
     let running = "select count(*) from punctual.job where claim is not null";
     wait_until("it is recovered", || server.value(running) == "0");
     let job = Stubborn { number: 2, millis: 0, fails: false };
-    let second = desk.after(Duration::from_secs(600), job).key("k").send().unwrap();
+    let second = queue.after(Duration::from_secs(600), job).key("k").enqueue().unwrap();
     assert_eq!(first.id(), second.id(), "it is replaced in place");
     frozen.signal(Signal::CONT);
     frozen.wait_for("stubborn_ends");
     std::thread::sleep(Duration::from_secs(2));
     let waiting = JobState::Waiting { attempts: 0, last_error: None };
-    assert_eq!(desk.state(second.id()).unwrap(), waiting, "the payload that replaced it is there");
+    assert_eq!(queue.state(second.id()).unwrap(), waiting, "the payload that replaced it is there");
 }
 
 fn late(fails: bool) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut frozen = start(&server, 0);
     let job = Stubborn { number: 1, millis: 4000, fails };
-    desk.now(job).attempts(2).send().unwrap();
+    queue.now(job).max_attempts(2).enqueue().unwrap();
     frozen.wait_for("stubborn");
     frozen.signal(Signal::STOP);
     let mut other = start(&server, 1);
@@ -83,7 +83,7 @@ fn a_late_failure_leaves_the_next_attempt_alone() {
 fn no_job_is_lost_when_answers_are() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let proxy = Proxy::start(&server);
     let machine = start_at(proxy.url(), 0);
     let end = Instant::now() + size(Duration::from_secs(6), Duration::from_secs(60));
@@ -94,7 +94,7 @@ fn no_job_is_lost_when_answers_are() {
             proxy.cut();
             cuts += 1;
         }
-        desk.now(Work { number, millis: 3 }).attempts(100).send().unwrap();
+        queue.now(Work { number, millis: 3 }).max_attempts(100).enqueue().unwrap();
         number += 1;
         std::thread::sleep(Duration::from_millis(3));
     }
@@ -112,21 +112,22 @@ fn connections_that_fall_silent_are_replaced() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let direct = sender(&executor, &server.url());
     let proxy = Proxy::start(&server);
-    let through =
-        Jobs::new().open(postgres(&executor, proxy.url()).limit(Duration::from_secs(3))).unwrap();
+    let through = Jobs::new()
+        .open(postgres(&executor, proxy.url()).request_timeout(Duration::from_secs(3)))
+        .unwrap();
     let mut machine = start_at(proxy.url(), 0);
-    direct.now(Work { number: -1, millis: 0 }).send().unwrap();
+    direct.now(Work { number: -1, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
-    through.now(Work { number: -2, millis: 0 }).send().unwrap();
+    through.now(Work { number: -2, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
     proxy.silence();
     let begun = Instant::now();
-    direct.now(Work { number: 1, millis: 0 }).send().unwrap();
+    direct.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
     let ran = machine.wait_for_within("ran", Duration::from_secs(40));
     println!("a job ran after {:?}: {ran:?}", begun.elapsed());
     let begun = Instant::now();
     let mut failed = 0;
-    while through.now(Work { number: 2, millis: 0 }).send().is_err() && failed < 6 {
+    while through.now(Work { number: 2, millis: 0 }).enqueue().is_err() && failed < 6 {
         failed += 1;
     }
     println!("the verbs: {failed} failed in {:?}", begun.elapsed());
@@ -139,16 +140,16 @@ fn a_database_of_serializable_transactions_works() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     server.sql("alter database postgres set default_transaction_isolation = 'serializable'");
     let url = server.url();
-    let desks: Vec<_> = (0..4).map(|_| sender(&executor, &url)).collect();
+    let queues: Vec<_> = (0..4).map(|_| sender(&executor, &url)).collect();
     let machines: Vec<_> = (0..2).map(|number| start(&server, number)).collect();
     let begun = Instant::now();
     let failed: usize = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
             .map(|at| {
-                let desk = &desks[at as usize];
+                let queue = &queues[at as usize];
                 scope.spawn(move || {
                     let sends = (0..150).map(|n| Work { number: at * 150 + n, millis: 0 });
-                    sends.filter_map(|job| desk.now(job).send().err()).count()
+                    sends.filter_map(|job| queue.now(job).enqueue().err()).count()
                 })
             })
             .collect();
@@ -171,14 +172,14 @@ fn a_database_of_serializable_transactions_works() {
 fn later_jobs_are_not_late_after_a_kill() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let first = start(&server, 0);
     std::thread::sleep(Duration::from_secs(1));
     let second = start(&server, 1);
     let begun = SystemTime::now();
     let dues: Vec<_> = (0..150).map(|at| begun + Duration::from_millis(1500 + 100 * at)).collect();
     for (number, due) in dues.iter().enumerate() {
-        desk.at(*due, Work { number: number as i64, millis: 0 }).send().unwrap();
+        queue.at(*due, Work { number: number as i64, millis: 0 }).enqueue().unwrap();
     }
     std::thread::sleep(Duration::from_secs(3));
     let mut said = first.kill();
@@ -199,10 +200,10 @@ fn later_jobs_are_not_late_after_a_kill() {
 }
 
 /// One at a time over three machines, in order, and however the moments of those that are sent meanwhile lie.
-fn sequences(in_order: bool) {
+fn ordering_keys(in_order: bool) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
     let (lines, each) = (12, size(40, 200));
     let begun = SystemTime::now();
@@ -213,8 +214,8 @@ fn sequences(in_order: bool) {
             let job = Work { number, millis: 3 };
             let early = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
             let due = begun - Duration::from_millis(early);
-            let sending = if in_order { desk.now(job) } else { desk.at(due, job) };
-            replies.push(sending.serial(format!("line {line}")).send_async());
+            let sending = if in_order { queue.now(job) } else { queue.at(due, job) };
+            replies.push(sending.ordering_key(format!("line {line}")).enqueue_async());
         }
     }
     for reply in replies {
@@ -248,13 +249,13 @@ fn sequences(in_order: bool) {
 }
 
 #[test]
-fn sequences_hold_over_machines() {
-    sequences(true);
+fn ordering_keys_hold_over_machines() {
+    ordering_keys(true);
 }
 
 #[test]
-fn sequences_hold_when_earlier_jobs_come_later() {
-    sequences(false);
+fn ordering_keys_hold_when_earlier_jobs_come_later() {
+    ordering_keys(false);
 }
 
 #[test]
@@ -271,22 +272,23 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
         Ok(())
     });
     let limit = Duration::from_secs(20);
-    let desk = jobs.open(postgres(&executor, &server.url()).limit(limit)).unwrap();
-    desk.now(Work { number: 1, millis: 6000 }).send().unwrap();
+    let queue = jobs.open(postgres(&executor, &server.url()).request_timeout(limit)).unwrap();
+    queue.now(Work { number: 1, millis: 6000 }).enqueue().unwrap();
     assert_eq!(told.recv_timeout(limit), Ok(1));
     crate::support::block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         let hour = Duration::from_secs(3600);
-        desk.after(hour, Work { number: 2, millis: 0 })
+        queue
+            .after(hour, Work { number: 2, millis: 0 })
             .key("k")
-            .send_in(&transaction)
+            .enqueue_in(&transaction)
             .await
             .unwrap();
-        let blocked = desk.after(hour, Work { number: 3, millis: 0 }).key("k").send_async();
+        let blocked = queue.after(hour, Work { number: 3, millis: 0 }).key("k").enqueue_async();
         std::thread::sleep(Duration::from_millis(300));
         let begun = Instant::now();
-        desk.now(Work { number: 4, millis: 0 }).send().unwrap();
+        queue.now(Work { number: 4, millis: 0 }).enqueue().unwrap();
         assert_eq!(told.recv_timeout(limit), Ok(4));
         assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
         assert_eq!(told.recv_timeout(limit), Ok(0), "the claim of the job that runs stands");
@@ -299,7 +301,7 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
 fn wrong_clock(ahead: i32) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let orders = format!("url={}", server.url());
     let mut machine =
         crate::support::replica::Replica::start("machine::machine", 0, &orders, ahead);
@@ -307,11 +309,11 @@ fn wrong_clock(ahead: i32) {
     std::thread::sleep(Duration::from_secs(1));
     let begun = Instant::now();
     let second = Duration::from_secs(1);
-    desk.after(second, Work { number: 1, millis: 0 }).send().unwrap();
+    queue.after(second, Work { number: 1, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
     let later = begun.elapsed();
     let begun = Instant::now();
-    desk.now(Stubborn { number: 2, millis: 0, fails: true }).attempts(2).send().unwrap();
+    queue.now(Stubborn { number: 2, millis: 0, fails: true }).max_attempts(2).enqueue().unwrap();
     machine.wait_for("stubborn");
     machine.wait_for("stubborn");
     let again = begun.elapsed();
@@ -329,7 +331,7 @@ fn a_clock_that_is_behind_changes_nothing() {
     wrong_clock(-20);
 }
 
-/// A handler sends its own key in a transaction, which holds its own row, and asks for its fence before it commits.
+/// A handler sends its own key in a transaction, which holds its own row, and asks for its fencing token before it commits.
 #[test]
 fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
     let server = Server::start();
@@ -343,13 +345,13 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
         }
         // The transaction is committed a while after the handler has returned.
         let (open, opened) = std::sync::mpsc::channel();
-        let (desk, url) = (run.desk().clone(), url.clone());
+        let (queue, url) = (run.queue().clone(), url.clone());
         std::thread::spawn(move || {
             crate::support::block_on(async {
                 let mut client = crate::support::server::connect(&url).await.unwrap();
                 let transaction = client.transaction().await.unwrap();
                 let next = Work { number: 3, millis: 0 };
-                desk.now(next).key("k").send_in(&transaction).await.unwrap();
+                queue.now(next).key("k").enqueue_in(&transaction).await.unwrap();
                 open.send(()).unwrap();
                 tokio::time::sleep(Duration::from_secs(2)).await;
                 transaction.commit().await.unwrap();
@@ -357,28 +359,28 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
         });
         opened.recv()?;
         let begun = Instant::now();
-        run.fence()?;
+        run.fencing_token()?;
         tell.send((1, begun.elapsed()))?;
         Ok(())
     });
     let (complain, complaints) = std::sync::mpsc::channel();
     let settings = postgres(&executor, &server.url());
-    let settings = settings.on_trouble(move |trouble| drop(complain.send(trouble.to_string())));
-    let desk = jobs.open(settings).unwrap();
-    desk.now(Work { number: 1, millis: 0 }).key("k").send().unwrap();
+    let settings = settings.on_event(move |event| drop(complain.send(event.to_string())));
+    let queue = jobs.open(settings).unwrap();
+    queue.now(Work { number: 1, millis: 0 }).key("k").enqueue().unwrap();
     let (number, took) = told.recv_timeout(limit).unwrap();
     assert_eq!(number, 1);
     assert!(took < Duration::from_secs(1), "the fence took {took:?}");
-    let other = desk.now(Work { number: 2, millis: 0 }).send().unwrap();
+    let other = queue.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
     assert_eq!(told.recv_timeout(limit).unwrap().0, 2);
     let begun = Instant::now();
     wait_until("the other one's end is written", || {
-        desk.state(other.id()).unwrap() == JobState::Gone
+        queue.state(other.id()).unwrap() == JobState::Gone
     });
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
     assert_eq!(told.recv_timeout(limit).unwrap().0, 3, "the next one runs when it is committed");
     drained(&server);
-    assert_eq!(complaints.try_recv().ok(), None, "it was no trouble");
+    assert_eq!(complaints.try_recv().ok(), None, "it was no event");
 }
 
 /// A transaction has locked the row of a job that is due: the others run, and that one does when it is free.
@@ -386,21 +388,21 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
 fn a_job_that_is_held_is_passed_over() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
-    desk.now(Work { number: 1, millis: 0 }).send().unwrap();
-    desk.now(Work { number: 2, millis: 0 }).serial("s").send().unwrap();
+    let queue = sender(&executor, &server.url());
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
+    queue.now(Work { number: 2, millis: 0 }).ordering_key("s").enqueue().unwrap();
     crate::support::block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
         transaction.query("select 1 from punctual.job for update", &[]).await.unwrap();
         let mut machine = start(&server, 0);
-        desk.now(Work { number: 3, millis: 0 }).send().unwrap();
+        queue.now(Work { number: 3, millis: 0 }).enqueue().unwrap();
         assert_eq!(machine.wait_for("ran")[0], 3);
         std::thread::sleep(Duration::from_secs(2));
         transaction.rollback().await.unwrap();
         let numbers = [machine.wait_for("ran")[0], machine.wait_for("ran")[0]];
         assert_eq!(numbers.iter().sum::<i64>(), 3);
-        assert!(machine.end().iter().all(|said| said.word != "trouble"), "it was no trouble");
+        assert!(machine.end().iter().all(|said| said.word != "event"), "it was no event");
     });
 }
 
@@ -412,13 +414,13 @@ fn connections_to_a_server_that_is_read_only_are_replaced() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let proxy = Proxy::start(&server);
     let limit = Duration::from_secs(3);
-    let desk = Jobs::new().open(postgres(&executor, proxy.url()).limit(limit)).unwrap();
-    desk.now(Work { number: 1, millis: 0 }).send().unwrap();
+    let queue = Jobs::new().open(postgres(&executor, proxy.url()).request_timeout(limit)).unwrap();
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
     let mut standby = Server::start();
     standby.demote();
     proxy.lead_to(&standby);
     proxy.cut();
-    let refused = |number| desk.now(Work { number, millis: 0 }).send().is_err();
+    let refused = |number| queue.now(Work { number, millis: 0 }).enqueue().is_err();
     assert!((2..6).filter(|number| refused(*number)).count() >= 3, "nothing is written there");
     proxy.lead_to(&server);
     wait_until("the primary is found", || !refused(7));
@@ -435,7 +437,7 @@ fn connections_to_a_server_that_is_read_only_are_replaced() {
     let pid = "select string_agg(pid::text, ',' order by pid) from pg_stat_activity where application_name = 'old'";
     assert!(old.state(punctual_jobs::JobId::from(1)).is_ok());
     let before = server.value(pid);
-    assert!(old.now(Work { number: 8, millis: 0 }).send().is_err());
+    assert!(old.now(Work { number: 8, millis: 0 }).enqueue().is_err());
     assert!(old.state(punctual_jobs::JobId::from(1)).is_ok());
     wait_until("the old one is gone", || server.value(backend) == "1");
     assert_ne!(server.value(pid), before, "another connection was made");
@@ -451,11 +453,11 @@ fn a_key_that_is_sent_again_and_again_runs_no_job_twice() {
     let each = size(400, 10_000);
     std::thread::scope(|scope| {
         for sender_number in 0..3 {
-            let desk = sender(&executor, &server.url());
+            let queue = sender(&executor, &server.url());
             scope.spawn(move || {
                 for at in 0..each {
                     let job = Work { number: sender_number * each + at, millis: 1 };
-                    desk.now(job).key(format!("k{}", at % 3)).send().unwrap();
+                    queue.now(job).key(format!("k{}", at % 3)).enqueue().unwrap();
                 }
             });
         }
@@ -473,7 +475,7 @@ fn a_key_that_is_sent_again_and_again_runs_no_job_twice() {
 fn a_worker_whose_lease_is_over_claims_nothing() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     server.sql(
         "create function punctual.late() returns trigger language plpgsql as $$ begin
            new.until := clock_timestamp() - interval '1 second'; return new; end $$;
@@ -482,13 +484,17 @@ fn a_worker_whose_lease_is_over_claims_nothing() {
     );
     let mut machine = start(&server, 0);
     let jobs = ["", "s"].map(|key| {
-        let sending = desk.now(Work { number: 1, millis: 0 });
-        if key.is_empty() { sending.send().unwrap() } else { sending.serial(key).send().unwrap() }
+        let sending = queue.now(Work { number: 1, millis: 0 });
+        if key.is_empty() {
+            sending.enqueue().unwrap()
+        } else {
+            sending.ordering_key(key).enqueue().unwrap()
+        }
     });
     std::thread::sleep(Duration::from_secs(1));
     for job in jobs {
         let waiting = JobState::Waiting { attempts: 0, last_error: None };
-        assert_eq!(desk.state(job.id()).unwrap(), waiting);
+        assert_eq!(queue.state(job.id()).unwrap(), waiting);
     }
     server.sql("drop trigger late on punctual.job_worker");
     machine.wait_for("ran");

@@ -1,4 +1,4 @@
-//! One key, three desks, and a model (J4).
+//! One key, three queues, and a model (J4).
 
 use std::{collections::HashMap, time::Duration};
 
@@ -27,23 +27,23 @@ struct Waiting {
 }
 
 #[test]
-fn three_desks_agree_with_a_model() {
+fn three_queues_agree_with_a_model() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desks: Vec<_> = (0..3).map(|_| sender(&executor, &server.url())).collect();
+    let queues: Vec<_> = (0..3).map(|_| sender(&executor, &server.url())).collect();
     let (mut model, mut numbers) = (HashMap::<String, Waiting>::new(), Numbers(7));
     for step in 0..size(600, 10_000) {
-        let desk = &desks[numbers.below(3) as usize];
+        let queue = &queues[numbers.below(3) as usize];
         let key = format!("key {}", numbers.below(4));
         let hours = 1 + numbers.below(1000);
         let delay = Duration::from_secs(3600 * hours);
         let known = model.get(&key).copied();
         match numbers.below(4) {
             0 | 1 => {
-                let sending = desk.after(delay, Work { number: step, millis: 0 }).key(&key);
+                let sending = queue.after(delay, Work { number: step, millis: 0 }).key(&key);
                 let keeps = numbers.below(2) == 0;
                 let sending = if keeps { sending.keep_moment() } else { sending };
-                let id = sending.send().unwrap().id();
+                let id = sending.enqueue().unwrap().id();
                 if let Some(known) = known {
                     assert_eq!(id, known.id, "a waiting job is replaced in place");
                 }
@@ -53,13 +53,13 @@ fn three_desks_agree_with_a_model() {
             2 => {
                 let expected =
                     if known.is_some() { Rescheduling::Moved } else { Rescheduling::Unknown };
-                assert_eq!(desk.reschedule(&key, delay).unwrap(), expected);
+                assert_eq!(queue.reschedule(&key, delay).unwrap(), expected);
                 model.entry(key).and_modify(|known| known.hours = hours);
             }
             _ => {
                 let expected =
                     if known.is_some() { Cancellation::Removed } else { Cancellation::Unknown };
-                assert_eq!(desk.cancel(&key).unwrap(), expected);
+                assert_eq!(queue.cancel(&key).unwrap(), expected);
                 model.remove(&key);
             }
         }

@@ -52,11 +52,11 @@ fn machine() {
         tell.send(job.text)?;
         Ok(())
     });
-    let desk = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
+    let queue = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
     let secret = "do not write this down";
-    desk.now(Secret { text: secret.to_owned() }).key("a key").send().unwrap();
+    queue.now(Secret { text: secret.to_owned() }).key("a key").enqueue().unwrap();
     assert_eq!(told.recv().unwrap(), secret);
-    desk.shutdown_within(LIMIT, LIMIT).unwrap();
+    queue.shutdown_within(LIMIT, LIMIT).unwrap();
     let lines = lines.0.lock().unwrap();
     let with = |text: &str| lines.iter().filter(|line| line.contains(text)).count() as i64;
     say("logged", &[lines.len() as i64, with(secret)]);

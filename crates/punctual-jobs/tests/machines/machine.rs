@@ -1,9 +1,9 @@
-//! One machine: a process that opens a desk and runs jobs, and says what it does.
+//! One machine: a process that opens a queue and runs jobs, and says what it does.
 
 use std::time::Duration;
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Desk, JobError, JobRun, Jobs, Postgres, Trouble};
+use punctual_jobs::{JobError, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
 
 use crate::{
     kinds::{Abort, Stubborn, Wait, Work},
@@ -44,23 +44,23 @@ pub(crate) fn start_at(url: &str, number: usize) -> Replica {
 fn machine() {
     let Some(orders) = Orders::of("machine::machine") else { return };
     let executor = ScheduledThreadPoolExecutor::new(SLOTS);
-    let mut postgres = postgres(&executor, orders.text("url")).on_trouble(|trouble| {
-        say(if let Trouble::ClaimLost { .. } = trouble { "lost" } else { "trouble" }, &[]);
+    let mut postgres = postgres(&executor, orders.text("url")).on_event(|event| {
+        say(if let QueueEvent::ClaimLost { .. } = event { "lost" } else { "event" }, &[]);
     });
     if orders.has("lease") {
         let lease = orders.millis("lease");
         postgres = postgres.lease(lease).heartbeat(lease / 4);
     }
-    let desk = handled().open(postgres).unwrap();
+    let queue = handled().open(postgres).unwrap();
     say("open", &[]);
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
-    desk.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
+    queue.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
     say("closed", &[]);
 }
 
-/// A desk of this process that sends and runs nothing.
-pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> Desk {
+/// A queue of this process that sends and runs nothing.
+pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> JobQueue {
     Jobs::new().open(postgres(executor, url)).unwrap()
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn postgres(executor: &ScheduledThreadPoolExecutor, url: &str) -> Pos
         .poll(Duration::from_millis(100))
         .lease(LEASE)
         .heartbeat(Duration::from_millis(250))
-        .limit(Duration::from_secs(30))
+        .request_timeout(Duration::from_secs(30))
 }
 
 fn handled() -> Jobs {
@@ -95,10 +95,10 @@ fn handled() -> Jobs {
         .on(|run: &JobRun, job: Wait| {
             say("waits", &[job.number, run.attempt().into()]);
             run.token().wait();
-            say("stopped", &[job.number, i64::from(run.fence().is_err())]);
+            say("stopped", &[job.number, i64::from(run.fencing_token().is_err())]);
             Err(JobError::new("stopped"))
         })
-        .on_given_up(|job| say("given_up", &[job.id.get(), job.attempts.into()]))
+        .on_discarded(|job| say("discarded", &[job.id.get(), job.attempts.into()]))
 }
 
 /// Waits until no job is left that can still run. However many there are, some have to go on.

@@ -1,4 +1,4 @@
-//! How a desk is opened, and what is sent in a transaction.
+//! How a queue is opened, and what is sent in a transaction.
 
 use std::{
     os::unix::net::UnixListener,
@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{DeskError, Embedded, JobRun, Jobs, OpenError, Postgres};
+use punctual_jobs::{InMemory, JobRun, Jobs, OpenError, Postgres, QueueError};
 
 use crate::{
     kinds::{Tick, Work},
@@ -23,8 +23,8 @@ fn transaction_pooling_is_refused() {
     assert!(matches!(error, OpenError::TransactionPooling(_)), "{error}");
     assert!(error.to_string().contains("pool_mode = session"), "{error}");
     let pooler = PgBouncer::start(&server, "session", 20);
-    let desk = Jobs::new().open(postgres(&executor, pooler.url())).unwrap();
-    desk.now(Work { number: 1, millis: 0 }).send().unwrap();
+    let queue = Jobs::new().open(postgres(&executor, pooler.url())).unwrap();
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_server_that_is_silent_is_an_error() {
     let url = format!("host={} user=nobody dbname=nothing", place.path().display());
     let begun = Instant::now();
     let limit = Duration::from_secs(1);
-    let error = Jobs::new().open(Postgres::on(&executor, &url).limit(limit)).unwrap_err();
+    let error = Jobs::new().open(Postgres::on(&executor, &url).request_timeout(limit)).unwrap_err();
     assert!(matches!(error, OpenError::Server(_)), "{error}");
     assert!(begun.elapsed() < 4 * limit, "{:?}", begun.elapsed());
     let error = Postgres::on(&executor, &url).migrate().unwrap_err();
@@ -93,14 +93,14 @@ fn ticks_have_to_be_on_the_wall_clock() {
 fn a_job_in_a_transaction_exists_if_that_commits() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let machine = start(&server, 0);
     block_on(async {
         let mut client = server.connect().await;
         for (number, commits) in [(1, false), (2, true)] {
             let transaction = client.transaction().await.unwrap();
             let job = Work { number, millis: 0 };
-            desk.now(job).key("k").send_in(&transaction).await.unwrap();
+            queue.now(job).key("k").enqueue_in(&transaction).await.unwrap();
             if commits {
                 transaction.commit().await.unwrap();
             } else {
@@ -113,12 +113,12 @@ fn a_job_in_a_transaction_exists_if_that_commits() {
     let ran: Vec<_> = said.iter().filter(|said| said.word == "ran").collect();
     assert_eq!(ran.iter().map(|said| said.numbers[0]).collect::<Vec<_>>(), [2]);
 
-    let embedded = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
-    let embedded = embedded.open(Embedded::on(&executor)).unwrap();
+    let in_memory = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
+    let in_memory = in_memory.open(InMemory::on(&executor)).unwrap();
     block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
-        let sent = embedded.now(Work { number: 3, millis: 0 }).send_in(&transaction).await;
-        assert!(matches!(sent, Err(DeskError::Unsupported(_))));
+        let sent = in_memory.now(Work { number: 3, millis: 0 }).enqueue_in(&transaction).await;
+        assert!(matches!(sent, Err(QueueError::Unsupported(_))));
     });
 }

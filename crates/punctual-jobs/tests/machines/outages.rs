@@ -16,7 +16,7 @@ use crate::{
 fn connections_come_back_and_leave_nothing_behind() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let machine = start(&server, 0);
     let end = Instant::now() + size(Duration::from_secs(4), Duration::from_secs(60));
     let (mut number, mut sent, mut next_blow) = (0, Vec::new(), Instant::now());
@@ -28,16 +28,16 @@ fn connections_come_back_and_leave_nothing_behind() {
             server.sql(others);
         }
         // One that has no answer may be stored or not.
-        if desk.now(Work { number, millis: 0 }).send().is_ok() {
+        if queue.now(Work { number, millis: 0 }).enqueue().is_ok() {
             sent.push(number);
         }
         number += 1;
         std::thread::sleep(Duration::from_millis(5));
     }
-    // The desk is as good as new.
-    desk.now(Work { number, millis: 0 }).send().unwrap();
+    // The queue is as good as new.
+    queue.now(Work { number, millis: 0 }).enqueue().unwrap();
     drained(&server);
-    desk.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    queue.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     let connections = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
     let connections: usize = server.value(connections).parse().unwrap();
     // Four of the machine, and this question's; and those that the server has not yet seen the end of.
@@ -49,7 +49,7 @@ fn connections_come_back_and_leave_nothing_behind() {
     };
     let ran = numbers("ran");
     assert!(sent.iter().all(|number| ran.contains(number)), "none that was stored is lost");
-    // The process, the test, the harness, the workers, and the desk.
+    // The process, the test, the harness, the workers, and the queue.
     assert!(numbers("threads")[0] <= 4 + SLOTS as i64, "{:?}", numbers("threads"));
 }
 
@@ -65,17 +65,17 @@ fn a_silent_server_costs_the_verbs_their_limit_and_the_runs_their_claims() {
         Ok(())
     });
     let limit = Duration::from_secs(5);
-    let desk = jobs.open(postgres(&executor, &server.url()).limit(limit)).unwrap();
-    desk.now(Work { number: 1, millis: 0 }).send().unwrap();
+    let queue = jobs.open(postgres(&executor, &server.url()).request_timeout(limit)).unwrap();
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
     assert_eq!(told.recv().unwrap(), "begins");
     server.freeze();
     let asked = Instant::now();
-    assert!(desk.cancel("nobody").is_err());
+    assert!(queue.cancel("nobody").is_err());
     assert!(asked.elapsed() >= limit);
     assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), "is stopped");
     server.thaw();
     let sender = sender(&executor, &server.url());
-    sender.now(Work { number: 2, millis: 0 }).send().unwrap();
+    sender.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
     assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), "begins");
-    drop(desk);
+    drop(queue);
 }

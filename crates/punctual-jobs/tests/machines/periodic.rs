@@ -17,7 +17,7 @@ fn each_tick_is_sent_once_over_all_machines() {
     let executor = ScheduledThreadPoolExecutor::new(6);
     let period = Duration::from_millis(250);
     let runs = Arc::new(Mutex::new(Vec::new()));
-    let desks: Vec<_> = (0..3)
+    let queues: Vec<_> = (0..3)
         .map(|_| {
             let runs = Arc::clone(&runs);
             let jobs = Jobs::new().on(move |run: &JobRun, _: Tick| {
@@ -29,7 +29,7 @@ fn each_tick_is_sent_once_over_all_machines() {
         .map(Result::unwrap)
         .collect();
     std::thread::sleep(size(Duration::from_secs(4), Duration::from_secs(60)));
-    drop(desks);
+    drop(queues);
     let mut runs = std::mem::take(&mut *runs.lock().unwrap());
     runs.sort_by_key(|(_, at)| *at);
     let slot = |at: &SystemTime| at.duration_since(UNIX_EPOCH).unwrap().as_millis() / 250;

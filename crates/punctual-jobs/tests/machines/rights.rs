@@ -13,7 +13,7 @@ use crate::{
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The grants, as the page on the desk says them.
+/// The grants, as the page on the queue says them.
 fn documented_grants() -> String {
     let source = include_str!("../../src/postgres/settings.rs");
     let lines = source.lines().map(|line| line.trim_start_matches("///").trim());
@@ -34,24 +34,24 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
     let ticks = tell.clone();
     let jobs = Jobs::new()
         .on(move |run: &JobRun, job: Work| {
-            run.fence()?;
+            run.fencing_token()?;
             tell.send(job.number)?;
             if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
         })
         .backoff::<Work>(|_| Duration::from_millis(1))
         .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
         .every(punctual_jobs::aligned(Duration::from_secs(1)), Tick {});
-    let desk = jobs.open(postgres(&executor, &url)).unwrap();
-    desk.now(Work { number: 1, millis: 0 }).key("k").serial("s").send().unwrap();
+    let queue = jobs.open(postgres(&executor, &url)).unwrap();
+    queue.now(Work { number: 1, millis: 0 }).key("k").ordering_key("s").enqueue().unwrap();
     let mut seen = Vec::new();
     while seen.iter().filter(|number| **number == 1).count() < 2 || !seen.contains(&0) {
         seen.push(told.recv_timeout(LONG).unwrap());
     }
     let later = Duration::from_secs(99);
-    desk.after(later, Work { number: 2, millis: 0 }).key("k").send().unwrap();
-    desk.reschedule("k", 2 * later).unwrap();
-    assert_eq!(desk.cancel("k").unwrap(), Cancellation::Removed);
-    desk.shutdown_within(LONG, LONG).unwrap();
+    queue.after(later, Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
+    queue.reschedule("k", 2 * later).unwrap();
+    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+    queue.shutdown_within(LONG, LONG).unwrap();
     assert_eq!(server.value("select count(*) from punctual.job_worker"), "0", "it has left");
 }
 
@@ -67,7 +67,7 @@ fn a_role_without_rights_is_told_so() {
 }
 
 #[test]
-fn desks_on_two_schemas_have_nothing_to_do_with_each_other() {
+fn queues_on_two_schemas_have_nothing_to_do_with_each_other() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = mpsc::channel();
@@ -79,9 +79,9 @@ fn desks_on_two_schemas_have_nothing_to_do_with_each_other() {
     };
     let (one, two) = (open("one"), open("two"));
     for number in 0..10 {
-        one.now(Work { number, millis: 0 }).key("k").send().unwrap();
+        one.now(Work { number, millis: 0 }).key("k").enqueue().unwrap();
         assert_eq!(told.recv_timeout(LONG).unwrap(), ("one", number));
-        two.now(Work { number, millis: 0 }).serial("s").send().unwrap();
+        two.now(Work { number, millis: 0 }).ordering_key("s").enqueue().unwrap();
         assert_eq!(told.recv_timeout(LONG).unwrap(), ("two", number));
     }
     assert_eq!(server.value("select to_regnamespace('punctual') is null"), "t");
@@ -108,9 +108,9 @@ fn tables_of_a_newer_version_are_left_alone() {
 fn each_machine_has_its_own_lease() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut slow = start_with_lease(&server, 0, 8 * LEASE);
-    desk.now(Stubborn { number: 1, millis: 3000, fails: false }).send().unwrap();
+    queue.now(Stubborn { number: 1, millis: 3000, fails: false }).enqueue().unwrap();
     slow.wait_for("stubborn");
     let hasty = start_with_lease(&server, 1, Duration::from_millis(200));
     slow.wait_for("stubborn_ends");

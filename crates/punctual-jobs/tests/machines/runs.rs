@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Desk, JobState};
+use punctual_jobs::{JobQueue, JobState};
 
 use crate::{
     kinds::{Abort, Work},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Sends jobs that are due at scattered moments in `span`, and returns these moments.
-fn scatter(desk: &Desk, jobs: i64, span: Duration, millis: u64) -> Vec<SystemTime> {
+fn scatter(queue: &JobQueue, jobs: i64, span: Duration, millis: u64) -> Vec<SystemTime> {
     let begin = SystemTime::now() + Duration::from_millis(300);
     let mut dues = Vec::new();
     let mut replies = Vec::new();
@@ -28,7 +28,7 @@ fn scatter(desk: &Desk, jobs: i64, span: Duration, millis: u64) -> Vec<SystemTim
         let share = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
         let due = begin + span.mul_f64(share as f64 / (1_u64 << 24) as f64);
         dues.push(due);
-        replies.push(desk.at(due, Work { number, millis }).send_async());
+        replies.push(queue.at(due, Work { number, millis }).enqueue_async());
     }
     for reply in replies {
         reply.wait(Duration::from_secs(60)).unwrap();
@@ -53,10 +53,10 @@ fn micros(time: SystemTime) -> i64 {
 fn each_job_runs_once_and_none_early() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
     let jobs = size(600, 20_000);
-    let dues = scatter(&desk, jobs, size(Duration::from_secs(2), Duration::from_secs(5)), 0);
+    let dues = scatter(&queue, jobs, size(Duration::from_secs(2), Duration::from_secs(5)), 0);
     drained(&server);
     let said: Vec<Said> = machines.into_iter().flat_map(Replica::end).collect();
     let runs = begins(&said);
@@ -74,11 +74,11 @@ fn each_job_runs_once_and_none_early() {
 fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
     let mut server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
     let jobs = size(500, 20_000);
     let span = size(Duration::from_secs(4), Duration::from_secs(60));
-    scatter(&desk, jobs, span, 10);
+    scatter(&queue, jobs, span, 10);
     let mut said = Vec::new();
     let kills = size(3, 30);
     for kill in 0..kills {
@@ -107,10 +107,10 @@ fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
 fn jobs_outlive_every_process() {
     let mut server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
-    scatter(&desk, 50, Duration::from_secs(1), 0);
-    desk.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
-    drop(desk);
+    let queue = sender(&executor, &server.url());
+    scatter(&queue, 50, Duration::from_secs(1), 0);
+    queue.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    drop(queue);
     server.stop();
     std::thread::sleep(Duration::from_millis(1500));
     server.again();
@@ -121,12 +121,12 @@ fn jobs_outlive_every_process() {
 }
 
 #[test]
-fn a_job_that_kills_its_process_is_given_up() {
+fn a_job_that_kills_its_process_is_discarded() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let desk = sender(&executor, &server.url());
+    let queue = sender(&executor, &server.url());
     let mut survivor = None;
-    let ticket = desk.now(Abort {}).attempts(2).send().unwrap();
+    let ticket = queue.now(Abort {}).max_attempts(2).enqueue().unwrap();
     for attempt in 1..=2 {
         let mut victim = start(&server, attempt);
         assert_eq!(victim.wait_for("aborts"), [attempt as i64], "each death counts");
@@ -136,8 +136,8 @@ fn a_job_that_kills_its_process_is_given_up() {
         }
     }
     let mut survivor = survivor.unwrap();
-    assert_eq!(survivor.wait_for("given_up"), [ticket.id().get(), 2]);
-    assert!(matches!(desk.state(ticket.id()).unwrap(), JobState::GivenUp { .. }));
-    desk.now(Work { number: 7, millis: 0 }).send().unwrap();
+    assert_eq!(survivor.wait_for("discarded"), [ticket.id().get(), 2]);
+    assert!(matches!(queue.state(ticket.id()).unwrap(), JobState::Discarded { .. }));
+    queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
     assert_eq!(survivor.wait_for("ran")[0], 7, "others are unharmed");
 }

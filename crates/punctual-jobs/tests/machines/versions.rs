@@ -18,15 +18,15 @@ fn an_unknown_name_stays_waiting_and_a_changed_payload_fails_with_its_name() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (tell, told) = mpsc::channel();
-    let given_up = tell.clone();
+    let discarded = tell.clone();
     let old = Jobs::new()
         .on(move |_: &JobRun, job: Work| {
             tell.send(format!("work {}", job.number))?;
             Ok(())
         })
-        .on_given_up(move |job| drop(given_up.send(job.last_error.clone())));
+        .on_discarded(move |job| drop(discarded.send(job.last_error.clone())));
     let old = old.open(postgres(&executor, &server.url())).unwrap();
-    let unknown = old.now(Tick {}).send().unwrap();
+    let unknown = old.now(Tick {}).enqueue().unwrap();
     server.sql(
         "insert into punctual.job (name, payload, max_attempts) values ('work', '{\"n\": 1}', 1)",
     );

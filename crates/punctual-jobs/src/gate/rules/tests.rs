@@ -95,9 +95,9 @@ struct Model {
     stored: Option<Stored>,
     replicas: Vec<Replica>,
     identities: u64,
-    /// For each tick the fences under which its body has begun.
+    /// For each tick the fencing tokens under which its body has begun.
     begun: BTreeMap<SystemTime, Vec<i64>>,
-    /// The fences whose runs have ended in the database, and when.
+    /// The fencing tokens whose runs have ended in the database, and when.
     ended: BTreeMap<i64, Duration>,
     last_granted: i64,
 }
@@ -277,7 +277,7 @@ impl Model {
         let last = self.begun.last_key_value().map(|(&last, _)| last);
         assert!(last.is_none_or(|last| last <= tick), "ticks begin in order");
         let before = self.begun.entry(tick).or_default();
-        assert!(lost == LostTick::Rerun || before.is_empty(), "a tick is not run again");
+        assert!(lost == OnHolderDeath::Rerun || before.is_empty(), "a tick is not run again");
         for earlier in &*before {
             assert!(
                 !self.ended.contains_key(earlier),
@@ -313,12 +313,12 @@ proptest! {
 
     #[test]
     fn every_history_runs_each_tick_once_or_again_after_a_loss(steps in steps()) {
-        history(Rule::Ticks(LostTick::Rerun), &steps);
+        history(Rule::Ticks(OnHolderDeath::Rerun), &steps);
     }
 
     #[test]
     fn every_history_skips_lost_ticks_if_they_are_to_be_skipped(steps in steps()) {
-        history(Rule::Ticks(LostTick::Skip), &steps);
+        history(Rule::Ticks(OnHolderDeath::Skip), &steps);
     }
 
     #[test]
@@ -346,8 +346,8 @@ fn verdict(now: u64, row: Option<Row>, tick: u64, rule: Rule) -> Verdict {
     decide(&Seen { now: at(now), row }, at(tick), rule)
 }
 
-const RERUN: Rule = Rule::Ticks(LostTick::Rerun);
-const SKIP: Rule = Rule::Ticks(LostTick::Skip);
+const RERUN: Rule = Rule::Ticks(OnHolderDeath::Rerun);
+const SKIP: Rule = Rule::Ticks(OnHolderDeath::Skip);
 
 #[test]
 fn a_tick_may_be_early_by_fifty_milliseconds_and_no_more() {

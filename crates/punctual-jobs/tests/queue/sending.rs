@@ -10,34 +10,34 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{DeskError, Job, JobRun, JobState, Jobs};
+use punctual_jobs::{Job, JobRun, JobState, Jobs, QueueError};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{Note, SHORT, World, standard};
 
 pub(crate) fn a_job_runs_once_and_has_its_payload<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().after(SHORT, Note::new("tea")).send().unwrap();
-    let state = world.desk().state(ticket.id()).unwrap();
+    let ticket = world.queue().after(SHORT, Note::new("tea")).enqueue().unwrap();
+    let state = world.queue().state(ticket.id()).unwrap();
     assert_eq!(state, JobState::Waiting { attempts: 0, last_error: None });
     world.expect(&["tea"]);
-    world.until("the end", || world.desk().state(ticket.id()).unwrap() == JobState::Gone);
+    world.until("the end", || world.queue().state(ticket.id()).unwrap() == JobState::Gone);
     world.settle();
     assert_eq!(world.log().lines(), ["tea", "settled"]);
 }
 
 pub(crate) fn jobs_run_in_the_order_of_their_moments<W: World>() {
     let world = W::open(standard);
-    world.desk().after(9 * SHORT, Note::new("third")).send().unwrap();
-    world.desk().after(3 * SHORT, Note::new("first")).send().unwrap();
-    world.desk().after(6 * SHORT, Note::new("second")).send().unwrap();
+    world.queue().after(9 * SHORT, Note::new("third")).enqueue().unwrap();
+    world.queue().after(3 * SHORT, Note::new("first")).enqueue().unwrap();
+    world.queue().after(6 * SHORT, Note::new("second")).enqueue().unwrap();
     world.expect(&["first", "second", "third"]);
 }
 
 pub(crate) fn a_job_runs_at_an_instant<W: World>() {
     let world = W::open(standard);
     let due = world.now() + 3 * SHORT;
-    world.desk().at(due, Note::new("then")).send().unwrap();
+    world.queue().at(due, Note::new("then")).enqueue().unwrap();
     world.expect(&["then"]);
     assert!(world.now() >= due);
 }
@@ -45,31 +45,31 @@ pub(crate) fn a_job_runs_at_an_instant<W: World>() {
 pub(crate) fn a_job_runs_at_a_wall_time<W: World>() {
     let world = W::open(standard);
     let due = world.wall() + 3 * SHORT;
-    world.desk().at(due, Note::new("then")).send().unwrap();
+    world.queue().at(due, Note::new("then")).enqueue().unwrap();
     world.expect(&["then"]);
     assert!(world.wall() >= due);
 }
 
 pub(crate) fn a_moment_that_has_passed_means_now<W: World>() {
     let world = W::open(standard);
-    world.desk().at(world.now() - SHORT, Note::new("late")).send().unwrap();
+    world.queue().at(world.now() - SHORT, Note::new("late")).enqueue().unwrap();
     world.expect(&["late"]);
-    world.desk().at(world.wall() - SHORT, Note::new("later")).send().unwrap();
+    world.queue().at(world.wall() - SHORT, Note::new("later")).enqueue().unwrap();
     world.expect(&["late", "later"]);
 }
 
 pub(crate) fn a_delay_without_end_never_runs<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().after(Duration::MAX, Note::new("never")).key("k").send().unwrap();
+    let ticket = world.queue().after(Duration::MAX, Note::new("never")).key("k").enqueue().unwrap();
     world.settle();
-    assert!(matches!(world.desk().state(ticket.id()).unwrap(), JobState::Waiting { .. }));
+    assert!(matches!(world.queue().state(ticket.id()).unwrap(), JobState::Waiting { .. }));
     assert_eq!(world.log().lines(), ["settled"]);
 }
 
 pub(crate) fn ids_rise<W: World>() {
     let world = W::open(standard);
-    let first = world.desk().after(SHORT, Note::new("a")).send().unwrap();
-    let second = world.desk().after(SHORT, Note::new("b")).send().unwrap();
+    let first = world.queue().after(SHORT, Note::new("a")).enqueue().unwrap();
+    let second = world.queue().after(SHORT, Note::new("b")).enqueue().unwrap();
     assert!(first.id() < second.id());
     assert_eq!(first.name(), "note");
 }
@@ -86,15 +86,15 @@ impl Job for Odd {
 pub(crate) fn a_payload_that_is_no_json_is_refused<W: World>() {
     let world = W::open(|scene| standard(scene).on(|_, _: Odd| Ok(())));
     let odd = Odd { map: BTreeMap::from([(None, 1)]) };
-    let error = world.desk().now(odd).send().unwrap_err();
-    assert!(matches!(error, DeskError::Payload { name: "odd", .. }), "{error}");
+    let error = world.queue().now(odd).enqueue().unwrap_err();
+    assert!(matches!(error, QueueError::Payload { name: "odd", .. }), "{error}");
 }
 
 pub(crate) fn a_key_that_is_too_long_is_refused<W: World>() {
     let world = W::open(standard);
-    let error = world.desk().now(Note::new("x")).key("k".repeat(513)).send().unwrap_err();
+    let error = world.queue().now(Note::new("x")).key("k".repeat(513)).enqueue().unwrap_err();
     assert_eq!(error.to_string(), "the key of a job has more than 512 bytes");
-    world.desk().now(Note::new("x")).key("k".repeat(512)).send().unwrap();
+    world.queue().now(Note::new("x")).key("k".repeat(512)).enqueue().unwrap();
     world.expect(&["x"]);
 }
 
@@ -131,7 +131,7 @@ pub(crate) fn payloads_arrive_as_they_were<W: World>() {
             Ok(())
         })
     });
-    world.desk().now(sent).send().unwrap();
+    world.queue().now(sent).enqueue().unwrap();
     world.expect(&["the same"]);
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn numbers_arrive_to_the_last_digit<W: World>() {
             Ok(())
         })
     });
-    world.desk().now(sent).send().unwrap();
+    world.queue().now(sent).enqueue().unwrap();
     world.expect(&["0 of 1000 changed, true"]);
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn a_payload_of_nothing_arrives<W: World>() {
             Ok(())
         })
     });
-    world.desk().now(Nothing).send().unwrap();
+    world.queue().now(Nothing).enqueue().unwrap();
     world.expect(&["nothing"]);
 }
 
@@ -205,12 +205,12 @@ pub(crate) fn a_handler_sends_another_job<W: World>() {
         Jobs::new().on(move |run: &JobRun, job: Chain| {
             log.say(format!("{} left", job.left));
             if job.left > 0 {
-                run.desk().now(Chain { left: job.left - 1 }).send()?;
+                run.queue().now(Chain { left: job.left - 1 }).enqueue()?;
             }
             Ok(())
         })
     });
-    world.desk().now(Chain { left: 2 }).send().unwrap();
+    world.queue().now(Chain { left: 2 }).enqueue().unwrap();
     world.expect(&["2 left", "1 left", "0 left"]);
 }
 
@@ -234,16 +234,16 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 pub(crate) fn the_verbs_can_be_awaited<W: World>() {
     let world = W::open(standard);
-    let desk = world.desk();
+    let queue = world.queue();
     block_on(async {
-        let id = desk.after(Duration::MAX, Note::new("x")).key("k").send_async().await.unwrap();
-        assert!(matches!(desk.state_async(id).await.unwrap(), JobState::Waiting { .. }));
-        desk.reschedule_async("k", SHORT).await.unwrap();
+        let id = queue.after(Duration::MAX, Note::new("x")).key("k").enqueue_async().await.unwrap();
+        assert!(matches!(queue.state_async(id).await.unwrap(), JobState::Waiting { .. }));
+        queue.reschedule_async("k", SHORT).await.unwrap();
     });
     world.expect(&["x"]);
     block_on(async {
         let unknown = punctual_jobs::Cancellation::Unknown;
-        assert_eq!(desk.cancel_async("nobody").await.unwrap(), unknown);
+        assert_eq!(queue.cancel_async("nobody").await.unwrap(), unknown);
     });
 }
 
@@ -262,7 +262,7 @@ pub(crate) fn a_run_knows_its_key<W: World>() {
             Ok(())
         })
     });
-    world.desk().now(Asked {}).key("k").send().unwrap();
+    world.queue().now(Asked {}).key("k").enqueue().unwrap();
     world.expect(&["asked Some(\"k\")"]);
 }
 
@@ -270,14 +270,14 @@ pub(crate) fn fences_rise_from_run_to_run<W: World>() {
     let world = W::open(|scene| {
         let log = scene.log.clone();
         Jobs::new().on(move |run: &JobRun, _: Asked| {
-            let fence = run.fence()?;
-            assert_eq!(fence, run.fence()?);
+            let fence = run.fencing_token()?;
+            assert_eq!(fence, run.fencing_token()?);
             log.say(fence.to_string());
             Ok(())
         })
     });
     for sent in 1..=3 {
-        world.desk().now(Asked {}).send().unwrap();
+        world.queue().now(Asked {}).enqueue().unwrap();
         world.until("a run", || world.log().len() == sent);
     }
     let fences: Vec<u64> = world.log().lines().iter().map(|line| line.parse().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The end of an embedded desk: what runs may end, and what waits is handed back.
+//! The end of an in-memory queue: what runs may end, and what waits is released.
 //!
 //! From the moment at which the state has a [`Closing`], nothing is accepted and no attempt begins: all
 //! entries that wait are taken off the board in the step that puts it there. So what is left are runs, and
@@ -13,7 +13,7 @@ use super::{
     Board,
     board::{Entry, Stage},
 };
-use crate::{HandedBack, JobId, JobSummary, ShutdownReport};
+use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport};
 
 pub(super) struct Closing {
     /// Raised when nothing runs any more.
@@ -32,9 +32,9 @@ impl Closing {
         self.report.ran.push(JobSummary { id: JobId(id), name });
     }
 
-    pub(super) fn hand_back(&mut self, id: i64, entry: Option<Entry>) {
+    pub(super) fn release(&mut self, id: i64, entry: Option<Entry>) {
         if let Some(entry) = entry {
-            self.report.handed_back.push(HandedBack {
+            self.report.released.push(ReleasedJob {
                 id: JobId(id),
                 name: entry.definition.name,
                 payload: entry.payload.value(),
@@ -80,9 +80,9 @@ impl Board {
             if let Some(Entry { stage: Stage::Waiting(task), .. }) = &mut entry {
                 tasks.extend(task.take());
             }
-            closing.hand_back(id, entry);
+            closing.release(id, entry);
         }
-        state.serials.clear();
+        state.turns.clear();
         let is_idle = state.running == 0;
         state.closing = Some(closing);
         drop(state);

@@ -7,8 +7,8 @@ use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
 
 pub(crate) fn a_waiting_job_is_replaced<W: World>() {
     let world = W::open(standard);
-    let first = world.desk().after(3 * SHORT, Note::new("old")).key("k").send().unwrap();
-    let second = world.desk().after(3 * SHORT, Note::new("new")).key("k").send().unwrap();
+    let first = world.queue().after(3 * SHORT, Note::new("old")).key("k").enqueue().unwrap();
+    let second = world.queue().after(3 * SHORT, Note::new("new")).key("k").enqueue().unwrap();
     assert_eq!(first.id(), second.id());
     world.expect(&["new"]);
     world.settle();
@@ -30,43 +30,43 @@ pub(crate) fn a_list_is_replaced_and_not_joined<W: World>() {
             Ok(())
         })
     });
-    world.desk().after(3 * SHORT, Batch(vec![1], vec![2])).key("k").send().unwrap();
-    world.desk().after(3 * SHORT, Batch(vec![3], vec![])).key("k").send().unwrap();
+    world.queue().after(3 * SHORT, Batch(vec![1], vec![2])).key("k").enqueue().unwrap();
+    world.queue().after(3 * SHORT, Batch(vec![3], vec![])).key("k").enqueue().unwrap();
     world.expect(&["[3] []"]);
 }
 
 pub(crate) fn replacing_sets_another_moment<W: World>() {
     let world = W::open(standard);
-    world.desk().after(2 * SHORT, Note::new("old")).key("k").send().unwrap();
-    world.desk().after(8 * SHORT, Note::new("new")).key("k").send().unwrap();
-    world.desk().after(4 * SHORT, Note::new("between")).send().unwrap();
+    world.queue().after(2 * SHORT, Note::new("old")).key("k").enqueue().unwrap();
+    world.queue().after(8 * SHORT, Note::new("new")).key("k").enqueue().unwrap();
+    world.queue().after(4 * SHORT, Note::new("between")).enqueue().unwrap();
     world.expect(&["between", "new"]);
 }
 
 pub(crate) fn replacing_can_keep_the_moment<W: World>() {
     let world = W::open(standard);
-    world.desk().after(3 * SHORT, Note::new("old")).key("k").send().unwrap();
-    world.desk().after(30 * SHORT, Note::new("new")).key("k").keep_moment().send().unwrap();
-    world.desk().after(8 * SHORT, Note::new("after")).send().unwrap();
+    world.queue().after(3 * SHORT, Note::new("old")).key("k").enqueue().unwrap();
+    world.queue().after(30 * SHORT, Note::new("new")).key("k").keep_moment().enqueue().unwrap();
+    world.queue().after(8 * SHORT, Note::new("after")).enqueue().unwrap();
     world.expect(&["new", "after"]);
 }
 
 pub(crate) fn a_replaced_job_has_all_its_attempts<W: World>() {
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 4 * SHORT));
-    world.desk().now(Flaky::new("old", 9)).key("k").attempts(2).send().unwrap();
+    world.queue().now(Flaky::new("old", 9)).key("k").max_attempts(2).enqueue().unwrap();
     world.until("an attempt", || world.log().has("old 1"));
     world.until("its end", || {
-        world.desk().reschedule("k", 4 * SHORT).unwrap() == Rescheduling::Moved
+        world.queue().reschedule("k", 4 * SHORT).unwrap() == Rescheduling::Moved
     });
-    world.desk().now(Flaky::new("new", 1)).key("k").attempts(2).send().unwrap();
+    world.queue().now(Flaky::new("new", 1)).key("k").max_attempts(2).enqueue().unwrap();
     world.expect(&["old 1", "new 1", "new 2"]);
 }
 
 pub(crate) fn beside_a_running_job_its_key_makes_a_second_one<W: World>() {
     let world = W::open(standard);
-    let first = world.desk().now(Hold::new("first")).key("k").send().unwrap();
+    let first = world.queue().now(Hold::new("first")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
-    let second = world.desk().now(Note::new("second")).key("k").send().unwrap();
+    let second = world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
     assert_ne!(first.id(), second.id());
     world.until("the second", || world.log().has("second"));
     world.scene().gate.cancel();
@@ -75,9 +75,9 @@ pub(crate) fn beside_a_running_job_its_key_makes_a_second_one<W: World>() {
 
 pub(crate) fn a_job_that_lost_its_key_is_not_tried_again<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Hold::that_fails("first")).key("k").send().unwrap();
+    world.queue().now(Hold::that_fails("first")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
-    world.desk().now(Note::new("second")).key("k").send().unwrap();
+    world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
     world.until("the second", || world.log().has("second"));
     world.scene().gate.cancel();
     world.until("its end", || world.log().has("first ends"));
@@ -87,20 +87,20 @@ pub(crate) fn a_job_that_lost_its_key_is_not_tried_again<W: World>() {
 
 pub(crate) fn a_key_is_free_when_its_job_has_ended<W: World>() {
     let world = W::open(standard);
-    let first = world.desk().now(Note::new("first")).key("k").send().unwrap();
+    let first = world.queue().now(Note::new("first")).key("k").enqueue().unwrap();
     world.until("the first", || world.log().has("first"));
-    world.until("its end", || world.desk().cancel("k").unwrap() == Cancellation::Unknown);
-    let second = world.desk().now(Note::new("second")).key("k").send().unwrap();
+    world.until("its end", || world.queue().cancel("k").unwrap() == Cancellation::Unknown);
+    let second = world.queue().now(Note::new("second")).key("k").enqueue().unwrap();
     assert_ne!(first.id(), second.id());
     world.expect(&["first", "second"]);
 }
 
-pub(crate) fn a_key_is_free_when_its_job_was_given_up<W: World>() {
+pub(crate) fn a_key_is_free_when_its_job_was_discarded<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Flaky::new("call", 9)).key("k").attempts(1).send().unwrap();
-    world.expect(&["call 1", "flaky is given up after 1"]);
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Unknown);
-    assert_eq!(world.desk().reschedule("k", SHORT).unwrap(), Rescheduling::Unknown);
-    world.desk().now(Note::new("another")).key("k").send().unwrap();
-    world.expect(&["call 1", "flaky is given up after 1", "another"]);
+    world.queue().now(Flaky::new("call", 9)).key("k").max_attempts(1).enqueue().unwrap();
+    world.expect(&["call 1", "flaky is discarded after 1"]);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Unknown);
+    world.queue().now(Note::new("another")).key("k").enqueue().unwrap();
+    world.expect(&["call 1", "flaky is discarded after 1", "another"]);
 }

@@ -1,8 +1,8 @@
-//! The office: a desk on PostgreSQL, how it is opened, what it asks, and how it ends.
+//! The engine: a queue on PostgreSQL, how it is opened, what it asks, and how it ends.
 //!
-//! The office lives as long as its thread. The thread ends when the desk is closed and nothing of it runs;
+//! The engine lives as long as its thread. The thread ends when the queue is closed and nothing of it runs;
 //! everything that was asked for and has no answer then is answered with
-//! [`ShutDown`](DeskError::ShutDown), because its promise is dropped with the runtime.
+//! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime.
 
 use std::{
     collections::HashMap,
@@ -22,20 +22,20 @@ use super::{
     heartbeat::beat_on,
     listening::listen_on,
     schema::Schema,
-    settings::{Settings, Trouble},
+    settings::{QueueEvent, Settings},
     tables,
     worker::work,
 };
 use crate::{
-    Cancellation, Desk, DeskError, GivenUp, JobId, JobState, OpenError, Reply, Rescheduling,
-    ShutdownReport, When,
-    desk::{Engine, Order, until},
+    Cancellation, DiscardedJob, JobId, JobQueue, JobState, OpenError, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening},
     pooler,
+    queue::{Engine, NewJob, until},
 };
 
-pub(super) struct Office {
-    pub(super) me: Weak<Office>,
+pub(super) struct PostgresEngine {
+    pub(super) me: Weak<PostgresEngine>,
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
     pub(super) settings: Settings,
@@ -43,35 +43,35 @@ pub(super) struct Office {
     pub(super) verbs: Connection,
     /// For claiming jobs, and for writing down how runs have ended.
     pub(super) work: Connection,
-    /// For the heartbeat and for fences.
+    /// For the heartbeat and for fencing tokens.
     pub(super) pulse: Connection,
-    /// What this desk is called in the tables.
+    /// What this queue is called in the tables.
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
     /// Has the worker look for jobs.
     pub(super) wake: Notify,
-    /// Raised when the desk is closed.
+    /// Raised when the queue is closed.
     pub(super) stop: CancellationToken,
     /// Raised when the thread is about to end.
     ended: CancellationToken,
     pub(super) periodic: Mutex<Vec<TaskHandle>>,
 }
 
-/// Opens a desk.
+/// Opens a queue.
 pub(super) fn open(
     executor: Handle,
     settings: Settings,
     opening: Opening,
-) -> Result<Desk, OpenError> {
+) -> Result<JobQueue, OpenError> {
     let runtime = new_runtime()?;
     let definitions = opening.definitions;
     let silence = settings.lease / 2;
-    let office = Arc::new_cyclic(|me| Office {
+    let engine = Arc::new_cyclic(|me| PostgresEngine {
         me: me.clone(),
         executor,
         definitions: Arc::clone(&definitions),
-        verbs: settings.connection(settings.limit),
+        verbs: settings.connection(settings.request_timeout),
         work: settings.connection(silence),
         pulse: settings.connection(silence),
         settings,
@@ -84,7 +84,7 @@ pub(super) fn open(
         periodic: Mutex::default(),
     });
     let (tell, told) = mpsc::channel();
-    let on_thread = Arc::clone(&office);
+    let on_thread = Arc::clone(&engine);
     let body = move || {
         runtime.block_on(async {
             match on_thread.begin().await {
@@ -103,15 +103,16 @@ pub(super) fn open(
         .name("punctual-jobs".to_owned())
         .spawn(body)
         .map_err(OpenError::Thread)?;
-    told.recv().unwrap_or_else(|_| Err(OpenError::Server("the desk's thread has ended".into())))?;
+    told.recv()
+        .unwrap_or_else(|_| Err(OpenError::Server("the queue's thread has ended".into())))?;
     let mut rows = HashMap::new();
     for periodic in opening.periodic {
-        if let Err(error) = office.begin_periodic(periodic, &mut rows) {
-            office.close();
+        if let Err(error) = engine.begin_periodic(periodic, &mut rows) {
+            engine.close();
             return Err(error);
         }
     }
-    Ok(Desk::owning(office, definitions))
+    Ok(JobQueue::owning(engine, definitions))
 }
 
 /// Runs a future on a runtime of its own.
@@ -124,7 +125,7 @@ fn new_runtime() -> Result<runtime::Runtime, OpenError> {
     builder.enable_io().enable_time().build().map_err(OpenError::Thread)
 }
 
-/// Returns a name that no other desk has: of all machines' processes with this number, one began now, and of those
+/// Returns a name that no other queue has: of all machines' processes with this number, one began now, and of those
 /// of one process one has this count.
 fn new_name() -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
@@ -136,10 +137,10 @@ fn new_name() -> String {
     format!("{}-{}-{count}-{random:016x}", std::process::id(), since.as_nanos())
 }
 
-impl Office {
-    /// Does what has to be done before the desk is open.
+impl PostgresEngine {
+    /// Does what has to be done before the queue is open.
     async fn begin(&self) -> Result<(), OpenError> {
-        let limit = self.settings.limit;
+        let request_timeout = self.settings.request_timeout;
         let begin = async {
             let address = &self.settings.address;
             let shared = pooler::shares_backends(&address.config, address.connector()).await;
@@ -153,12 +154,13 @@ impl Office {
             }
             self.beat().await.map_err(|error| OpenError::Server(error.into_source()))
         };
-        let no_answer = |_| OpenError::Server(format!("no answer within {limit:?}").into());
-        tokio::time::timeout(limit, begin).await.map_err(no_answer)?
+        let no_answer =
+            |_| OpenError::Server(format!("no answer within {request_timeout:?}").into());
+        tokio::time::timeout(request_timeout, begin).await.map_err(no_answer)?
     }
 
-    /// Works until the desk is closed. A desk that handles nothing has no worker: it could claim nothing, and if it
-    /// looked for dead ones it would learn of jobs that were given up, and might have no callback to tell.
+    /// Works until the queue is closed. A queue that handles nothing has no worker: it could claim nothing, and if it
+    /// looked for dead ones it would learn of jobs that were discarded, and might have no callback to tell.
     async fn run(self: &Arc<Self>) {
         if self.handled_names().is_empty() {
             return self.stop.cancelled().await;
@@ -176,43 +178,45 @@ impl Office {
         kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect()
     }
 
-    /// Has a future run on the desk's thread, and returns its answer.
-    pub(super) fn answer<T, F>(&self, question: F) -> Reply<T>
+    /// Has a future run on the queue's thread, and returns its answer.
+    pub(super) fn answer<T, F>(&self, question: F) -> QueueFuture<T>
     where
         T: Send + 'static,
-        F: Future<Output = Result<T, DeskError>> + Send + 'static,
+        F: Future<Output = Result<T, QueueError>> + Send + 'static,
     {
-        let (promise, reply) = Reply::promised();
+        let (promise, reply) = QueueFuture::promised();
         self.runtime.spawn(async move { promise.keep(question.await) });
         reply
     }
 
-    /// The same, if the desk is there to ask.
-    fn ask_me<T, F>(&self, question: impl FnOnce(Arc<Self>) -> F) -> Reply<T>
+    /// The same, if the queue is there to ask.
+    fn ask_me<T, F>(&self, question: impl FnOnce(Arc<Self>) -> F) -> QueueFuture<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, AskError>> + Send + 'static,
     {
-        let Some(me) = self.me.upgrade() else { return Reply::ready(Err(DeskError::ShutDown)) };
+        let Some(me) = self.me.upgrade() else {
+            return QueueFuture::ready(Err(QueueError::ShutDown));
+        };
         let answer = question(me);
         self.answer(
-            async move { answer.await.map_err(|error| DeskError::Server(error.into_source())) },
+            async move { answer.await.map_err(|error| QueueError::Server(error.into_source())) },
         )
     }
 
-    /// Tells the user of a trouble, on a thread of the executor.
-    pub(super) fn report(&self, trouble: Trouble) {
-        if let Some(closure) = self.settings.on_trouble.clone() {
+    /// Tells the user of an event, on a thread of the executor.
+    pub(super) fn report(&self, event: QueueEvent) {
+        if let Some(closure) = self.settings.on_event.clone() {
             // If the executor takes no task any more, the program is at its end.
-            let _ = self.executor.execute(move || closure(&trouble));
+            let _ = self.executor.execute(move || closure(&event));
         }
     }
 
     /// Tells the user of a job all of whose attempts have failed, on a thread of the executor.
-    pub(super) fn tell_given_up(&self, given_up: GivenUp) {
+    pub(super) fn tell_discarded(&self, discarded: DiscardedJob) {
         let definitions = Arc::clone(&self.definitions);
         // If the executor takes no task any more, the program is at its end and does not want to know.
-        let _ = self.executor.execute(move || definitions.tell_given_up(&given_up));
+        let _ = self.executor.execute(move || definitions.tell_discarded(&discarded));
     }
 
     /// Wakes the worker when a job of this machine is due: the poll might find it much later.
@@ -240,25 +244,25 @@ impl Office {
 /// For how long before a job is due a timer for it is kept.
 const LONGEST_TIMER: Duration = Duration::from_secs(300);
 
-impl Engine for Office {
-    fn send(&self, order: Order) -> Reply<JobId> {
+impl Engine for PostgresEngine {
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId> {
         if self.claims.is_closing() {
-            return Reply::ready(Err(DeskError::ShutDown));
+            return QueueFuture::ready(Err(QueueError::ShutDown));
         }
-        self.ask_me(|me| async move { me.enqueue(order).await })
+        self.ask_me(|me| async move { me.enqueue(new_job).await })
     }
 
-    fn reschedule(&self, key: &str, when: When) -> Reply<Rescheduling> {
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
         let key = key.to_owned();
         self.ask_me(|me| async move { me.move_job(&key, when).await })
     }
 
-    fn cancel(&self, key: &str) -> Reply<Cancellation> {
+    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
         let key = key.to_owned();
         self.ask_me(|me| async move { me.cancel_job(&key).await })
     }
 
-    fn state(&self, id: JobId) -> Reply<JobState> {
+    fn state(&self, id: JobId) -> QueueFuture<JobState> {
         self.ask_me(move |me| async move { me.state_of(id).await })
     }
 
@@ -273,7 +277,7 @@ impl Engine for Office {
             }
         }
         // Raised also if the server has not answered: then the jobs are found when the lease is over.
-        let _ = self.ended.sleep(self.settings.limit);
+        let _ = self.ended.sleep(self.settings.request_timeout);
         self.claims.report()
     }
 
@@ -286,8 +290,8 @@ impl Engine for Office {
         }
     }
 
-    fn limit(&self) -> Duration {
-        self.settings.limit
+    fn request_timeout(&self) -> Duration {
+        self.settings.request_timeout
     }
 
     fn tables(&self) -> Option<(punctual::Clock, Schema)> {

@@ -1,4 +1,4 @@
-//! Where a case takes place: a desk on one of the engines, an executor, and a clock.
+//! Where a case takes place: a queue on one of the engines, an executor, and a clock.
 
 use std::{
     sync::{Arc, Mutex},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Desk, Embedded, Job, JobError, JobRun, Jobs, ShutdownReport};
+use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs, ShutdownReport};
 use serde::{Deserialize, Serialize};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
@@ -33,11 +33,11 @@ impl Log {
     }
 }
 
-/// A desk on one of the engines.
+/// A queue on one of the engines.
 pub(crate) trait World: Sized {
-    /// Opens a desk of four threads on these definitions.
+    /// Opens a queue of four threads on these definitions.
     fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self;
-    fn desk(&self) -> &Desk;
+    fn queue(&self) -> &JobQueue;
     fn scene(&self) -> &Scene;
     /// Blocks until the condition holds, and lets time pass.
     fn until(&self, what: &str, condition: impl FnMut() -> bool);
@@ -63,7 +63,7 @@ pub(crate) trait World: Sized {
 
     /// Waits until everything has run that is due, by a job that is due later than all others.
     fn settle(&self) {
-        self.desk().after(2 * SHORT, Note::new("settled")).send().unwrap();
+        self.queue().after(2 * SHORT, Note::new("settled")).enqueue().unwrap();
         self.until("settled", || self.log().has("settled"));
     }
 }
@@ -158,7 +158,7 @@ impl Job for Hold {
 /// The kinds that most cases need.
 pub(crate) fn standard(scene: &Scene) -> Jobs {
     let (note, flaky, hold) = (scene.clone(), scene.clone(), scene.clone());
-    let given_up = scene.log.clone();
+    let discarded = scene.log.clone();
     Jobs::new()
         .on(move |_: &JobRun, job: Note| {
             note.log.say(job.text);
@@ -178,14 +178,14 @@ pub(crate) fn standard(scene: &Scene) -> Jobs {
             if is_well { Ok(()) } else { Err(JobError::new("stopped")) }
         })
         .backoff::<Hold>(|_| SHORT)
-        .on_given_up(move |job| {
-            given_up.say(format!("{} is given up after {}", job.name, job.attempts));
+        .on_discarded(move |job| {
+            discarded.say(format!("{} is discarded after {}", job.name, job.attempts));
         })
 }
 
-/// The embedded desk, on the manual clock.
+/// The in-memory queue, on the manual clock.
 pub(crate) struct InProcess {
-    desk: Option<Desk>,
+    queue: Option<JobQueue>,
     scene: Scene,
     clock: ManualClock,
     _executor: ScheduledThreadPoolExecutor,
@@ -196,9 +196,9 @@ impl InProcess {
         &self.clock
     }
 
-    /// Drops the desk, and returns how many tasks are pending then.
-    pub(crate) fn close_desk(&mut self) -> usize {
-        drop(self.desk.take());
+    /// Drops the queue, and returns how many tasks are pending then.
+    pub(crate) fn close_queue(&mut self) -> usize {
+        drop(self.queue.take());
         self.scene.executor.statistics().pending
     }
 }
@@ -217,12 +217,12 @@ impl World for InProcess {
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4);
         let executor = builder.clock(clock.clone()).build().unwrap();
         let scene = Scene::on(&executor);
-        let desk = jobs(&scene).open(Embedded::on(&executor)).unwrap();
-        Self { desk: Some(desk), scene, clock, _executor: executor }
+        let queue = jobs(&scene).open(InMemory::on(&executor)).unwrap();
+        Self { queue: Some(queue), scene, clock, _executor: executor }
     }
 
-    fn desk(&self) -> &Desk {
-        self.desk.as_ref().unwrap()
+    fn queue(&self) -> &JobQueue {
+        self.queue.as_ref().unwrap()
     }
 
     fn scene(&self) -> &Scene {
@@ -235,7 +235,7 @@ impl World for InProcess {
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
         self.clock.set_auto_advance(true);
-        let report = self.desk().shutdown_within(patience, grace).unwrap();
+        let report = self.queue().shutdown_within(patience, grace).unwrap();
         self.clock.set_auto_advance(false);
         report
     }

@@ -1,4 +1,4 @@
-//! The desk on PostgreSQL, in real time: each case has a database of its own, on one server.
+//! The queue on PostgreSQL, in real time: each case has a database of its own, on one server.
 
 use std::{
     sync::{
@@ -9,16 +9,16 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Desk, Jobs, Postgres, ShutdownReport};
+use punctual_jobs::{JobQueue, Jobs, Postgres, ShutdownReport};
 
 use crate::{
     support::{LIMIT, server::Server},
     world::{Scene, World},
 };
 
-/// A desk with short times.
+/// A queue with short times.
 pub(crate) struct InTables {
-    desk: Option<Desk>,
+    queue: Option<JobQueue>,
     scene: Scene,
     _executor: ScheduledThreadPoolExecutor,
 }
@@ -48,25 +48,25 @@ fn url_of(server: &Server, name: &str) -> String {
     server.url().replace("dbname=postgres", &format!("dbname={name}"))
 }
 
-/// A desk with times that suit a test.
+/// A queue with times that suit a test.
 pub(crate) fn quick(executor: &ScheduledThreadPoolExecutor, url: String) -> Postgres {
     Postgres::on(executor, url)
         .poll(Duration::from_millis(50))
         .lease(Duration::from_secs(4))
         .heartbeat(Duration::from_millis(150))
-        .limit(Duration::from_secs(30))
+        .request_timeout(Duration::from_secs(30))
 }
 
 impl World for InTables {
     fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
         let executor = ScheduledThreadPoolExecutor::new(4);
         let scene = Scene::on(&executor);
-        let desk = jobs(&scene).open(quick(&executor, new_database())).unwrap();
-        Self { desk: Some(desk), scene, _executor: executor }
+        let queue = jobs(&scene).open(quick(&executor, new_database())).unwrap();
+        Self { queue: Some(queue), scene, _executor: executor }
     }
 
-    fn desk(&self) -> &Desk {
-        self.desk.as_ref().unwrap()
+    fn queue(&self) -> &JobQueue {
+        self.queue.as_ref().unwrap()
     }
 
     fn scene(&self) -> &Scene {
@@ -82,13 +82,13 @@ impl World for InTables {
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
-        self.desk().shutdown_within(patience, grace).unwrap()
+        self.queue().shutdown_within(patience, grace).unwrap()
     }
 }
 
 impl Drop for InTables {
     fn drop(&mut self) {
         self.scene.gate.cancel();
-        let _ = self.desk().shutdown_within(Duration::from_secs(5), Duration::ZERO);
+        let _ = self.queue().shutdown_within(Duration::from_secs(5), Duration::ZERO);
     }
 }

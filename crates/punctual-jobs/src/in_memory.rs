@@ -1,6 +1,6 @@
-//! The embedded desk: jobs in this process, on punctual's own tasks.
+//! The in-memory queue: jobs in this process, on punctual's own tasks.
 //!
-//! It has no thread and stores nothing: a restart loses what waits. It behaves as the desk on PostgreSQL
+//! It has no thread and stores nothing: a restart loses what waits. It behaves as the queue on PostgreSQL
 //! does, so that a program can begin with it, and so that the tests of a program need no server. On a
 //! [`ManualClock`](punctual::ManualClock) everything it does happens at exact moments and in no real time.
 //!
@@ -26,7 +26,7 @@
 
 mod attempt;
 mod board;
-mod serial;
+mod ordering;
 mod stopping;
 
 use std::{
@@ -39,32 +39,32 @@ use punctual::{Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
-    Cancellation, Desk, DeskError, JobId, JobState, OpenDesk, OpenError, Reply, Rescheduling,
-    ShutdownReport, When,
-    desk::{Engine, Order},
+    Cancellation, JobId, JobQueue, JobState, OpenError, OpenQueue, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
+    queue::{Engine, NewJob},
     schedule::Tick,
 };
 
-/// Opens a desk in this process: `jobs.open(Embedded::on(&executor))`. See [`Jobs`](crate::Jobs).
+/// Opens a queue in this process: `jobs.open(InMemory::on(&executor))`. See [`Jobs`](crate::Jobs).
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
-pub struct Embedded {
+pub struct InMemory {
     executor: Handle,
 }
 
-impl Embedded {
+impl InMemory {
     /// Runs the handlers on this executor, and takes the time from its clock.
     pub fn on(executor: &Handle) -> Self {
         Self { executor: executor.clone() }
     }
 }
 
-impl Sealed for Embedded {}
+impl Sealed for InMemory {}
 
-impl OpenDesk for Embedded {
-    fn open_desk(self, opening: Opening) -> Result<Desk, OpenError> {
+impl OpenQueue for InMemory {
+    fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError> {
         let definitions = opening.definitions;
         let board = Arc::new_cyclic(|me| Board {
             me: me.clone(),
@@ -80,17 +80,17 @@ impl OpenDesk for Embedded {
                 return Err(error);
             }
         }
-        Ok(Desk::owning(board, definitions))
+        Ok(JobQueue::owning(board, definitions))
     }
 }
 
-/// The embedded engine.
+/// The in-memory engine.
 struct Board {
     me: std::sync::Weak<Board>,
     executor: Handle,
     definitions: Arc<Definitions>,
     state: Mutex<State>,
-    /// The last fence that was drawn.
+    /// The last fencing token that was drawn.
     fences: AtomicU64,
     periodic: Mutex<Vec<TaskHandle>>,
 }
@@ -107,13 +107,13 @@ impl Board {
         }
         let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
         let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
-        let order = tick_order(name, payload, self.definitions.attempts(name));
+        let new_job = tick_job(name, payload, self.definitions.max_attempts(name));
         // Weak: the board has the handle of this task, and would keep itself alive.
         let me = self.me.clone();
         let body = move || {
             if let Some(board) = me.upgrade() {
-                // What can be refused was refused when the desk was opened, or it is shut down.
-                let _ = board.accept(order.clone());
+                // What can be refused was refused when the queue was opened, or it is shut down.
+                let _ = board.accept(new_job.clone());
             }
         };
         let task = self.executor.task().name(name).repeat(trigger, body);
@@ -123,34 +123,34 @@ impl Board {
     }
 }
 
-/// Returns what is sent at a tick: a job in a sequence of its own, so that its runs do not overlap.
-pub(crate) fn tick_order(name: &'static str, payload: Payload, attempts: u32) -> Order {
-    Order {
+/// Returns what is enqueued at a tick: a job with an ordering key of its own, so that its runs do not overlap.
+pub(crate) fn tick_job(name: &'static str, payload: Payload, max_attempts: u32) -> NewJob {
+    NewJob {
         name,
         payload,
         when: When::After(Duration::ZERO),
         key: None,
         keeps_moment: false,
-        serial: Some(format!("every {name}")),
-        attempts,
+        ordering_key: Some(format!("every {name}")),
+        max_attempts,
     }
 }
 
 impl Engine for Board {
-    fn send(&self, order: Order) -> Reply<JobId> {
-        Reply::ready(self.accept(order))
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId> {
+        QueueFuture::ready(self.accept(new_job))
     }
 
-    fn reschedule(&self, key: &str, when: When) -> Reply<Rescheduling> {
-        Reply::ready(self.move_to(key, when))
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
+        QueueFuture::ready(self.move_to(key, when))
     }
 
-    fn cancel(&self, key: &str) -> Reply<Cancellation> {
-        Reply::ready(Ok(self.cancel_by_key(key)))
+    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
+        QueueFuture::ready(Ok(self.cancel_by_key(key)))
     }
 
-    fn state(&self, id: JobId) -> Reply<JobState> {
-        Reply::ready(Ok(self.state.lock().state_of(id.0)))
+    fn state(&self, id: JobId) -> QueueFuture<JobState> {
+        QueueFuture::ready(Ok(self.state.lock().state_of(id.0)))
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
@@ -161,13 +161,13 @@ impl Engine for Board {
         drop(self.begin_closing());
     }
 
-    fn limit(&self) -> Duration {
+    fn request_timeout(&self) -> Duration {
         // No verb of this engine waits for anything.
         Duration::MAX
     }
 }
 
 /// Returns the error of a submission that the executor has refused.
-fn refused(error: &punctual::RejectedExecutionError) -> DeskError {
-    DeskError::Refused(error.to_string().into())
+fn refused(error: &punctual::RejectedExecutionError) -> QueueError {
+    QueueError::Refused(error.to_string().into())
 }

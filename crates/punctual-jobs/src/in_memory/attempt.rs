@@ -14,10 +14,10 @@ use punctual::trigger::Due;
 use super::{
     Board,
     board::{Next, Stage, State},
-    serial::Arrival,
+    ordering::Arrival,
     stopping::Closing,
 };
-use crate::{Desk, GivenUp, JobId, JobRun, jobs::Definition, payload::Payload, run};
+use crate::{DiscardedJob, JobId, JobQueue, JobRun, jobs::Definition, payload::Payload, run};
 
 pub(super) struct Attempt {
     board: Arc<Board>,
@@ -37,11 +37,11 @@ struct Claim {
 /// The work that is left when an attempt has ended, to be done without the lock.
 #[derive(Default)]
 struct Aftermath {
-    /// The next job of the sequence.
+    /// The next job with the same ordering key.
     turn: Option<Next>,
     /// The next attempt of this job.
     again: Option<Next>,
-    given_up: Option<GivenUp>,
+    discarded: Option<DiscardedJob>,
 }
 
 impl Attempt {
@@ -59,7 +59,7 @@ impl Attempt {
         self.board.finish(self.id, result);
     }
 
-    /// Begins the run, unless the job is gone, was moved, or has to wait in its sequence.
+    /// Begins the run, unless the job is gone, was moved, or has to wait for its turn.
     fn claim(&self) -> Option<Claim> {
         let board = &self.board;
         let (token, began) = run::begin(board.executor.clock());
@@ -82,11 +82,11 @@ impl Attempt {
             id: JobId(self.id),
             name: entry.definition.name,
             attempt: entry.begun,
-            attempts: entry.attempts,
+            max_attempts: entry.max_attempts,
             key: entry.key.clone(),
             token,
-            desk: Desk::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
-            draw_fence: draw_fence(board),
+            queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
+            draw_fencing_token: draw_fencing_token(board),
             fence: OnceLock::new(),
         };
         let (definition, payload) = (Arc::clone(&entry.definition), entry.payload.clone());
@@ -104,7 +104,7 @@ impl Drop for Attempt {
     }
 }
 
-fn draw_fence(board: &Arc<Board>) -> run::DrawFence {
+fn draw_fencing_token(board: &Arc<Board>) -> run::DrawFencingToken {
     let board = Arc::clone(board);
     // Relaxed: the numbers only have to differ and to rise, and one counter gives them.
     Box::new(move || Ok(board.fences.fetch_add(1, Ordering::Relaxed) + 1))
@@ -118,8 +118,8 @@ impl Board {
         let aftermath = self.settle(id, result, delay);
         self.submit_or_end(aftermath.turn);
         self.submit_or_end(aftermath.again);
-        if let Some(given_up) = aftermath.given_up {
-            self.definitions.tell_given_up(&given_up);
+        if let Some(discarded) = aftermath.discarded {
+            self.definitions.tell_discarded(&discarded);
         }
     }
 
@@ -183,7 +183,7 @@ impl Board {
 }
 
 impl State {
-    /// An attempt has failed: the job is given up, handed back, or tried again at `moment`.
+    /// An attempt has failed: the job is discarded, released, or tried again at `moment`.
     fn note_failed(
         &mut self,
         id: i64,
@@ -196,12 +196,12 @@ impl State {
         if self.closing.as_ref().is_some_and(Closing::has_asked) {
             entry.begun -= 1;
         }
-        if entry.begun >= entry.attempts {
-            aftermath.given_up = self.give_up(id, error);
+        if entry.begun >= entry.max_attempts {
+            aftermath.discarded = self.discard(id, error);
         } else if self.closing.is_some() {
             let entry = self.remove(id);
             if let Some(closing) = &mut self.closing {
-                closing.hand_back(id, entry);
+                closing.release(id, entry);
             }
         } else {
             entry.moment = moment;
@@ -212,10 +212,10 @@ impl State {
         }
     }
 
-    fn give_up(&mut self, id: i64, error: String) -> Option<GivenUp> {
+    fn discard(&mut self, id: i64, error: String) -> Option<DiscardedJob> {
         let entry = self.remove(id)?;
-        self.remember_given_up(id, error.clone());
-        Some(GivenUp {
+        self.remember_discarded(id, error.clone());
+        Some(DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
             payload: entry.payload.value(),

@@ -1,8 +1,8 @@
 //! An answer that is to come: it can be awaited on any runtime, and waited for without one.
 //!
-//! The desk on PostgreSQL works on a thread of its own, and the callers are threads and tasks of any
+//! The queue on PostgreSQL works on a thread of its own, and the callers are threads and tasks of any
 //! kind. So an answer is a cell with room for one value, one waker and sleeping threads. The side that
-//! answers holds a [`Promise`]; if it is dropped without an answer, because the desk's thread has ended,
+//! answers holds a [`Promise`]; if it is dropped without an answer, because the queue's thread has ended,
 //! the answer is the fallback that it was made with, so nobody waits for ever.
 //!
 //! One lock protects the cell. The value is put in and the waker is taken out in one step under it, and
@@ -20,11 +20,11 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::DeskError;
+use crate::QueueError;
 
-/// The answer of a desk, which is to come. It may be dropped: what was asked for is done all the same.
+/// The answer of a queue, which is to come. It may be dropped: what was asked for is done all the same.
 #[must_use = "the answer says whether it was done"]
-pub struct Reply<T> {
+pub struct QueueFuture<T> {
     cell: Arc<Cell<T>>,
 }
 
@@ -34,13 +34,13 @@ struct Cell<T> {
 }
 
 struct State<T> {
-    value: Option<Result<T, DeskError>>,
+    value: Option<Result<T, QueueError>>,
     waker: Option<Waker>,
 }
 
-impl<T> Reply<T> {
+impl<T> QueueFuture<T> {
     /// Makes an answer that is there.
-    pub(crate) fn ready(value: Result<T, DeskError>) -> Self {
+    pub(crate) fn ready(value: Result<T, QueueError>) -> Self {
         let state = Mutex::new(State { value: Some(value), waker: None });
         Self { cell: Arc::new(Cell { state, answered: Condvar::new() }) }
     }
@@ -53,24 +53,24 @@ impl<T> Reply<T> {
         (Promise { cell: Some(Arc::clone(&cell)) }, Self { cell })
     }
 
-    /// Blocks until the answer is there, but for no longer than `limit`, of real time. Does not need a
+    /// Blocks until the answer is there, but for no longer than `timeout`, of real time. Does not need a
     /// runtime. On a thread of a runtime it blocks that thread: await it there.
     ///
     /// # Errors
     ///
-    /// The answer's own, or [`TimedOut`](DeskError::TimedOut).
-    pub fn wait(self, limit: Duration) -> Result<T, DeskError> {
+    /// The answer's own, or [`TimedOut`](QueueError::TimedOut).
+    pub fn wait(self, timeout: Duration) -> Result<T, QueueError> {
         let mut state = self.cell.state.lock();
         if state.value.is_none() {
             let no_value = |state: &mut State<T>| state.value.is_none();
-            let _ = self.cell.answered.wait_while_for(&mut state, no_value, limit);
+            let _ = self.cell.answered.wait_while_for(&mut state, no_value, timeout);
         }
-        state.value.take().unwrap_or(Err(DeskError::TimedOut { limit }))
+        state.value.take().unwrap_or(Err(QueueError::TimedOut { timeout }))
     }
 }
 
-impl<T> Future for Reply<T> {
-    type Output = Result<T, DeskError>;
+impl<T> Future for QueueFuture<T> {
+    type Output = Result<T, QueueError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // The clone and the drop of a waker are user code, so neither happens under the lock.
@@ -86,10 +86,10 @@ impl<T> Future for Reply<T> {
     }
 }
 
-impl<T> fmt::Debug for Reply<T> {
+impl<T> fmt::Debug for QueueFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let is_there = self.cell.state.lock().value.is_some();
-        f.debug_struct("Reply").field("is_there", &is_there).finish()
+        f.debug_struct("QueueFuture").field("is_there", &is_there).finish()
     }
 }
 
@@ -100,11 +100,11 @@ pub(crate) struct Promise<T> {
 
 #[cfg_attr(not(feature = "postgres"), allow(dead_code, reason = "only the database is asked"))]
 impl<T> Promise<T> {
-    pub(crate) fn keep(mut self, value: Result<T, DeskError>) {
+    pub(crate) fn keep(mut self, value: Result<T, QueueError>) {
         self.answer(value);
     }
 
-    fn answer(&mut self, value: Result<T, DeskError>) {
+    fn answer(&mut self, value: Result<T, QueueError>) {
         if let Some(cell) = self.cell.take() {
             let mut state = cell.state.lock();
             state.value = Some(value);
@@ -120,7 +120,7 @@ impl<T> Promise<T> {
 
 impl<T> Drop for Promise<T> {
     fn drop(&mut self) {
-        self.answer(Err(DeskError::ShutDown));
+        self.answer(Err(QueueError::ShutDown));
     }
 }
 
@@ -130,16 +130,16 @@ mod tests {
 
     #[test]
     fn a_promise_that_is_dropped_answers() {
-        let (promise, reply) = Reply::<()>::promised();
+        let (promise, reply) = QueueFuture::<()>::promised();
         drop(promise);
-        assert!(matches!(reply.wait(Duration::MAX), Err(DeskError::ShutDown)));
+        assert!(matches!(reply.wait(Duration::MAX), Err(QueueError::ShutDown)));
     }
 
     #[test]
-    fn a_wait_has_a_limit() {
-        let (promise, reply) = Reply::<()>::promised();
+    fn a_wait_has_a_timeout() {
+        let (promise, reply) = QueueFuture::<()>::promised();
         let error = reply.wait(Duration::from_millis(1)).expect_err("nobody answers");
-        assert!(matches!(error, DeskError::TimedOut { .. }));
+        assert!(matches!(error, QueueError::TimedOut { .. }));
         promise.keep(Ok(()));
     }
 
@@ -155,7 +155,7 @@ mod tests {
         let count = Arc::new(Count(AtomicUsize::new(0)));
         let waker = Arc::clone(&count).into();
         let mut context = Context::from_waker(&waker);
-        let (promise, mut reply) = Reply::promised();
+        let (promise, mut reply) = QueueFuture::promised();
         assert!(Pin::new(&mut reply).poll(&mut context).is_pending());
         promise.keep(Ok(7));
         assert_eq!(count.0.load(Ordering::SeqCst), 1);

@@ -3,7 +3,7 @@
 //! # Invariants, under the lock
 //!
 //! * A key leads to the entry that has it, and that entry waits or runs. A job loses its key when it ends,
-//!   when it is cancelled while it runs, and when another one is sent under the key while it runs.
+//!   when it is cancelled while it runs, and when another one is enqueued under the key while it runs.
 //! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
 //! * An entry that runs is changed by nobody but its own attempt, except for how it is to end.
 //! * `running` is the number of entries that run.
@@ -16,15 +16,15 @@ use std::{
 
 use punctual::{CancellationToken, TaskHandle, trigger::Due};
 
-use super::{Board, attempt::Attempt, refused, serial::Serial, stopping::Closing};
+use super::{Board, attempt::Attempt, ordering::Turns, refused, stopping::Closing};
 use crate::{
-    Cancellation, DeskError, JobId, JobState, Rescheduling, When,
-    desk::{Order, until},
+    Cancellation, JobId, JobState, QueueError, Rescheduling, When,
     jobs::Definition,
     payload::Payload,
+    queue::{NewJob, until},
 };
 
-/// How many jobs that were given up are remembered.
+/// How many jobs that were discarded are remembered.
 const REMEMBERED: usize = 1000;
 
 #[derive(Default)]
@@ -32,22 +32,22 @@ pub(super) struct State {
     pub(super) last_id: i64,
     pub(super) jobs: HashMap<i64, Entry>,
     pub(super) keys: HashMap<String, i64>,
-    pub(super) serials: HashMap<String, Serial>,
+    pub(super) turns: HashMap<String, Turns>,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
-    pub(super) given_up: VecDeque<(i64, String)>,
+    pub(super) discarded: VecDeque<(i64, String)>,
 }
 
 pub(super) struct Entry {
     pub(super) definition: Arc<Definition>,
     pub(super) payload: Payload,
     pub(super) key: Option<String>,
-    pub(super) serial: Option<String>,
-    /// The moment by which the jobs of a sequence are ordered.
+    pub(super) ordering_key: Option<String>,
+    /// The moment by which the jobs with one ordering key are ordered.
     pub(super) moment: Option<Instant>,
     /// How many attempts have begun.
     pub(super) begun: u32,
-    pub(super) attempts: u32,
+    pub(super) max_attempts: u32,
     pub(super) last_error: Option<String>,
     pub(super) generation: u64,
     pub(super) stage: Stage,
@@ -56,7 +56,7 @@ pub(super) struct Entry {
 pub(super) enum Stage {
     /// Its task will begin an attempt.
     Waiting(Option<TaskHandle>),
-    /// It is due, and another job of its sequence runs or is about to.
+    /// It is due, and another job with its ordering key runs or is about to.
     InLine,
     /// An attempt is running.
     Running {
@@ -76,17 +76,17 @@ pub(super) struct Next {
 
 impl Board {
     /// Stores a job, or replaces the waiting one with its key.
-    pub(super) fn accept(&self, order: Order) -> Result<JobId, DeskError> {
-        let Some(definition) = self.definitions.handled(order.name).map(Arc::clone) else {
-            return Err(DeskError::NoHandler { name: order.name });
+    pub(super) fn accept(&self, new_job: NewJob) -> Result<JobId, QueueError> {
+        let Some(definition) = self.definitions.handled(new_job.name).map(Arc::clone) else {
+            return Err(QueueError::NoHandler { name: new_job.name });
         };
-        let (moment, due) = self.moment_of(order.when);
+        let (moment, due) = self.moment_of(new_job.when);
         let mut state = self.state.lock();
         if state.closing.is_some() {
-            return Err(DeskError::ShutDown);
+            return Err(QueueError::ShutDown);
         }
-        let replaced = order.key.as_ref().and_then(|key| state.replaced_by(key));
-        let kept = replaced.as_ref().filter(|old| order.keeps_moment && old.begun == 0);
+        let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
+        let kept = replaced.as_ref().filter(|old| new_job.keeps_moment && old.begun == 0);
         let (moment, due) = match kept {
             Some(old) => (old.moment, old.moment.map_or(Due::OnDemand, Due::At)),
             None => (moment, due),
@@ -100,12 +100,12 @@ impl Board {
         };
         let entry = Entry {
             definition,
-            payload: order.payload,
-            key: order.key,
-            serial: order.serial,
+            payload: new_job.payload,
+            key: new_job.key,
+            ordering_key: new_job.ordering_key,
             moment,
             begun: 0,
-            attempts: order.attempts,
+            max_attempts: new_job.max_attempts,
             last_error: None,
             generation,
             stage: Stage::Waiting(None),
@@ -122,7 +122,7 @@ impl Board {
         Ok(JobId(id))
     }
 
-    pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, DeskError> {
+    pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
         let (moment, due) = self.moment_of(when);
         let mut state = self.state.lock();
         let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
@@ -166,7 +166,7 @@ impl Board {
     }
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
-    pub(super) fn submit(&self, next: Next) -> Result<(), DeskError> {
+    pub(super) fn submit(&self, next: Next) -> Result<(), QueueError> {
         let Next { id, generation, due } = next;
         let mut state = self.state.lock();
         let definition = state.jobs.get(&id).map(|entry| Arc::clone(&entry.definition));
@@ -215,7 +215,7 @@ impl Board {
     }
 
     /// Returns the moment as an instant, and as what a trigger answers. The wall clock is followed: the
-    /// instant of a wall time is an estimate, and only orders a sequence.
+    /// instant of a wall time is an estimate, and only orders jobs with one ordering key.
     fn moment_of(&self, when: When) -> (Option<Instant>, Due) {
         let clock = self.executor.clock();
         let instant = match when {
@@ -278,22 +278,22 @@ impl State {
         Some(entry)
     }
 
-    pub(super) fn remember_given_up(&mut self, id: i64, error: String) {
-        if self.given_up.len() == REMEMBERED {
-            self.given_up.pop_front();
+    pub(super) fn remember_discarded(&mut self, id: i64, error: String) {
+        if self.discarded.len() == REMEMBERED {
+            self.discarded.pop_front();
         }
-        self.given_up.push_back((id, error));
+        self.discarded.push_back((id, error));
     }
 
     pub(super) fn state_of(&self, id: i64) -> JobState {
-        let given_up = || self.given_up.iter().find(|(other, _)| *other == id);
+        let discarded = || self.discarded.iter().find(|(other, _)| *other == id);
         match self.jobs.get(&id) {
             Some(Entry { stage: Stage::Running { .. }, .. }) => JobState::Running,
             Some(entry) => {
                 JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
             }
-            None => match given_up() {
-                Some((_, error)) => JobState::GivenUp { last_error: error.clone() },
+            None => match discarded() {
+                Some((_, error)) => JobState::Discarded { last_error: error.clone() },
                 None => JobState::Gone,
             },
         }

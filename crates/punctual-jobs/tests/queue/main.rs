@@ -1,6 +1,6 @@
-//! One suite for both desks: each case is written once, and holds on either.
+//! One suite for both queues: each case is written once, and holds on either.
 //!
-//! The embedded desk runs on the manual clock, so a case is exact there and takes no time. On PostgreSQL
+//! The in-memory queue runs on the manual clock, so a case is exact there and takes no time. On PostgreSQL
 //! the same case runs in real time and waits for the events that it expects. What is compared is what a
 //! program can see: which handler was called with what, and in which order.
 
@@ -15,14 +15,14 @@
 
 mod attempts;
 mod cancelling;
-mod embedded_only;
+mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
 mod keys;
+mod ordering;
 mod periodic;
 mod rescheduling;
 mod sending;
-mod serial;
 mod shutdown;
 #[cfg(feature = "postgres")]
 #[path = "../support/mod.rs"]
@@ -32,7 +32,7 @@ mod world;
 /// Makes each case a test of each world.
 macro_rules! suite {
     ($($module:ident :: { $($case:ident),* $(,)? }),* $(,)?) => {
-        mod on_the_embedded_desk {
+        mod on_the_in_memory_queue {
             $($(#[test] fn $case() { crate::$module::$case::<crate::world::InProcess>(); })*)*
         }
 
@@ -65,7 +65,7 @@ suite! {
     attempts::{
         a_failed_attempt_is_tried_again,
         the_id_is_the_same_in_every_attempt,
-        a_job_is_given_up_after_its_attempts,
+        a_job_is_discarded_after_its_attempts,
         a_job_has_as_many_attempts_as_it_was_sent_with,
         a_panic_fails_the_attempt,
         the_delay_is_asked_for_with_the_attempts,
@@ -83,7 +83,7 @@ suite! {
         beside_a_running_job_its_key_makes_a_second_one,
         a_job_that_lost_its_key_is_not_tried_again,
         a_key_is_free_when_its_job_has_ended,
-        a_key_is_free_when_its_job_was_given_up,
+        a_key_is_free_when_its_job_was_discarded,
     },
     cancelling::{
         a_waiting_job_is_removed,
@@ -101,11 +101,11 @@ suite! {
         a_job_between_two_attempts_can_be_moved,
         an_unknown_key_cannot_be_moved,
     },
-    serial::{
-        jobs_of_a_sequence_run_one_at_a_time,
-        jobs_of_a_sequence_run_in_order,
-        a_job_of_a_sequence_that_is_due_later_runs,
-        sequences_do_not_wait_for_each_other,
+    ordering::{
+        jobs_of_one_key_run_one_at_a_time,
+        jobs_of_one_key_run_in_order,
+        a_job_with_an_ordering_key_that_is_due_later_runs,
+        ordering_keys_do_not_wait_for_each_other,
         a_failed_job_lets_the_others_go_first,
         a_cancelled_job_leaves_the_line,
         a_panic_gives_the_turn_back,
@@ -117,9 +117,9 @@ suite! {
     },
     shutdown::{
         a_job_that_ends_in_time_has_run,
-        a_job_that_gives_up_when_asked_is_handed_back,
+        a_job_that_gives_up_when_asked_is_released,
         a_job_that_does_not_end_is_still_running,
-        a_desk_that_was_shut_down_takes_no_jobs,
+        a_queue_that_was_shut_down_takes_no_jobs,
         a_second_shutdown_finds_nothing,
     },
 }

@@ -6,35 +6,35 @@ use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
 
 pub(crate) fn a_job_can_run_earlier<W: World>() {
     let world = W::open(standard);
-    world.desk().after(9000 * SHORT, Note::new("moved")).key("k").send().unwrap();
-    world.desk().after(6 * SHORT, Note::new("other")).send().unwrap();
-    assert_eq!(world.desk().reschedule("k", 2 * SHORT).unwrap(), Rescheduling::Moved);
+    world.queue().after(9000 * SHORT, Note::new("moved")).key("k").enqueue().unwrap();
+    world.queue().after(6 * SHORT, Note::new("other")).enqueue().unwrap();
+    assert_eq!(world.queue().reschedule("k", 2 * SHORT).unwrap(), Rescheduling::Moved);
     world.expect(&["moved", "other"]);
 }
 
 pub(crate) fn a_job_can_run_later<W: World>() {
     let world = W::open(standard);
-    world.desk().after(2 * SHORT, Note::new("moved")).key("k").send().unwrap();
+    world.queue().after(2 * SHORT, Note::new("moved")).key("k").enqueue().unwrap();
     let later = world.now() + 8 * SHORT;
-    assert_eq!(world.desk().reschedule("k", later).unwrap(), Rescheduling::Moved);
-    world.desk().after(4 * SHORT, Note::new("other")).send().unwrap();
+    assert_eq!(world.queue().reschedule("k", later).unwrap(), Rescheduling::Moved);
+    world.queue().after(4 * SHORT, Note::new("other")).enqueue().unwrap();
     world.expect(&["other", "moved"]);
 }
 
 pub(crate) fn a_job_can_be_moved_to_a_wall_time<W: World>() {
     let world = W::open(standard);
-    world.desk().after(9000 * SHORT, Note::new("moved")).key("k").send().unwrap();
+    world.queue().after(9000 * SHORT, Note::new("moved")).key("k").enqueue().unwrap();
     let then = world.wall() + 2 * SHORT;
-    assert_eq!(world.desk().reschedule("k", then).unwrap(), Rescheduling::Moved);
+    assert_eq!(world.queue().reschedule("k", then).unwrap(), Rescheduling::Moved);
     world.expect(&["moved"]);
     assert!(world.wall() >= then);
 }
 
 pub(crate) fn a_running_job_is_not_moved<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Hold::new("job")).key("k").send().unwrap();
+    world.queue().now(Hold::new("job")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
-    assert_eq!(world.desk().reschedule("k", SHORT).unwrap(), Rescheduling::Running);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Running);
     world.scene().gate.cancel();
     world.until("its end", || world.log().has("job ends"));
     world.settle();
@@ -44,13 +44,13 @@ pub(crate) fn a_running_job_is_not_moved<W: World>() {
 pub(crate) fn a_job_between_two_attempts_can_be_moved<W: World>() {
     let hour = std::time::Duration::from_secs(3600);
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(move |_| hour));
-    world.desk().now(Flaky::new("call", 1)).key("k").send().unwrap();
+    world.queue().now(Flaky::new("call", 1)).key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
-    world.until("its end", || world.desk().reschedule("k", SHORT).unwrap() == Rescheduling::Moved);
+    world.until("its end", || world.queue().reschedule("k", SHORT).unwrap() == Rescheduling::Moved);
     world.expect(&["call 1", "call 2"]);
 }
 
 pub(crate) fn an_unknown_key_cannot_be_moved<W: World>() {
     let world = W::open(standard);
-    assert_eq!(world.desk().reschedule("nobody", SHORT).unwrap(), Rescheduling::Unknown);
+    assert_eq!(world.queue().reschedule("nobody", SHORT).unwrap(), Rescheduling::Unknown);
 }

@@ -1,10 +1,10 @@
-//! What only the embedded desk does, or does exactly: moments, what is refused, and what is handed back.
+//! What only the in-memory queue does, or does exactly: moments, what is refused, and what is released.
 
 use std::time::Duration;
 
 use punctual::{ManualClock, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
-    DeskError, Embedded, Job, JobError, JobRun, JobState, Jobs, OpenError, aligned,
+    InMemory, Job, JobError, JobRun, JobState, Jobs, OpenError, QueueError, aligned,
 };
 use serde::{Deserialize, Serialize};
 
@@ -27,8 +27,8 @@ fn the_default_delays_are_those_of_the_engine() {
         tell.send(shows.elapsed())?;
         Err(JobError::new("always"))
     });
-    let desk = jobs.open(Embedded::on(&executor)).unwrap();
-    desk.now(Failing {}).attempts(4).send().unwrap();
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    queue.now(Failing {}).max_attempts(4).enqueue().unwrap();
     clock.run_for(Duration::from_secs(3600));
     let moments: Vec<f64> = told.try_iter().map(|moment| moment.as_secs_f64()).collect();
     let delays: Vec<f64> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -41,7 +41,7 @@ fn the_default_delays_are_those_of_the_engine() {
 #[test]
 fn jobs_run_at_their_exact_moments() {
     let world = InProcess::open(standard);
-    world.desk().after(Duration::from_secs(3600), Note::new("tea")).send().unwrap();
+    world.queue().after(Duration::from_secs(3600), Note::new("tea")).enqueue().unwrap();
     world.clock().run_for(Duration::from_secs(3600) - Duration::from_nanos(1));
     assert_eq!(world.log().len(), 0);
     world.clock().run_for(Duration::from_nanos(1));
@@ -52,7 +52,7 @@ fn jobs_run_at_their_exact_moments() {
 fn a_wall_time_follows_the_wall_clock() {
     let world = InProcess::open(standard);
     let due = world.wall() + Duration::from_secs(3600);
-    world.desk().at(due, Note::new("tea")).send().unwrap();
+    world.queue().at(due, Note::new("tea")).enqueue().unwrap();
     world.clock().set_wall_time(due);
     world.clock().run_until_idle();
     assert_eq!(world.log().lines(), ["tea"]);
@@ -73,10 +73,10 @@ fn a_time_limit_counts_from_the_start_of_the_handler() {
             Ok(())
         })
         .time_limit::<Failing>(SHORT)
-        .attempts::<Failing>(1);
-    let desk = jobs.open(Embedded::on(&executor)).unwrap();
-    desk.now(Failing {}).send().unwrap();
-    desk.now(Failing {}).send().unwrap();
+        .max_attempts::<Failing>(1);
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    queue.now(Failing {}).enqueue().unwrap();
+    queue.now(Failing {}).enqueue().unwrap();
     clock.run_for(10 * SHORT);
     assert_eq!(told.try_iter().collect::<Vec<_>>(), [SHORT, SHORT]);
 }
@@ -84,15 +84,15 @@ fn a_time_limit_counts_from_the_start_of_the_handler() {
 #[test]
 fn a_job_without_a_handler_is_refused() {
     let world = InProcess::open(standard);
-    let error = world.desk().now(Failing {}).send().unwrap_err();
-    assert!(matches!(error, DeskError::NoHandler { name: "failing" }), "{error}");
+    let error = world.queue().now(Failing {}).enqueue().unwrap_err();
+    assert!(matches!(error, QueueError::NoHandler { name: "failing" }), "{error}");
 }
 
 #[test]
 fn a_periodic_job_without_a_handler_is_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let jobs = Jobs::new().every(aligned(SHORT), Failing {});
-    let error = jobs.open(Embedded::on(&executor)).unwrap_err();
+    let error = jobs.open(InMemory::on(&executor)).unwrap_err();
     assert!(matches!(error, OpenError::NoHandler { name: "failing" }), "{error}");
 }
 
@@ -107,74 +107,74 @@ impl Job for Impostor {
 fn a_name_belongs_to_one_type_and_one_handler() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handler = |_: &JobRun, _: Failing| Ok(());
-    let twice = Jobs::new().on(handler).on(handler).open(Embedded::on(&executor));
+    let twice = Jobs::new().on(handler).on(handler).open(InMemory::on(&executor));
     assert!(matches!(twice, Err(OpenError::DefinedTwice { name: "failing" })));
-    let two = Jobs::new().on(handler).attempts::<Impostor>(2).open(Embedded::on(&executor));
+    let two = Jobs::new().on(handler).max_attempts::<Impostor>(2).open(InMemory::on(&executor));
     assert!(matches!(two, Err(OpenError::DefinedTwice { name: "failing" })));
 }
 
 #[test]
-fn waiting_jobs_are_handed_back_and_can_be_sent_again() {
+fn waiting_jobs_are_released_and_can_be_sent_again() {
     let world = InProcess::open(standard);
-    world.desk().after(SHORT, Note::new("a")).key("k").send().unwrap();
-    world.desk().now(Hold::new("job")).serial("s").send().unwrap();
+    world.queue().after(SHORT, Note::new("a")).key("k").enqueue().unwrap();
+    world.queue().now(Hold::new("job")).ordering_key("s").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
-    world.desk().now(Note::new("in line")).serial("s").send().unwrap();
+    world.queue().now(Note::new("in line")).ordering_key("s").enqueue().unwrap();
     world.clock().run_until_idle();
     let report = world.shutdown(Duration::ZERO, SHORT);
-    let texts: Vec<_> = report.handed_back.iter().map(|job| job.payload["text"].clone()).collect();
+    let texts: Vec<_> = report.released.iter().map(|job| job.payload["text"].clone()).collect();
     assert_eq!(texts, ["a", "in line", "job"]);
-    assert_eq!(report.handed_back[0].key.as_deref(), Some("k"));
+    assert_eq!(report.released[0].key.as_deref(), Some("k"));
 }
 
 #[test]
 fn an_executor_that_ends_takes_the_jobs_with_it() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let jobs = Jobs::new().on(|_: &JobRun, _: Failing| Ok(()));
-    let desk = jobs.open(Embedded::on(&executor)).unwrap();
-    let ticket = desk.after(Duration::MAX, Failing {}).key("k").send().unwrap();
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    let ticket = queue.after(Duration::MAX, Failing {}).key("k").enqueue().unwrap();
     drop(executor.shutdown_now());
-    assert_eq!(desk.state(ticket.id()).unwrap(), JobState::Gone);
-    let error = desk.now(Failing {}).send().unwrap_err();
-    assert!(matches!(error, DeskError::Refused(_)), "{error}");
+    assert_eq!(queue.state(ticket.id()).unwrap(), JobState::Gone);
+    let error = queue.now(Failing {}).enqueue().unwrap_err();
+    assert!(matches!(error, QueueError::Refused(_)), "{error}");
 }
 
 #[test]
-fn dropping_the_last_desk_closes_it() {
+fn dropping_the_last_queue_closes_it() {
     let mut world = InProcess::open(standard);
     let executor = world.scene().executor.clone();
-    world.desk().after(SHORT, Note::new("never")).send().unwrap();
+    world.queue().after(SHORT, Note::new("never")).enqueue().unwrap();
     assert_eq!(executor.statistics().pending, 1);
-    drop(world.desk().clone());
+    drop(world.queue().clone());
     assert_eq!(executor.statistics().pending, 1);
-    assert_eq!(world.close_desk(), 0);
+    assert_eq!(world.close_queue(), 0);
 }
 
-/// A handler that shuts its own desk down would wait for itself: it is refused, and the desk goes on. Elsewhere the
-/// same call answers, also in a handler of another desk.
+/// A handler that shuts its own queue down would wait for itself: it is refused, and the queue goes on. Elsewhere the
+/// same call answers, also in a handler of another queue.
 #[test]
-fn a_handler_cannot_shut_its_own_desk_down() {
+fn a_handler_cannot_shut_its_own_queue_down() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2);
     let executor = builder.clock(clock.clone()).build().unwrap();
-    let other = Jobs::new().open(Embedded::on(&executor)).unwrap();
+    let other = Jobs::new().open(InMemory::on(&executor)).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let jobs = Jobs::new().on(move |run: &JobRun, _: Failing| {
-        let own = run.desk().shutdown_within(SHORT, SHORT);
+        let own = run.queue().shutdown_within(SHORT, SHORT);
         let others = other.shutdown_within(SHORT, SHORT);
         tell.send((own.is_err(), others.is_ok()))?;
         Ok(())
     });
-    let desk = jobs.open(Embedded::on(&executor)).unwrap();
-    let waits = desk.after(Duration::from_secs(3600), Failing {}).send().unwrap();
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    let waits = queue.after(Duration::from_secs(3600), Failing {}).enqueue().unwrap();
     for _ in 0..2 {
-        desk.now(Failing {}).send().unwrap();
+        queue.now(Failing {}).enqueue().unwrap();
         clock.run_until_idle();
         assert_eq!(told.recv().unwrap(), (true, true));
     }
-    assert!(matches!(desk.state(waits.id()), Ok(JobState::Waiting { .. })), "it goes on");
-    let report = desk.shutdown_within(SHORT, SHORT).unwrap();
-    assert_eq!(report.handed_back.len(), 1, "{report}");
+    assert!(matches!(queue.state(waits.id()), Ok(JobState::Waiting { .. })), "it goes on");
+    let report = queue.shutdown_within(SHORT, SHORT).unwrap();
+    assert_eq!(report.released.len(), 1, "{report}");
 }
 
 /// Reports are lines for a log.
@@ -182,14 +182,14 @@ fn a_handler_cannot_shut_its_own_desk_down() {
 fn reports_are_lines() {
     let world = InProcess::open(standard);
     let (soon, job) = (SHORT, "job");
-    let waits = world.desk().after(100 * soon, Note::new("a")).key("k").send().unwrap();
-    let state = world.desk().state(waits.id()).unwrap();
+    let waits = world.queue().after(100 * soon, Note::new("a")).key("k").enqueue().unwrap();
+    let state = world.queue().state(waits.id()).unwrap();
     assert_eq!(state.to_string(), "waiting");
-    let runs = world.desk().now(Hold::new(job)).send().unwrap();
+    let runs = world.queue().now(Hold::new(job)).enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
     let report = world.shutdown(Duration::ZERO, 100 * soon);
-    assert_eq!(report.to_string(), "0 ran, 2 handed back");
-    let mut lines: Vec<_> = report.handed_back.iter().map(ToString::to_string).collect();
+    assert_eq!(report.to_string(), "0 ran, 2 released");
+    let mut lines: Vec<_> = report.released.iter().map(ToString::to_string).collect();
     lines.sort_by_key(|line| line.len());
     let shown = [
         format!("{} \"hold\", failed attempts: 0", runs.id()),
@@ -198,10 +198,10 @@ fn reports_are_lines() {
     assert_eq!(lines, shown);
 }
 
-/// A job that is given up, and of which no callback is told, is one line on standard error; with a callback there is
+/// A job that is discarded, and of which no callback is told, is one line on standard error; with a callback there is
 /// none. This is a program of its own, which is this test again.
 #[test]
-fn a_job_that_is_given_up_is_not_silent() {
+fn a_job_that_is_discarded_is_not_silent() {
     const CHILD: &str = "PUNCTUAL_TEST_CHILD";
     if let Ok(with_callback) = std::env::var(CHILD) {
         let clock = ManualClock::new();
@@ -209,16 +209,16 @@ fn a_job_that_is_given_up_is_not_silent() {
         let executor = builder.clock(clock.clone()).build().unwrap();
         let mut jobs = Jobs::new().on(|_: &JobRun, _: Failing| Err(JobError::new("no\nroute")));
         if with_callback == "true" {
-            jobs = jobs.on_given_up(|_| ());
+            jobs = jobs.on_discarded(|_| ());
         }
-        let desk = jobs.open(Embedded::on(&executor)).unwrap();
-        desk.now(Failing {}).attempts(2).send().unwrap();
+        let queue = jobs.open(InMemory::on(&executor)).unwrap();
+        queue.now(Failing {}).max_attempts(2).enqueue().unwrap();
         clock.run_for(Duration::from_secs(3600));
         return;
     }
     for (with_callback, lines) in [("false", 1), ("true", 0)] {
         let mut program = std::process::Command::new(std::env::current_exe().unwrap());
-        let test = "embedded_only::a_job_that_is_given_up_is_not_silent";
+        let test = "in_memory_only::a_job_that_is_discarded_is_not_silent";
         program.args(["--exact", test, "--nocapture"]).env(CHILD, with_callback);
         let output = program.output().unwrap();
         let text = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -226,14 +226,14 @@ fn a_job_that_is_given_up_is_not_silent() {
         let told: Vec<_> =
             text.lines().filter(|line| line.starts_with("punctual-jobs: ")).collect();
         assert_eq!(told.len(), lines, "{text}");
-        let end = "\"failing\" was given up after 2 attempts: no\\nroute";
+        let end = "\"failing\" was discarded after 2 attempts: no\\nroute";
         assert!(told.iter().all(|line| line.ends_with(end)), "{text}");
     }
 }
 
 #[test]
 fn a_failed_attempt_under_a_manual_clock_takes_no_real_time() {
-    let world = InProcess::open(|scene| standard(scene).attempts::<Flaky>(25));
-    world.desk().now(Flaky::new("call", 24)).send().unwrap();
+    let world = InProcess::open(|scene| standard(scene).max_attempts::<Flaky>(25));
+    world.queue().now(Flaky::new("call", 24)).enqueue().unwrap();
     world.until("the last", || world.log().has("call 25"));
 }

@@ -6,60 +6,60 @@ use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
 
 pub(crate) fn a_waiting_job_is_removed<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().after(2 * SHORT, Note::new("tea")).key("k").send().unwrap();
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Removed);
-    assert_eq!(world.desk().state(ticket.id()).unwrap(), JobState::Gone);
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Unknown);
+    let ticket = world.queue().after(2 * SHORT, Note::new("tea")).key("k").enqueue().unwrap();
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().state(ticket.id()).unwrap(), JobState::Gone);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
     world.settle();
     assert_eq!(world.log().lines(), ["settled"]);
 }
 
 pub(crate) fn a_running_job_is_signalled<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().now(Hold::new("job")).key("k").send().unwrap();
+    let ticket = world.queue().now(Hold::new("job")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
-    assert_eq!(world.desk().state(ticket.id()).unwrap(), JobState::Running);
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().state(ticket.id()).unwrap(), JobState::Running);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
     world.expect(&["job begins", "job is stopped"]);
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Unknown);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
 }
 
 pub(crate) fn a_signalled_job_is_not_tried_again<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().now(Hold::new("job")).key("k").send().unwrap();
+    let ticket = world.queue().now(Hold::new("job")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
     world.until("its end", || world.log().has("job is stopped"));
     world.settle();
     assert_eq!(world.log().lines(), ["job begins", "job is stopped", "settled"]);
-    world.until("its end", || world.desk().state(ticket.id()).unwrap() == JobState::Gone);
+    world.until("its end", || world.queue().state(ticket.id()).unwrap() == JobState::Gone);
 }
 
 pub(crate) fn a_signalled_job_may_still_succeed<W: World>() {
     let world = W::open(standard);
-    let ticket = world.desk().now(Hold::that_forgives("job")).key("k").send().unwrap();
+    let ticket = world.queue().now(Hold::that_forgives("job")).key("k").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Signalled);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
     world.until("its end", || world.log().has("job is stopped"));
-    world.until("its end", || world.desk().state(ticket.id()).unwrap() == JobState::Gone);
+    world.until("its end", || world.queue().state(ticket.id()).unwrap() == JobState::Gone);
     world.settle();
     assert_eq!(world.log().lines(), ["job begins", "job is stopped", "settled"]);
 }
 
 pub(crate) fn a_job_between_two_attempts_is_removed<W: World>() {
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 3 * SHORT));
-    world.desk().now(Flaky::new("call", 9)).key("k").send().unwrap();
+    world.queue().now(Flaky::new("call", 9)).key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
     world.until("its end", || {
-        world.desk().reschedule("k", 3 * SHORT).unwrap() == Rescheduling::Moved
+        world.queue().reschedule("k", 3 * SHORT).unwrap() == Rescheduling::Moved
     });
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
     world.settle();
-    world.desk().after(2 * SHORT, Note::new("later")).send().unwrap();
+    world.queue().after(2 * SHORT, Note::new("later")).enqueue().unwrap();
     world.expect(&["call 1", "settled", "later"]);
 }
 
 pub(crate) fn an_unknown_key_is_unknown<W: World>() {
     let world = W::open(standard);
-    assert_eq!(world.desk().cancel("nobody").unwrap(), Cancellation::Unknown);
+    assert_eq!(world.queue().cancel("nobody").unwrap(), Cancellation::Unknown);
 }

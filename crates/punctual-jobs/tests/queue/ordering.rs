@@ -20,7 +20,7 @@ impl Job for Counted {
     const NAME: &'static str = "counted";
 }
 
-pub(crate) fn jobs_of_a_sequence_run_one_at_a_time<W: World>() {
+pub(crate) fn jobs_of_one_key_run_one_at_a_time<W: World>() {
     let running = Arc::new(AtomicUsize::new(0));
     let world = W::open(|scene| {
         let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
@@ -33,30 +33,30 @@ pub(crate) fn jobs_of_a_sequence_run_one_at_a_time<W: World>() {
         })
     });
     for _ in 0..12 {
-        world.desk().now(Counted {}).serial("s").send().unwrap();
+        world.queue().now(Counted {}).ordering_key("s").enqueue().unwrap();
     }
     world.until("all", || world.log().len() == 12);
     assert_eq!(world.log().lines(), ["0"; 12]);
 }
 
-pub(crate) fn jobs_of_a_sequence_run_in_order<W: World>() {
+pub(crate) fn jobs_of_one_key_run_in_order<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Hold::new("first")).serial("s").send().unwrap();
+    world.queue().now(Hold::new("first")).ordering_key("s").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
     let before = world.now();
     for text in ["a", "b", "c", "d"] {
-        world.desk().now(Note::new(text)).serial("s").send().unwrap();
+        world.queue().now(Note::new(text)).ordering_key("s").enqueue().unwrap();
     }
-    world.desk().at(before - SHORT, Note::new("earlier")).serial("s").send().unwrap();
+    world.queue().at(before - SHORT, Note::new("earlier")).ordering_key("s").enqueue().unwrap();
     world.scene().gate.cancel();
     world.expect(&["first begins", "first ends", "earlier", "a", "b", "c", "d"]);
 }
 
-pub(crate) fn sequences_do_not_wait_for_each_other<W: World>() {
+pub(crate) fn ordering_keys_do_not_wait_for_each_other<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Hold::new("first")).serial("s").send().unwrap();
+    world.queue().now(Hold::new("first")).ordering_key("s").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
-    world.desk().now(Note::new("other")).serial("t").send().unwrap();
+    world.queue().now(Note::new("other")).ordering_key("t").enqueue().unwrap();
     world.until("the other", || world.log().has("other"));
     world.scene().gate.cancel();
     world.expect(&["first begins", "other", "first ends"]);
@@ -64,37 +64,37 @@ pub(crate) fn sequences_do_not_wait_for_each_other<W: World>() {
 
 pub(crate) fn a_failed_job_lets_the_others_go_first<W: World>() {
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 5 * SHORT));
-    world.desk().now(Flaky::new("call", 1)).serial("s").send().unwrap();
+    world.queue().now(Flaky::new("call", 1)).ordering_key("s").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
-    world.desk().now(Note::new("other")).serial("s").send().unwrap();
+    world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
     world.expect(&["call 1", "other", "call 2"]);
 }
 
 pub(crate) fn a_cancelled_job_leaves_the_line<W: World>() {
     let world = W::open(standard);
-    world.desk().now(Hold::new("first")).serial("s").send().unwrap();
+    world.queue().now(Hold::new("first")).ordering_key("s").enqueue().unwrap();
     world.until("its begin", || world.log().has("first begins"));
-    world.desk().now(Note::new("second")).serial("s").key("k").send().unwrap();
-    world.desk().now(Note::new("third")).serial("s").send().unwrap();
-    assert_eq!(world.desk().cancel("k").unwrap(), Cancellation::Removed);
+    world.queue().now(Note::new("second")).ordering_key("s").key("k").enqueue().unwrap();
+    world.queue().now(Note::new("third")).ordering_key("s").enqueue().unwrap();
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
     world.scene().gate.cancel();
     world.expect(&["first begins", "first ends", "third"]);
 }
 
 pub(crate) fn a_panic_gives_the_turn_back<W: World>() {
     let world = W::open(|scene| {
-        standard(scene).on(|_: &JobRun, _: Counted| panic!("on purpose")).attempts::<Counted>(1)
+        standard(scene).on(|_: &JobRun, _: Counted| panic!("on purpose")).max_attempts::<Counted>(1)
     });
-    world.desk().now(Counted {}).serial("s").send().unwrap();
-    world.until("the end", || world.log().has("counted is given up after 1"));
-    world.desk().now(Note::new("next")).serial("s").send().unwrap();
-    world.expect(&["counted is given up after 1", "next"]);
+    world.queue().now(Counted {}).ordering_key("s").enqueue().unwrap();
+    world.until("the end", || world.log().has("counted is discarded after 1"));
+    world.queue().now(Note::new("next")).ordering_key("s").enqueue().unwrap();
+    world.expect(&["counted is discarded after 1", "next"]);
 }
 
-pub(crate) fn a_job_of_a_sequence_that_is_due_later_runs<W: World>() {
+pub(crate) fn a_job_with_an_ordering_key_that_is_due_later_runs<W: World>() {
     let world = W::open(standard);
     let send = |delay, text: &str| {
-        world.desk().after(delay, Note::new(text)).serial("s").send().unwrap();
+        world.queue().after(delay, Note::new(text)).ordering_key("s").enqueue().unwrap();
     };
     send(Duration::ZERO, "first");
     send(4 * SHORT, "last");

@@ -1,0 +1,331 @@
+//! The queue: where jobs are enqueued, moved and cancelled, whichever engine keeps them.
+//!
+//! There is one type for both engines, so that the line that opens the queue is the only one that knows.
+//! A queue is a handle; clones are one queue. Of the clones, those that a program holds own the queue: when
+//! the last of them is dropped the queue is closed. The one that a handler reaches through its run owns
+//! nothing, or a handler that runs would keep the queue open.
+//!
+//! Every verb asks the engine, which answers with a [`QueueFuture`]. Those that block wait for it; their twins
+//! return it.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use punctual::WouldDeadlock;
+
+use crate::{
+    Cancellation, Job, JobId, JobState, QueueError, QueueFuture, Rescheduling, ShutdownReport,
+    When, jobs::Definitions, payload::Payload, run,
+};
+
+/// What keeps the jobs.
+pub(crate) trait Engine: Send + Sync + 'static {
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId>;
+    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
+    fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
+    fn state(&self, id: JobId) -> QueueFuture<JobState>;
+    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
+    /// The last owner is gone.
+    fn close(&self);
+    /// How long a verb may block.
+    fn request_timeout(&self) -> Duration;
+    /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
+    #[cfg(feature = "postgres")]
+    fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
+        None
+    }
+}
+
+/// A job that is to be stored.
+#[derive(Clone, Debug)]
+pub(crate) struct NewJob {
+    pub(crate) name: &'static str,
+    pub(crate) payload: Payload,
+    pub(crate) when: When,
+    pub(crate) key: Option<String>,
+    pub(crate) keeps_moment: bool,
+    pub(crate) ordering_key: Option<String>,
+    pub(crate) max_attempts: u32,
+}
+
+/// Where jobs are enqueued, moved and cancelled; from [`Jobs::open`](crate::Jobs::open).
+///
+/// Cheap to clone; all clones are one queue. Dropping the last one closes it, as
+/// [`shutdown_within`](Self::shutdown_within) does without any patience, and without waiting. The executor
+/// is not shut down, and has to outlive the queue: shut the queue down first.
+///
+/// The verbs that block do so on PostgreSQL, for at most the [request time-out](Self::request_timeout). Each has a twin that
+/// returns a [`QueueFuture`], which any runtime can await.
+#[derive(Clone)]
+pub struct JobQueue {
+    pub(crate) engine: Arc<dyn Engine>,
+    definitions: Arc<Definitions>,
+    _owner: Option<Arc<Owner>>,
+}
+
+struct Owner(Arc<dyn Engine>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl JobQueue {
+    pub(crate) fn owning(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
+        let owner = Some(Arc::new(Owner(Arc::clone(&engine))));
+        Self { engine, definitions, _owner: owner }
+    }
+
+    pub(crate) fn borrowing(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
+        Self { engine, definitions, _owner: None }
+    }
+
+    /// Prepares a job that runs after a delay. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
+    pub fn after<J: Job>(&self, delay: Duration, job: J) -> JobBuilder<'_> {
+        self.at(delay, job)
+    }
+
+    /// Prepares a job that runs at an [`Instant`](std::time::Instant) of the executor's clock, or when the
+    /// wall clock shows a [`SystemTime`]. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
+    pub fn at<J: Job>(&self, when: impl Into<When>, job: J) -> JobBuilder<'_> {
+        let new_job = Payload::of(&job).map(|payload| NewJob {
+            name: J::NAME,
+            payload,
+            when: when.into(),
+            key: None,
+            keeps_moment: false,
+            ordering_key: None,
+            max_attempts: self.definitions.max_attempts(J::NAME),
+        });
+        JobBuilder { queue: self, name: J::NAME, new_job }
+    }
+
+    /// Prepares a job that runs as soon as it can. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
+    pub fn now<J: Job>(&self, job: J) -> JobBuilder<'_> {
+        self.at(Duration::ZERO, job)
+    }
+
+    /// Moves the waiting job with this key to another moment. Its attempts are as they were.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`], if the engine cannot be asked.
+    pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<Rescheduling, QueueError> {
+        self.reschedule_async(key, when).wait(self.request_timeout())
+    }
+
+    /// The same as [`reschedule`](Self::reschedule), without blocking.
+    pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<Rescheduling> {
+        self.engine.reschedule(key, when.into())
+    }
+
+    /// Cancels the job with this key, on whichever machine it is: a waiting one is removed, and a running
+    /// one has its token raised and is not tried again.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`], if the engine cannot be asked.
+    pub fn cancel(&self, key: &str) -> Result<Cancellation, QueueError> {
+        self.cancel_async(key).wait(self.request_timeout())
+    }
+
+    /// The same as [`cancel`](Self::cancel), without blocking.
+    pub fn cancel_async(&self, key: &str) -> QueueFuture<Cancellation> {
+        self.engine.cancel(key)
+    }
+
+    /// Returns how a job stands.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`], if the engine cannot be asked.
+    pub fn state(&self, id: JobId) -> Result<JobState, QueueError> {
+        self.state_async(id).wait(self.request_timeout())
+    }
+
+    /// The same as [`state`](Self::state), without blocking.
+    pub fn state_async(&self, id: JobId) -> QueueFuture<JobState> {
+        self.engine.state(id)
+    }
+
+    /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most `patience` for
+    /// those that run; then it raises the tokens of the others, and waits for at most `grace` for these to
+    /// end. A handler that then returns an error has its job released, and this attempt is not counted.
+    /// A handler that still runs after that time goes on by itself, and on PostgreSQL its job is released
+    /// as well, so it runs a second time.
+    ///
+    /// Blocks for no longer than both times together, and on PostgreSQL the [request time-out](Self::request_timeout) for releasing
+    /// jobs; in memory, they count on the executor's clock. A second call returns an empty report at once.
+    ///
+    /// Does not shut down the executor, whose drop waits for a handler that still runs. To have the process end at
+    /// its deadline, shut the executor down with one as well:
+    /// [`shutdown_within`](punctual::Handle::shutdown_within).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual_jobs::{InMemory, Jobs};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let queue = Jobs::new().open(InMemory::on(&executor))?;
+    /// let (patience, grace) = (Duration::from_secs(5), Duration::from_secs(1));
+    /// let report = queue.shutdown_within(patience, grace)?;
+    /// println!("{report}");
+    /// # assert_eq!(report.to_string(), "0 ran, 0 released");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], in a handler of this queue, which would wait for itself. The queue goes on then:
+    /// the jobs that an in-memory queue releases are in the report alone.
+    pub fn shutdown_within(
+        &self,
+        patience: Duration,
+        grace: Duration,
+    ) -> Result<ShutdownReport, WouldDeadlock> {
+        if run::is_in_handler_of(&self.engine) {
+            return Err(WouldDeadlock::new());
+        }
+        Ok(self.engine.shutdown(patience, grace))
+    }
+
+    /// Returns for how long a verb of this queue may block.
+    #[must_use]
+    pub fn request_timeout(&self) -> Duration {
+        self.engine.request_timeout()
+    }
+}
+
+impl fmt::Debug for JobQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JobQueue")
+            .field("names", &self.definitions.kinds.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A job that is about to be enqueued; from [`JobQueue::after`] and its siblings.
+#[derive(Debug)]
+#[must_use = "nothing is stored until it is enqueued"]
+pub struct JobBuilder<'a> {
+    queue: &'a JobQueue,
+    name: &'static str,
+    new_job: Result<NewJob, serde_json::Error>,
+}
+
+/// How many bytes a key may have, and an ordering key.
+const LONGEST_KEY: usize = 512;
+const LONGEST_NAME: usize = 128;
+
+impl JobBuilder<'_> {
+    /// Gives the job a key. A job with this key that waits is replaced: it keeps its id, and has the
+    /// payload, the moment and the settings of this one, and all its attempts. A job with this key that
+    /// runs goes on, loses its key, and is not tried again; this one is another job, which may run beside it
+    /// unless both have one [ordering key](Self::ordering_key).
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.key = Some(key.into());
+        }
+        self
+    }
+
+    /// If a waiting job is replaced that has not been tried yet, its moment stays.
+    pub fn keep_moment(mut self) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.keeps_moment = true;
+        }
+        self
+    }
+
+    /// Gives the job an ordering key. Of the jobs with one such key one runs at a time, on one machine, in the
+    /// order of their moments. A job whose attempt has failed lets the others go first.
+    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.ordering_key = Some(key.into());
+        }
+        self
+    }
+
+    /// Sets how many attempts this job has, at least one.
+    pub fn max_attempts(mut self, max_attempts: u32) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.max_attempts = max_attempts.clamp(1, i16::MAX as u32);
+        }
+        self
+    }
+
+    /// Stores the job.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`], if the payload is not JSON, the queue was shut down, or the engine cannot be asked.
+    pub fn enqueue(self) -> Result<JobHandle, QueueError> {
+        let (queue, name) = (self.queue, self.name);
+        let new_job = self.checked()?;
+        let id = queue.engine.enqueue(new_job).wait(queue.request_timeout())?;
+        Ok(JobHandle { id, name })
+    }
+
+    /// The same as [`enqueue`](Self::enqueue), without blocking. The reply is the job's id.
+    pub fn enqueue_async(self) -> QueueFuture<JobId> {
+        let queue = self.queue;
+        match self.checked() {
+            Ok(new_job) => queue.engine.enqueue(new_job),
+            Err(error) => QueueFuture::ready(Err(error)),
+        }
+    }
+
+    /// Returns what is to be stored, if it can be.
+    pub(crate) fn checked(self) -> Result<NewJob, QueueError> {
+        let name = self.name;
+        let new_job = self.new_job.map_err(|source| QueueError::Payload { name, source })?;
+        let is_longer = |text: &Option<String>, most| text.as_ref().is_some_and(|t| t.len() > most);
+        if name.len() > LONGEST_NAME {
+            return Err(QueueError::TooLong { what: "the name of a job", most: LONGEST_NAME });
+        }
+        if is_longer(&new_job.key, LONGEST_KEY) {
+            return Err(QueueError::TooLong { what: "the key of a job", most: LONGEST_KEY });
+        }
+        if is_longer(&new_job.ordering_key, LONGEST_NAME) {
+            return Err(QueueError::TooLong { what: "an ordering key", most: LONGEST_NAME });
+        }
+        Ok(new_job)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
+        self.queue.engine.tables()
+    }
+}
+
+/// A job that was enqueued. It has an id and no value: what a handler computes cannot come back from another
+/// machine, and the in-memory queue does not pretend that it could.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobHandle {
+    pub(crate) id: JobId,
+    pub(crate) name: &'static str,
+}
+
+impl JobHandle {
+    /// Returns the id of the job.
+    #[must_use]
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Returns the name of the job's kind.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+/// Returns how long it is until `time` by a clock that shows `now`.
+pub(crate) fn until(time: SystemTime, now: SystemTime) -> Duration {
+    time.duration_since(now).unwrap_or(Duration::ZERO)
+}
