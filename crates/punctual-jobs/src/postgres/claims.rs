@@ -71,7 +71,7 @@ struct Closing {
 pub(super) enum End {
     Ran,
     Failed,
-    ReleasedJob { still_runs: bool },
+    Released { still_runs: bool },
 }
 
 impl Claims {
@@ -107,7 +107,7 @@ impl Claims {
                 run.token = Some(token.clone());
                 run.is_raised
             }
-            // Handed back before it began.
+            // Released before it began.
             None => true,
         };
         drop(state);
@@ -126,7 +126,7 @@ impl Claims {
         match end {
             End::Ran => closing.report.ran.push(summary),
             End::Failed => {}
-            End::ReleasedJob { still_runs } => {
+            End::Released { still_runs } => {
                 closing.report.released.push(run.released());
                 if still_runs {
                     closing.report.still_running.push(summary);
@@ -233,7 +233,7 @@ impl Claims {
     }
 
     /// Has all jobs released that still run.
-    pub(super) fn hand_back_all(&self) {
+    pub(super) fn release_all(&self) {
         let mut state = self.state.lock();
         let told: Vec<_> = state.runs.values_mut().filter_map(|run| run.release.take()).collect();
         drop(state);

@@ -273,7 +273,7 @@ impl Engine for PostgresEngine {
         if idle.sleep(patience).is_ok() {
             self.claims.ask_to_stop();
             if idle.sleep(grace).is_ok() {
-                self.claims.hand_back_all();
+                self.claims.release_all();
             }
         }
         // Raised also if the server has not answered: then the jobs are found when the lease is over.
@@ -286,7 +286,7 @@ impl Engine for PostgresEngine {
             self.end_periodic();
             self.stop.cancel();
             self.claims.ask_to_stop();
-            self.claims.hand_back_all();
+            self.claims.release_all();
         }
     }
 

@@ -64,7 +64,7 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
             let error = "the executor has dropped the task: it was shut down before the queue";
             (End::Failed, after_default(error.to_owned()))
         }
-        ended => (End::ReleasedJob { still_runs: ended.is_none() }, How::Freed),
+        ended => (End::Released { still_runs: ended.is_none() }, How::Freed),
     };
     engine.claims.end(claim, end);
     how

@@ -80,7 +80,7 @@ impl Job for Obedient {
 }
 
 #[test]
-fn a_shutdown_hands_back_what_does_not_end() {
+fn a_shutdown_releases_what_does_not_end() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = std::sync::mpsc::channel();
