@@ -40,7 +40,7 @@
 //!    time, so that the tick of a holder that died is taken over ([`OnHolderDeath`]), and that a later tick
 //!    waits for a run that goes on.
 //! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fencing token,
-//!    which is a number in the row, goes up by one.
+//!    which is a number in the row, is a larger one then: all names of a schema draw theirs from one sequence.
 //! 4. The task runs. At a third of the lease it is renewed.
 //! 5. At the end the row says that the run has ended. The worker does not wait for that.
 //!
@@ -122,6 +122,7 @@ mod lease;
 mod named;
 mod rules;
 mod sql;
+mod tables;
 
 use std::{fmt, sync::Arc, thread, time::Duration};
 

@@ -41,7 +41,7 @@ fn a_replica_that_is_killed_is_replaced_and_no_tick_has_two_fences_otherwise() {
     let runs: Vec<_> = after.iter().filter_map(|line| begun(line)).collect();
     assert!(runs.iter().all(|(who, ..)| *who != dead), "the dead do not run: {said}");
     let (_, again, next) = *runs.first().unwrap_or_else(|| panic!("nobody goes on: {said}"));
-    assert_eq!((again, next), (tick, fence + 1), "its tick is taken over first: {said}");
+    assert!(again == tick && next > fence, "its tick is taken over first: {said}");
     assert!(runs.len() >= 2, "the schedule goes on: {said}");
 
     let runs = || lines.iter().filter_map(|line| begun(line));

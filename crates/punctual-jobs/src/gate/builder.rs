@@ -23,6 +23,7 @@ use super::{
     keeper::{HeldList, Keeper, Request, Settings},
     rules::OnHolderDeath,
     sql::Statements,
+    tables::Tables,
 };
 
 /// How long [`GateBuilder::open`] waits for the database.
@@ -106,13 +107,14 @@ impl GateBuilder {
         self
     }
 
-    /// Starts the gate's thread, connects, and makes the table if it is not there. Blocks until that is
-    /// done, for ten seconds at most.
+    /// Starts the gate's thread, connects, and makes the tables if they are not there: see
+    /// [`Gate::migrate`] for the rights that it needs. Blocks until that is done, for ten seconds at most.
     ///
     /// # Errors
     ///
     /// [`GateError`], if a setting is not one, if the thread cannot be started, or if the database cannot
-    /// be reached in that time or refuses to make the table. Nothing is left running.
+    /// be reached in that time or refuses to make the tables, or if a newer version of this crate has made them.
+    /// Nothing is left running.
     pub fn open(self) -> Result<Gate, GateError> {
         let gate = self.start()?;
         gate.migrate()?;
@@ -130,7 +132,8 @@ impl GateBuilder {
             config.application_name("punctual gate");
         }
         let statements = Statements::new(&schema);
-        let settings = Settings { lease, request_timeout, holder: holder(), statements };
+        let tables = Tables::new(&schema);
+        let settings = Settings { lease, request_timeout, holder: holder(), statements, tables };
         let (requests, receiver) = unbounded_channel();
         let held = Arc::new(HeldList::default());
         let reporter = Arc::new(Reporter::new(listener));
@@ -174,13 +177,23 @@ impl fmt::Debug for GateBuilder {
 }
 
 impl Gate {
-    /// Makes the table and the functions if they are not there; [`GateBuilder::open`] has done so. The role
-    /// of the connection needs the right to create a schema then, and otherwise no more than to use the
-    /// schema, and to select, insert and update in its table. Blocks for ten seconds at most.
+    /// Makes the tables and the functions if they are not there; [`GateBuilder::open`] has done so. Blocks for
+    /// ten seconds at most.
+    ///
+    /// The role of the connection needs the right to create a schema only if something is missing. Otherwise
+    /// these are enough, for the schema `punctual`:
+    ///
+    /// ```sql
+    /// grant usage on schema punctual to app;
+    /// grant select, insert, update on punctual.gate to app;
+    /// grant usage on sequence punctual.gate_fence to app;
+    /// grant select on punctual.gate_version to app;
+    /// ```
     ///
     /// # Errors
     ///
-    /// [`GateError`] if the database cannot be reached in that time, or refuses.
+    /// [`GateError`] if the database cannot be reached in that time, or refuses, or if the tables are those of a
+    /// [newer version](GateErrorKind::NewerTables) of this crate, which are left as they are.
     pub fn migrate(&self) -> Result<(), GateError> {
         let gone = || GateError::thread(io::Error::other("it has ended"));
         let (reply, answer) = mpsc::sync_channel(1);

@@ -29,6 +29,8 @@ pub enum GateErrorKind {
     Thread,
     /// The database could not be reached, or it refused the migration.
     Database,
+    /// A newer version of this crate has made the tables. Use that version in this program too, or another schema.
+    NewerTables,
 }
 
 impl GateError {
@@ -78,6 +80,11 @@ impl fmt::Display for GateError {
                 write!(f, "the thread of the gate could not be started: {detail}")
             }
             GateErrorKind::Database => write!(f, "the gate's table cannot be used: {detail}"),
+            GateErrorKind::NewerTables => write!(
+                f,
+                "the gate's tables are those of a newer program: their version is {detail}; use a newer \
+                 version of this crate, or another schema"
+            ),
         }
     }
 }

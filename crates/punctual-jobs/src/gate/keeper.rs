@@ -37,7 +37,8 @@ use super::{
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{Row, Rule, Seen, Verdict, decide},
-    sql::{Statements, VERSION, seconds},
+    sql::{Statements, seconds},
+    tables::Tables,
 };
 
 /// After how long a row is looked at again that somebody had locked.
@@ -121,6 +122,7 @@ pub(crate) struct Settings {
     pub(crate) request_timeout: Duration,
     pub(crate) holder: String,
     pub(crate) statements: Statements,
+    pub(crate) tables: Tables,
 }
 
 /// See the [module](self).
@@ -222,15 +224,7 @@ impl Keeper {
     }
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
-        let statements = &self.settings.statements;
-        let rows = self.connection.ask(deadline, &statements.version, &[]).await;
-        let rows = rows.map_err(|why| GateError::database(&why))?;
-        let version = rows.first().and_then(|row| row.get::<_, Option<String>>(0));
-        if version.as_deref() == Some(VERSION) {
-            return Ok(());
-        }
-        let done = self.connection.run_script(deadline, &statements.migration).await;
-        done.map_err(|why| GateError::database(&why))
+        self.settings.tables.make(&self.connection, deadline).await
     }
 
     /// Answers a request for a tick.
@@ -345,11 +339,14 @@ impl Keeper {
     /// Notes what has become of a lease whose row was not found: it is another's, or finished, or locked
     /// by somebody for the moment. Returns whether that is known now.
     async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
-        let seen = self.look(&state.name, deadline, i64::MAX).await?;
-        match seen.row {
-            Some(row) if row.fence == state.fence && !row.done => return Ok(false),
-            Some(row) if row.fence == state.fence => state.finished(),
-            _ => state.lost(),
+        let name: &str = &state.name;
+        let parameters = [(&name as _, Type::TEXT), (&state.fence as _, Type::INT8)];
+        let rows =
+            self.connection.ask(deadline, &self.settings.statements.fate, &parameters).await?;
+        match rows.first().map(|row| (row.get(0), row.get(1))) {
+            Some((true, _)) => return Ok(false),
+            Some((false, true)) => state.finished(),
+            Some((false, false)) | None => state.lost(),
         }
         Ok(true)
     }
@@ -452,7 +449,7 @@ impl Keeper {
     }
 }
 
-/// Returns a fencing token as the core has it. Those of the table begin with one and go up.
+/// Returns a fencing token as the core has it. Those of the sequence begin with one.
 pub(crate) fn fence_of(fence: i64) -> u64 {
     u64::try_from(fence).unwrap_or(0)
 }

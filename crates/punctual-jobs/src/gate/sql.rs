@@ -1,4 +1,4 @@
-//! The statements, and the table that they work on.
+//! The statements.
 //!
 //! Each statement is sent alone, in one flight and without a name, and commits by itself. So nothing is kept
 //! in the session, and the connection may lead through a pooler that changes backends between any two of them.
@@ -22,6 +22,16 @@
 //! So a transaction that is guarded keeps others from taking over until it ends, and does not keep its own
 //! lease from being renewed.
 //!
+//! # Fencing tokens
+//!
+//! All names of a schema draw them from one sequence, so that a name whose row was deleted goes on with a larger
+//! token, and a guard with an old one does not pass. A claim draws its token while the row is locked, so those of a
+//! name rise in the order of its claims.
+//!
+//! A claim of a row whose run has not ended *overtakes* that run, and says so in the row. So a holder that finds
+//! another's token there learns whether its own run was ended before, by `finish` in a transaction of its body, or
+//! whether it has lost its lease.
+//!
 //! # Time
 //!
 //! All times are `clock_timestamp()`: what the clock shows when the row is there to be written. `now()` is the
@@ -38,20 +48,15 @@ pub(crate) struct Statements {
     pub(crate) renew: String,
     pub(crate) leave: String,
     pub(crate) give_back: String,
+    pub(crate) fate: String,
     pub(crate) guard: String,
     pub(crate) finish: String,
-    pub(crate) version: String,
-    pub(crate) migration: String,
 }
-
-/// What the comment of the table says once [`Statements::migration`] has run.
-pub(crate) const VERSION: &str = "punctual gate 1";
 
 impl Statements {
     /// Makes the texts for a schema, whose name is one that needs no quotes.
     pub(crate) fn new(schema: &str) -> Self {
-        let text =
-            |template: &str| template.replace("@schema", schema).replace("@version", VERSION);
+        let text = |template: &str| template.replace("@schema", schema);
         Self {
             look: text(LOOK),
             insert: text(INSERT),
@@ -59,10 +64,9 @@ impl Statements {
             renew: text(RENEW),
             leave: text(LEAVE),
             give_back: text(GIVE_BACK),
+            fate: text(FATE),
             guard: text("select @schema.guard($1, $2)"),
             finish: text("select @schema.finish($1, $2)"),
-            version: text("select obj_description(to_regclass('@schema.gate'), 'pg_class')"),
-            migration: text(MIGRATION),
         }
     }
 }
@@ -79,15 +83,17 @@ select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease. The first claim of a name.
 const INSERT: &str = "\
-insert into @schema.gate (name, tick, done, fence, holder, lease_until)
-values ($1, $2, false, 1, $3, clock_timestamp() + make_interval(secs => $4))
+insert into @schema.gate (name, tick, done, fence, overtaken, holder, lease_until)
+select $1, $2, false, fence, fence - 1, $3, clock_timestamp() + make_interval(secs => $4)
+  from nextval('@schema.gate_fence') fence
 on conflict (name) do nothing returning fence";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease, and the row that was seen: `$5` fencing token, `$6` done,
 /// `$7` end of the lease.
 const TAKE: &str = "\
 update @schema.gate g
-   set tick = $2, done = false, fence = g.fence + 1, holder = $3,
+   set tick = $2, done = false, fence = nextval('@schema.gate_fence'), holder = $3,
+       overtaken = case when g.done then g.overtaken else g.fence end,
        lease_until = clock_timestamp() + make_interval(secs => $4)
   from (select name from @schema.gate
          where name = $1 and fence = $5 and done = $6 and lease_until = $7
@@ -116,38 +122,7 @@ update @schema.gate g set done = true, lease_until = to_timestamp(0),
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// Sent as one text, and therefore one transaction. The lock lets replicas that start together migrate one
-/// after the other.
-const MIGRATION: &str = "\
-select pg_advisory_xact_lock(hashtextextended('@schema.gate', 0));
-create schema if not exists @schema;
-create table if not exists @schema.gate (
-  name        text primary key check (length(name) between 1 and 200),
-  tick        timestamptz not null,
-  done        boolean     not null,
-  fence       bigint      not null,
-  holder      text        not null,
-  lease_until timestamptz not null
-) with (fillfactor = 50);
-create or replace function @schema.guard(of_name text, of_fence bigint) returns void
-language plpgsql as $guard$
-begin
-  perform 1 from @schema.gate g where g.name = of_name and g.fence = of_fence for key share;
-  if not found then
-    raise exception 'fence % of % is stale: the run has lost its lease, and another one may have begun',
-      of_fence, quote_literal(of_name)
-      using errcode = 'PJ001', hint = 'Roll this transaction back and end the run.';
-  end if;
-end $guard$;
-create or replace function @schema.finish(of_name text, of_fence bigint) returns void
-language plpgsql as $finish$
-begin
-  update @schema.gate g set done = true, lease_until = clock_timestamp()
-   where g.name = of_name and g.fence = of_fence and not g.done;
-  if not found then
-    raise exception 'fence % of % is stale or finished', of_fence, quote_literal(of_name)
-      using errcode = 'PJ001', hint = 'Roll this transaction back and end the run.';
-  end if;
-end $finish$;
-comment on table @schema.gate is '@version';
-";
+/// `$1` name, `$2` fencing token. Whether that run still has the row, and whether it was ended before another was
+/// claimed. No row if the name has none any more.
+const FATE: &str = "\
+select fence = $2 and not done, fence >= $2 and overtaken < $2 from @schema.gate where name = $1";

@@ -41,7 +41,7 @@ fn a_delay_goes_on_after_a_holder_was_killed() {
     let first = runs(&holder.kill())[0];
     let (next, _other) = crate::ticks::find_holder(others);
     let next = runs(&next.kill())[0];
-    assert_eq!(next.fence, first.fence + 1);
+    assert!(next.fence > first.fence, "{first:?} {next:?}");
     // The lease is counted from the grant, which is a little before the run begins.
     assert!(next.begin - first.begin >= 1_200_000, "a lease and a delay later: {first:?} {next:?}");
 }

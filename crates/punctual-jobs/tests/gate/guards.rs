@@ -1,17 +1,24 @@
 //! Effects in the user's own transaction.
 
-use std::time::Duration;
+use std::{
+    sync::mpsc,
+    time::{Duration, SystemTime},
+};
 
+use punctual::{ScheduledThreadPoolExecutor, current_task};
 use punctual_jobs::gate::{Gate, is_stale_fencing_token};
 use tokio_postgres::Client;
 
-use crate::support::{block_on, server::Server, server::rows};
+use crate::{
+    rows::{fencing_token, once},
+    support::{block_on, server::Server, server::rows, wait_until},
+};
 
 /// Makes a row for a name, with fencing token 5, which somebody holds.
 fn row(name: &str) -> Gate {
     let gate = Gate::postgres(Server::shared().url()).open().unwrap();
     Server::shared().sql(&format!(
-        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 'me', \
+        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 4, 'me', \
          clock_timestamp() + interval '1 minute')"
     ));
     gate
@@ -103,4 +110,71 @@ fn effects_and_the_end_of_the_tick_are_one() {
         assert!(is_stale_fencing_token(&error), "it is finished once: {error:?}");
     });
     assert_eq!(Server::shared().value(done), "t");
+}
+
+/// Another replica may have the next tick when this one's effects are committed, long before its body returns.
+#[test]
+fn a_run_that_has_finished_its_tick_loses_nothing_when_another_replica_goes_on() {
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    for waits_for_renewal in [true, false] {
+        let name = format!("finished early {waits_for_renewal}");
+        let (events, told) = mpsc::channel();
+        let gate = Gate::postgres(Server::shared().url())
+            .lease(Duration::from_secs(if waits_for_renewal { 2 } else { 60 }))
+            .on_event(move |event| drop(events.send(event.clone())))
+            .open()
+            .unwrap();
+        let (sender, finished) = mpsc::channel();
+        let (go, may_end) = mpsc::channel();
+        let may_end = std::sync::Mutex::new(may_end);
+        let (named, inner, of_name) = (gate.for_name(&*name).unwrap(), gate.clone(), name.clone());
+        let (task, ran) = once(&executor, named, SystemTime::now(), move || {
+            block_on(async {
+                let client = begin().await;
+                inner.finish(&client, &of_name, fencing_token()).await.unwrap();
+                client.batch_execute("commit").await.unwrap();
+            });
+            sender.send(()).unwrap();
+            may_end.lock().unwrap().recv().unwrap();
+            let task = current_task().unwrap();
+            (task.token().is_cancelled(), task.is_lease_lost())
+        });
+        finished.recv().unwrap();
+        let other = Gate::postgres(Server::shared().url()).open().unwrap();
+        let named = other.for_name(name).unwrap();
+        let (_task, next) = once(&executor, named, SystemTime::now(), fencing_token);
+        next.recv().unwrap();
+        if waits_for_renewal {
+            wait_until("a renewal has found it out", || gate.statistics().held == 0);
+        }
+        go.send(()).unwrap();
+        assert_eq!(ran.recv(), Ok((false, false)));
+        task.join().unwrap();
+        // The channel ends with the gate, which has told the database of the end of the run by then.
+        drop((task, gate));
+        assert_eq!(told.iter().collect::<Vec<_>>(), [], "nothing was lost");
+    }
+}
+
+#[test]
+fn a_row_that_was_deleted_gives_no_token_twice_and_an_old_one_does_not_pass() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let gate = Gate::postgres(Server::shared().url()).open().unwrap();
+    let mut last = 0;
+    for _ in 0..3 {
+        let named = gate.for_name("deleted").unwrap();
+        let (task, ran) = once(&executor, named, SystemTime::now(), fencing_token);
+        let token = ran.recv().unwrap();
+        task.join().unwrap();
+        assert!(token > last, "{token} after {last}");
+        let done = "select done from punctual.gate where name = 'deleted'";
+        wait_until("the end is told", || Server::shared().value(done) == "t");
+        if last > 0 {
+            let guard =
+                block_on(async { gate.guard(&begin().await, "deleted", last).await.unwrap_err() });
+            assert!(is_stale_fencing_token(&guard), "{guard:?}");
+        }
+        Server::shared().sql("delete from punctual.gate where name = 'deleted'");
+        last = token;
+    }
 }

@@ -35,7 +35,9 @@ fn a_role_without_rights_to_create_uses_what_is_there() {
     drop(Gate::postgres(server.url()).open().unwrap());
     server.sql(
         "grant usage on schema punctual to limited;
-         grant select, insert, update on punctual.gate to limited",
+         grant select, insert, update on punctual.gate to limited;
+         grant usage on sequence punctual.gate_fence to limited;
+         grant select on punctual.gate_version to limited",
     );
     let gate = Gate::postgres(limited).open().unwrap();
     gate.migrate().unwrap();
@@ -47,6 +49,39 @@ fn a_role_without_rights_to_create_uses_what_is_there() {
     let task = executor.task().gate(named).repeat(trigger, body).unwrap();
     ran.recv_timeout(Duration::from_secs(10)).unwrap();
     task.cancel();
+}
+
+#[test]
+fn an_older_program_leaves_the_tables_of_a_newer_one_alone() {
+    let server = Server::start();
+    let old = Gate::postgres(server.url()).open().unwrap();
+    server.sql(
+        "create or replace function punctual.guard(of_name text, of_fence bigint) returns void
+         language sql as 'select 2';
+         insert into punctual.gate_version (version) values (2)",
+    );
+    let error = Gate::postgres(server.url()).open().unwrap_err();
+    assert_eq!(error.kind(), GateErrorKind::NewerTables);
+    assert!(error.to_string().contains("their version is 2"), "{error}");
+    assert_eq!(old.migrate().unwrap_err().kind(), GateErrorKind::NewerTables);
+    let body = "select prosrc from pg_proc where oid = 'punctual.guard'::regproc";
+    assert_eq!(server.value(body), "select 2", "the newer function stands");
+}
+
+#[test]
+fn a_database_of_serializable_transactions_is_migrated_once() {
+    let server = Server::start();
+    server.sql("alter database postgres set default_transaction_isolation = 'serializable'");
+    for round in 0..5 {
+        let open = |_| {
+            let (url, schema) = (server.url(), format!("at_once_{round}"));
+            thread::spawn(move || Gate::postgres(url).schema(schema).open().map(drop))
+        };
+        let all: Vec<_> = (0..8).map(open).collect();
+        for one in all {
+            one.join().unwrap().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn kill_the_holder(name: &str, more: &str) -> (Run, Run) {
     let runs = runs(&said);
     let next = runs[0];
     assert_eq!(runs.len(), 1, "one takes over: {runs:?}");
-    assert_eq!(next.fence, first.fence + 1, "the next fence");
+    assert!(next.fence > first.fence, "a larger fence: {first:?} {next:?}");
     let took = next.begin - killed_at;
     println!("taken over after {took} us");
     assert!((0..2_500_000 + SLACK).contains(&took), "taken over after {took} us");
