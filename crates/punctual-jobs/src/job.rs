@@ -1,4 +1,4 @@
-//! The vocabulary: what a job is, which job it is, when it runs, how it stands, and why it failed.
+//! The vocabulary: what a job is, which job it is, when it runs, and how it stands.
 //!
 //! A job is a name and a payload, and nothing else: a closure cannot be sent to another machine, and
 //! what cannot be sent there must not work in one process either, or a program would find that out on
@@ -111,7 +111,7 @@ pub enum JobState {
     },
     /// An attempt is running, or was when its worker was last heard of.
     Running,
-    /// All attempts have failed. An in-memory queue remembers the last thousand of these.
+    /// All attempts have failed, or its handler has [discarded](crate::JobError::discard) it. An in-memory queue remembers the last thousand of these.
     Discarded {
         /// What the last attempt has failed with.
         last_error: String,
@@ -159,49 +159,6 @@ pub enum Rescheduling {
     Unknown,
 }
 
-/// Why an attempt has failed. Every error turns into one, so `?` works in a handler.
-///
-/// ```
-/// use punctual_jobs::JobError;
-///
-/// fn parse(text: &str) -> Result<u32, JobError> {
-///     let number: u32 = text.parse()?;
-///     if number == 0 {
-///         return Err(JobError::new("zero is not allowed"));
-///     }
-///     Ok(number)
-/// }
-/// assert_eq!(parse("x").unwrap_err().to_string(), "invalid digit found in string");
-/// ```
-pub struct JobError(String);
-
-impl JobError {
-    /// Makes an error of a message.
-    pub fn new(message: impl fmt::Display) -> Self {
-        Self(message.to_string())
-    }
-}
-
-/// The message is that of the error, and of its sources after it. `JobError` is no
-/// [`Error`] itself, or this could not be written.
-impl<E: Error + Send + Sync + 'static> From<E> for JobError {
-    fn from(error: E) -> Self {
-        Self(with_sources(&error))
-    }
-}
-
-impl fmt::Display for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for JobError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "JobError({:?})", self.0)
-    }
-}
-
 /// Returns the message of an error and of its sources, unless one repeats what was said.
 pub(crate) fn with_sources(error: &dyn Error) -> String {
     let mut message = error.to_string();
@@ -216,7 +173,7 @@ pub(crate) fn with_sources(error: &dyn Error) -> String {
     message
 }
 
-/// A job all of whose attempts have failed; given to [`Jobs::on_discarded`](crate::Jobs::on_discarded).
+/// A job all of whose attempts have failed, or that its handler has [discarded](crate::JobError::discard); given to [`Jobs::on_discarded`](crate::Jobs::on_discarded).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DiscardedJob {

@@ -103,7 +103,8 @@ impl Jobs {
     /// Adds a kind of job with the closure that handles it. The closure runs on a thread of the executor,
     /// for several jobs at once unless they have one [ordering key](crate::JobBuilder::ordering_key), and may block for long
     /// if the executor has the threads. An `Err` and a panic fail the attempt, and so does a payload that
-    /// cannot be decoded. The job is then tried again after a delay, until its attempts are used up.
+    /// cannot be decoded. The job is then tried again after a delay, until its attempts are used up. A handler that
+    /// knows better returns [`JobError::discard`] or [`JobError::snooze`].
     ///
     /// **A job may run more than once**: on several machines the attempt may have done its work when the
     /// machine died. [`JobRun::id`] and [`JobRun::fencing_token`] help to recognise that.
@@ -136,7 +137,8 @@ impl Jobs {
 
     /// Sets how long a job of this kind waits after so many attempts that have failed. Without this call
     /// it is `exp(min(attempts, 10))` seconds. The attempts of a process that was killed are not among
-    /// those for which this is called: after one of these the default applies.
+    /// those for which this is called: after one of these the default applies. It applies as well if the closure
+    /// panics, and the error of the attempt says so.
     pub fn backoff<J: Job>(
         mut self,
         delay: impl Fn(u32) -> Duration + Send + Sync + 'static,
@@ -147,7 +149,7 @@ impl Jobs {
 
     /// Sets how long an attempt may take, from when its handler is called. When the time is up, the
     /// [token](JobRun::token) is raised, and the attempt has failed when the handler returns, whatever it
-    /// returns. Nothing ends a handler that does not look at its token.
+    /// returns but [`JobError::discard`]. Nothing ends a handler that does not look at its token.
     pub fn time_limit<J: Job>(mut self, limit: Duration) -> Self {
         self.definition::<J>().time_limit = Some(limit);
         self
@@ -179,7 +181,8 @@ impl Jobs {
         self
     }
 
-    /// Sets what is called when all attempts of a job have failed. It is called on a thread of the
+    /// Sets what is called when a job is discarded: all of its attempts have failed, or its handler has
+    /// [said so](JobError::discard). It is called on a thread of the
     /// executor, once for each such job unless the process ends before. On PostgreSQL the machine that ran
     /// the last attempt calls it, or the one that has found out that this machine died: any that handles jobs, so
     /// set it in each of them.

@@ -87,6 +87,7 @@ mod error;
 pub mod gate;
 mod in_memory;
 mod job;
+mod job_error;
 mod jobs;
 mod payload;
 #[cfg(feature = "gate")]
@@ -105,7 +106,8 @@ pub use crate::{
     aligned::{Aligned, aligned},
     error::{OpenError, QueueError},
     in_memory::InMemory,
-    job::{Cancellation, DiscardedJob, Job, JobError, JobId, JobState, Rescheduling, When},
+    job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
+    job_error::JobError,
     jobs::{Jobs, OpenQueue},
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,

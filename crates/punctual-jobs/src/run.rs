@@ -1,7 +1,7 @@
 //! One attempt of a job: what the handler sees of it, and how the handler is called.
 //!
 //! Both queues call handlers here, on a thread of the punctual pool and with no lock held. A panic is
-//! caught, because it is the failure of one attempt, which may be tried again, and not of a task of the
+//! caught, also in the user's function for the delay, because it is the failure of one attempt, which may be tried again, and not of a task of the
 //! pool. A handler that returns when its time is up has failed, also if it says `Ok`: the time limit has
 //! precedence, as everywhere in punctual. The attempt ends when the handler has returned, never before:
 //! an attempt that was abandoned while it runs could run beside the next one.
@@ -12,12 +12,15 @@ use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
     sync::{Arc, OnceLock},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use punctual::{CancellationToken, Clock, current_task};
 
-use crate::{JobId, JobQueue, QueueError, jobs::Definition, payload::Payload, queue::Engine};
+use crate::{
+    JobError, JobId, JobQueue, QueueError, backoff, job_error::Verdict, jobs::Definition,
+    payload::Payload, queue::Engine,
+};
 
 thread_local! {
     /// The engines whose handlers the thread is in, the innermost last: a handler may run a task of another
@@ -157,6 +160,32 @@ pub(crate) fn begin(clock: &Clock) -> (CancellationToken, Instant) {
     }
 }
 
+/// How an attempt has ended.
+#[derive(Clone)]
+pub(crate) enum Outcome {
+    Succeeded,
+    /// With the error, and how long the job waits if attempts are left.
+    Failed(String, Duration),
+    /// With the error: there is no further attempt.
+    Discarded(String),
+    /// The attempt does not count, and the job waits for this delay.
+    Snoozed(Duration),
+}
+
+impl Outcome {
+    /// Returns the outcome of an attempt that has failed. If the user's function for the delay panics, the default
+    /// delay applies, and the error says so.
+    pub(crate) fn failed(definition: &Definition, attempt: u32, error: &str) -> Self {
+        match catch(|| definition.delay_after(attempt)) {
+            Ok(delay) => Self::Failed(without_nul(error), delay),
+            Err(panic) => {
+                let error = format!("{error}; the backoff function has panicked: {panic}");
+                Self::Failed(without_nul(&error), backoff::exponential(attempt))
+            }
+        }
+    }
+}
+
 /// Calls the handler, and says how the attempt has ended.
 pub(crate) fn call(
     definition: &Definition,
@@ -164,23 +193,38 @@ pub(crate) fn call(
     payload: &Payload,
     clock: &Clock,
     began: Instant,
-) -> Result<(), String> {
+) -> Outcome {
+    // Until the end: what is called for the delay is user code as well.
+    let _handling = Handling::begin(&run.queue.engine);
+    let failed = |error: &str| Outcome::failed(definition, run.attempt, error);
     let Some(handler) = &definition.handler else {
-        return Err(format!("nothing in this process handles the job {:?}", run.name));
+        return failed(&format!("nothing in this process handles the job {:?}", run.name));
     };
-    let handling = Handling::begin(&run.queue.engine);
-    #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
-    let ended = panic::catch_unwind(AssertUnwindSafe(|| handler(run, payload)));
-    drop(handling);
+    let said = catch(|| handler(run, payload)).unwrap_or_else(|panic| {
+        Err(JobError::new(format_args!("the handler has panicked: {panic}")))
+    });
     let took = clock.now().saturating_duration_since(began);
-    if let Some(limit) = definition.time_limit.filter(|limit| took >= *limit) {
-        return Err(format!("the attempt took {took:?}, and its time limit is {limit:?}"));
+    let exceeded = definition.time_limit.filter(|limit| took >= *limit);
+    match (said.map_err(|JobError(verdict)| verdict), exceeded) {
+        (Err(Verdict::Discard(error)), _) => Outcome::Discarded(without_nul(&error)),
+        (_, Some(limit)) => {
+            failed(&format!("the attempt took {took:?}, and its time limit is {limit:?}"))
+        }
+        (Ok(()), None) => Outcome::Succeeded,
+        (Err(Verdict::Snooze(delay)), None) => Outcome::Snoozed(delay),
+        (Err(Verdict::TryAgain(error)), None) => failed(&error),
     }
-    match ended {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(payload) => Err(format!("the handler has panicked: {}", message_of(payload))),
-    }
+}
+
+/// Calls user code. Returns what was said in a panic, if there was one.
+fn catch<T>(user_code: impl FnOnce() -> T) -> Result<T, String> {
+    #[allow(clippy::disallowed_methods, reason = "a panic is the failure of one attempt")]
+    panic::catch_unwind(AssertUnwindSafe(user_code)).map_err(message_of)
+}
+
+/// A text of a database has no NUL, and both queues store the same text.
+fn without_nul(error: &str) -> String {
+    error.replace('\0', "\u{FFFD}")
 }
 
 /// Returns what was said in a panic. The payload is user code, whose drop may panic itself.

@@ -6,7 +6,7 @@
 
 use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use punctual::trigger::Due;
@@ -17,7 +17,12 @@ use super::{
     ordering::Arrival,
     stopping::Closing,
 };
-use crate::{DiscardedJob, JobId, JobQueue, JobRun, jobs::Definition, payload::Payload, run};
+use crate::{
+    DiscardedJob, JobId, JobQueue, JobRun,
+    jobs::Definition,
+    payload::Payload,
+    run::{self, Outcome},
+};
 
 pub(super) struct Attempt {
     board: Arc<Board>,
@@ -54,9 +59,9 @@ impl Attempt {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
         let clock = self.board.executor.clock();
-        let result = run::call(&claim.definition, &claim.run, &claim.payload, clock, claim.began);
+        let outcome = run::call(&claim.definition, &claim.run, &claim.payload, clock, claim.began);
         drop(claim.run);
-        self.board.finish(self.id, result);
+        self.board.finish(self.id, outcome);
     }
 
     /// Begins the run, unless the job is gone, was moved, or has to wait for its turn.
@@ -76,7 +81,7 @@ impl Attempt {
         state.running += 1;
         let entry = state.jobs.get_mut(&self.id)?;
         entry.begun += 1;
-        let stage = Stage::Running { token: token.clone(), may_try_again: true };
+        let stage = Stage::Running { token: token.clone(), is_retired: false };
         let task = std::mem::replace(&mut entry.stage, stage);
         let run = JobRun {
             id: JobId(self.id),
@@ -112,10 +117,8 @@ fn draw_fencing_token(board: &Arc<Board>) -> run::DrawFencingToken {
 
 impl Board {
     /// An attempt has ended.
-    fn finish(&self, id: i64, result: Result<(), String>) {
-        // User code, so not under the lock.
-        let delay = result.is_err().then(|| self.delay_of(id)).flatten();
-        let aftermath = self.settle(id, result, delay);
+    fn finish(&self, id: i64, outcome: Outcome) {
+        let aftermath = self.settle(id, outcome);
         self.submit_or_end(aftermath.turn);
         self.submit_or_end(aftermath.again);
         if let Some(discarded) = aftermath.discarded {
@@ -123,39 +126,30 @@ impl Board {
         }
     }
 
-    /// Returns how long the job waits if it is tried again. If the user's function panics, the default
-    /// applies.
-    fn delay_of(&self, id: i64) -> Option<Duration> {
-        let state = self.state.lock();
-        let entry = state.jobs.get(&id)?;
-        let (definition, begun) = (Arc::clone(&entry.definition), entry.begun);
-        drop(state);
-        Some(definition.delay_after(begun))
-    }
-
     /// Writes down how an attempt has ended.
-    fn settle(&self, id: i64, result: Result<(), String>, delay: Option<Duration>) -> Aftermath {
+    fn settle(&self, id: i64, outcome: Outcome) -> Aftermath {
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut aftermath = Aftermath { turn: state.leave_line(id), ..Aftermath::default() };
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
-        let may_try_again = match entry.stage {
-            Stage::Running { may_try_again, .. } => may_try_again,
-            _ => true,
-        };
-        match result {
-            Ok(()) => {
+        let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
+        match outcome {
+            Outcome::Succeeded => {
                 if let Some(closing) = &mut state.closing {
                     closing.note_ran(id, entry.definition.name);
                 }
                 state.remove(id);
             }
-            Err(_) if !may_try_again => drop(state.remove(id)),
-            Err(error) => {
-                let moment = delay.and_then(|delay| now.checked_add(delay));
-                state.note_failed(id, error, moment, &mut aftermath);
+            _ if is_retired => drop(state.remove(id)),
+            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, error),
+            Outcome::Snoozed(delay) => {
+                entry.begun -= 1;
+                aftermath.again = state.put_back(id, now.checked_add(delay));
+            }
+            Outcome::Failed(error, delay) => {
+                state.note_failed(id, error, now.checked_add(delay), &mut aftermath);
             }
         }
         let is_idle = state.running == 0;
@@ -183,7 +177,7 @@ impl Board {
 }
 
 impl State {
-    /// An attempt has failed: the job is discarded, released, or tried again at `moment`.
+    /// An attempt has failed: the job is discarded, or tried again at `moment`.
     fn note_failed(
         &mut self,
         id: i64,
@@ -198,18 +192,26 @@ impl State {
         }
         if entry.begun >= entry.max_attempts {
             aftermath.discarded = self.discard(id, error);
-        } else if self.closing.is_some() {
+        } else {
+            aftermath.again = self.put_back(id, moment);
+        }
+    }
+
+    /// Has a job wait for another moment after its run. If the queue is closing, it is released.
+    fn put_back(&mut self, id: i64, moment: Option<Instant>) -> Option<Next> {
+        if self.closing.is_some() {
             let entry = self.remove(id);
             if let Some(closing) = &mut self.closing {
                 closing.release(id, entry);
             }
-        } else {
-            entry.moment = moment;
-            entry.generation += 1;
-            entry.stage = Stage::Waiting(None);
-            let due = moment.map_or(Due::OnDemand, Due::At);
-            aftermath.again = Some(Next { id, generation: entry.generation, due });
+            return None;
         }
+        let entry = self.jobs.get_mut(&id)?;
+        entry.moment = moment;
+        entry.generation += 1;
+        entry.stage = Stage::Waiting(None);
+        let due = moment.map_or(Due::OnDemand, Due::At);
+        Some(Next { id, generation: entry.generation, due })
     }
 
     fn discard(&mut self, id: i64, error: String) -> Option<DiscardedJob> {

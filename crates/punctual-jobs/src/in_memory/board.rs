@@ -61,8 +61,8 @@ pub(super) enum Stage {
     /// An attempt is running.
     Running {
         token: CancellationToken,
-        /// False if the job is not tried again, however this attempt ends.
-        may_try_again: bool,
+        /// The job is gone when this attempt ends, however it ends: it was cancelled, or its key was enqueued again.
+        is_retired: bool,
     },
 }
 
@@ -147,8 +147,8 @@ impl Board {
         let mut state = self.state.lock();
         let Some(id) = state.keys.get(key).copied() else { return Cancellation::Unknown };
         let Some(entry) = state.jobs.get_mut(&id) else { return Cancellation::Unknown };
-        if let Stage::Running { token, may_try_again } = &mut entry.stage {
-            *may_try_again = false;
+        if let Stage::Running { token, is_retired } = &mut entry.stage {
+            *is_retired = true;
             entry.key = None;
             let token = token.clone();
             state.keys.remove(key);
@@ -245,8 +245,8 @@ impl State {
     fn replaced_by(&mut self, key: &str) -> Option<Replaced> {
         let id = *self.keys.get(key)?;
         let entry = self.jobs.get_mut(&id)?;
-        if let Stage::Running { may_try_again, .. } = &mut entry.stage {
-            *may_try_again = false;
+        if let Stage::Running { is_retired, .. } = &mut entry.stage {
+            *is_retired = true;
             entry.key = None;
             return None;
         }

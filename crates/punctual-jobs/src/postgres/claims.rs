@@ -48,9 +48,6 @@ struct State {
 struct Run {
     id: i64,
     name: &'static str,
-    payload: Payload,
-    key: Option<String>,
-    begun: u32,
     token: Option<CancellationToken>,
     /// The token is raised, or is to be as soon as there is one.
     is_raised: bool,
@@ -66,24 +63,23 @@ struct Closing {
     report: ShutdownReport,
 }
 
-/// How a run has ended.
+/// What the report of a shutdown says of a run that is waited for no longer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Ran,
-    Failed,
-    Released { still_runs: bool },
+    /// The handler has not returned.
+    StillRuns,
+    /// Nothing, unless the job is [released](Claims::note_released).
+    Over,
 }
 
 impl Claims {
-    /// Enters a run. `None` if the queue is closing: the job is to be released, and has been reported so.
+    /// Enters a run. `None` if the queue is closing: the job is to be released.
     pub(super) fn begin(&self, job: &Claimed, name: &'static str) -> Option<oneshot::Receiver<()>> {
         let (release, released) = oneshot::channel();
         let run = Run {
             id: job.id,
             name,
-            payload: job.payload.clone(),
-            key: job.key.clone(),
-            begun: job.begun,
             token: None,
             is_raised: false,
             is_lost: false,
@@ -91,8 +87,7 @@ impl Claims {
         };
         let mut state = self.state.lock();
         state.known.insert(job.claim);
-        if let Some(closing) = &mut state.closing {
-            closing.report.released.push(run.released());
+        if state.closing.is_some() {
             return None;
         }
         state.runs.insert(job.claim, run);
@@ -125,16 +120,24 @@ impl Claims {
         let summary = JobSummary { id: JobId(run.id), name: run.name };
         match end {
             End::Ran => closing.report.ran.push(summary),
-            End::Failed => {}
-            End::Released { still_runs } => {
-                closing.report.released.push(run.released());
-                if still_runs {
-                    closing.report.still_running.push(summary);
-                }
-            }
+            End::StillRuns => closing.report.still_running.push(summary),
+            End::Over => {}
         }
         if state.runs.is_empty() {
             closing.idle.cancel();
+        }
+    }
+
+    /// A job is free for other machines, and its attempt is not counted.
+    pub(super) fn note_released(&self, job: Claimed, name: &'static str) {
+        if let Some(closing) = &mut self.state.lock().closing {
+            closing.report.released.push(ReleasedJob {
+                id: JobId(job.id),
+                name,
+                payload: job.payload.value(),
+                key: job.key,
+                attempts: job.begun.saturating_sub(1),
+            });
         }
     }
 
@@ -256,17 +259,5 @@ impl Claims {
             .extend(runs.map(|run| JobSummary { id: JobId(run.id), name: run.name }));
         report.still_running.sort_unstable_by_key(|job| job.id);
         report
-    }
-}
-
-impl Run {
-    fn released(&self) -> ReleasedJob {
-        ReleasedJob {
-            id: JobId(self.id),
-            name: self.name,
-            payload: self.payload.value(),
-            key: self.key.clone(),
-            attempts: self.begun.saturating_sub(1),
-        }
     }
 }

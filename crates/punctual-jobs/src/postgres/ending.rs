@@ -4,22 +4,20 @@
 //! comes too late changes nothing: the job is another machine's, or has another payload, or is
 //! gone. If it has no answer it is asked again, because then a claim that it has ended is one that does not stand.
 
-use std::{collections::HashSet, time::Duration};
+use std::collections::HashMap;
 
 use tokio_postgres::types::Type;
 
 use super::{
     claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
 };
-use crate::{DiscardedJob, JobId, When, job::with_sources};
+use crate::{DiscardedJob, JobId, When, job::with_sources, run::Outcome};
 
-/// How an attempt has ended.
+/// How a claim ends.
 #[derive(Clone)]
 pub(super) enum How {
-    Ran,
-    /// With the error, and how long the job waits.
-    Failed(String, Duration),
-    /// The attempt does not count, and the job is free.
+    Ended(Outcome),
+    /// The attempt does not count, and the job is free at once.
     Freed,
 }
 
@@ -29,26 +27,52 @@ pub(super) struct Ended {
     pub(super) how: How,
 }
 
+/// What became of the job.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Became {
+    /// A transaction holds it: to be asked again.
+    Held,
+    Waiting,
+    Discarded,
+    /// It is gone, or the claim was lost before.
+    NotOurs,
+}
+
 impl How {
     fn word(&self) -> &'static str {
         match self {
-            Self::Ran => "ran",
-            Self::Failed(..) => "failed",
+            Self::Ended(Outcome::Succeeded) => "ran",
+            Self::Ended(Outcome::Failed(..)) => "failed",
+            Self::Ended(Outcome::Discarded(_)) => "discarded",
+            Self::Ended(Outcome::Snoozed(_)) => "snoozed",
             Self::Freed => "freed",
         }
     }
 
     fn delay(&self) -> Option<f64> {
         match self {
-            Self::Failed(_, delay) => Some(delay.as_secs_f64().min(LONGEST_DELAY)),
+            Self::Ended(Outcome::Failed(_, delay) | Outcome::Snoozed(delay)) => {
+                Some(delay.as_secs_f64().min(LONGEST_DELAY))
+            }
             _ => None,
         }
     }
 
     fn error(&self) -> Option<&str> {
         match self {
-            Self::Failed(error, _) => Some(error),
+            Self::Ended(Outcome::Failed(error, _) | Outcome::Discarded(error)) => Some(error),
             _ => None,
+        }
+    }
+}
+
+impl Became {
+    fn of(word: &str) -> Self {
+        match word {
+            "held" => Self::Held,
+            "waiting" => Self::Waiting,
+            "discarded" => Self::Discarded,
+            _ => Self::NotOurs,
         }
     }
 }
@@ -63,16 +87,13 @@ impl PostgresEngine {
             return all;
         }
         match self.end(&all).await {
-            Ok(rows) => {
-                let claims = |is_meant: fn(&(i64, bool, bool)) -> bool| -> HashSet<i64> {
-                    rows.iter().filter(|row| is_meant(row)).map(|row| row.0).collect()
-                };
-                let (held, discarded) = (claims(|row| row.1), claims(|row| row.2));
+            Ok(became) => {
+                let became = |ended: &Ended| became.get(&ended.job.claim).copied();
                 let (held, written): (Vec<_>, Vec<_>) =
-                    all.into_iter().partition(|ended| held.contains(&ended.job.claim));
+                    all.into_iter().partition(|ended| became(ended) == Some(Became::Held));
                 for ended in written {
-                    let is_discarded = discarded.contains(&ended.job.claim);
-                    self.is_written(ended, is_discarded);
+                    let became = became(&ended);
+                    self.is_written(ended, became.unwrap_or(Became::NotOurs));
                 }
                 held
             }
@@ -83,14 +104,13 @@ impl PostgresEngine {
         }
     }
 
-    /// Returns each claim, whether it is held, and whether its job is discarded.
-    async fn end(&self, all: &[Ended]) -> Result<Vec<(i64, bool, bool)>, AskError> {
+    /// Returns what became of the job of each claim.
+    async fn end(&self, all: &[Ended]) -> Result<HashMap<i64, Became>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
         let claims: Vec<i64> = all.iter().map(|ended| ended.job.claim).collect();
         let words: Vec<&str> = all.iter().map(|ended| ended.how.word()).collect();
         let delays: Vec<Option<f64>> = all.iter().map(|ended| ended.how.delay()).collect();
-        let errors: Vec<Option<String>> =
-            all.iter().map(|ended| ended.how.error().map(without_nul)).collect();
+        let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
         let params = [
             (&ids as _, Type::INT8_ARRAY),
             (&claims as _, Type::INT8_ARRAY),
@@ -99,28 +119,32 @@ impl PostgresEngine {
             (&errors as _, Type::TEXT_ARRAY),
         ];
         let rows = self.work.ask(statements::END, &params).await?;
-        Ok(rows.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect())
+        Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
 
-    fn is_written(&self, ended: Ended, is_discarded: bool) {
+    fn is_written(&self, ended: Ended, became: Became) {
         let Ended { job, how } = ended;
         self.claims.forget(job.claim);
-        let How::Failed(error, delay) = how else { return };
-        if is_discarded {
-            self.tell_discarded(DiscardedJob {
+        match (became, how) {
+            (Became::Waiting, How::Freed) => {
+                if let Some(kind) = self.definitions.handled(&job.name) {
+                    self.claims.note_released(job, kind.name);
+                }
+            }
+            (Became::Waiting, How::Ended(Outcome::Failed(_, delay) | Outcome::Snoozed(delay))) => {
+                self.wake_when_due(When::After(delay));
+            }
+            (
+                Became::Discarded,
+                How::Ended(Outcome::Failed(error, _) | Outcome::Discarded(error)),
+            ) => self.tell_discarded(DiscardedJob {
                 id: JobId(job.id),
                 name: job.name,
                 payload: job.payload.value(),
                 attempts: job.begun,
                 last_error: error,
-            });
-        } else {
-            self.wake_when_due(When::After(delay));
+            }),
+            _ => {}
         }
     }
-}
-
-/// A text of the database's has no NUL.
-fn without_nul(error: &str) -> String {
-    error.replace('\0', "\u{FFFD}")
 }

@@ -21,22 +21,24 @@ use super::{
     engine::PostgresEngine,
     statements,
 };
-use crate::{JobId, JobQueue, JobRun, QueueError, backoff, jobs::Definition, run};
-
-/// What a task reports: how the attempt has ended, and how long the job waits if it has failed.
-type Report = (Result<(), String>, Duration);
+use crate::{
+    JobId, JobQueue, JobRun, QueueError, backoff,
+    jobs::Definition,
+    run::{self, Outcome},
+};
 
 /// The task of a run.
 struct Body {
     engine: Arc<PostgresEngine>,
     definition: Arc<Definition>,
     job: Claimed,
-    tell: oneshot::Sender<Report>,
+    tell: oneshot::Sender<Outcome>,
 }
 
 /// Runs a job that was claimed, and returns how that has ended.
 pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
-    let after_default = |error: String| How::Failed(error, backoff::exponential(job.begun));
+    let after_default =
+        |error: String| How::Ended(Outcome::Failed(error, backoff::exponential(job.begun)));
     let Some(definition) = engine.definitions.handled(&job.name).map(Arc::clone) else {
         return after_default(format!("nothing in this process handles the job {:?}", job.name));
     };
@@ -47,24 +49,25 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
     let (tell, told) = oneshot::channel();
     let body = Body { engine: Arc::clone(&engine), definition, job: job.clone(), tell };
     if let Err(error) = body.submit() {
-        engine.claims.end(claim, End::Failed);
+        engine.claims.end(claim, End::Over);
         return after_default(format!("the executor has refused the task: {error}"));
     }
-    let report = tokio::select! {
+    let told = tokio::select! {
         biased;
-        report = told => Some(report),
+        told = told => Some(told),
         Ok(()) = released => None,
     };
-    let (end, how) = match report {
-        Some(Ok((Ok(()), _))) => (End::Ran, How::Ran),
-        Some(Ok((Err(error), delay))) if !engine.claims.has_asked() => {
-            (End::Failed, How::Failed(error, delay))
+    let (end, how) = match told {
+        None => (End::StillRuns, How::Freed),
+        Some(Ok(Outcome::Failed(..)) | Err(_)) if engine.claims.has_asked() => {
+            (End::Over, How::Freed)
         }
-        Some(Err(_)) if !engine.claims.has_asked() => {
+        Some(Ok(Outcome::Succeeded)) => (End::Ran, How::Ended(Outcome::Succeeded)),
+        Some(Ok(outcome)) => (End::Over, How::Ended(outcome)),
+        Some(Err(_)) => {
             let error = "the executor has dropped the task: it was shut down before the queue";
-            (End::Failed, after_default(error.to_owned()))
+            (End::Over, after_default(error.to_owned()))
         }
-        ended => (End::Released { still_runs: ended.is_none() }, How::Freed),
     };
     engine.claims.end(claim, end);
     how
@@ -126,11 +129,9 @@ impl Body {
             draw_fencing_token: Box::new(draw_fencing_token),
             fence: OnceLock::new(),
         };
-        let result = run::call(&definition, &run, &job.payload, clock, began);
+        let outcome = run::call(&definition, &run, &job.payload, clock, began);
         drop(run);
-        let delay =
-            if result.is_err() { definition.delay_after(job.begun) } else { Duration::ZERO };
         // The other end is gone if the job was released meanwhile.
-        let _ = tell.send((result, delay));
+        let _ = tell.send(outcome);
     }
 }

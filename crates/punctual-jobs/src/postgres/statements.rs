@@ -174,12 +174,14 @@ update @schema.job j set
   from picked where j.id = picked.id
 returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
 
-/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say which of them are held
-/// by a transaction, to be asked again, and which jobs are discarded. Of a claim that is lost nothing is changed.
+/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
+/// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is
+/// `lost` nothing is changed.
 ///
-/// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `freed`: it waits, and the attempt does
-/// not count. A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a
-/// transaction may have retired it since the statement began.
+/// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
+/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
+/// A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a transaction may
+/// have retired it since the statement began.
 pub(super) const END: &str = "\
 with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
@@ -190,26 +192,29 @@ with ended as (
 ), gone as (
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
-  returning j.id, ordering_key is not null as wakes
+  returning ended.claim, ordering_key is not null as wakes
 ), kept as (
   update @schema.job j set claim = null, worker = null, claimed_at = null,
-    attempts = j.attempts - case how when 'freed' then 1 else 0 end,
+    attempts = j.attempts - case when how in ('snoozed', 'freed') then 1 else 0 end,
+    max_attempts = case how when 'discarded' then j.attempts else j.max_attempts end,
     last_error = coalesce(error, last_error),
-    run_at = case how when 'failed' then now() + make_interval(secs => delay) else run_at end,
+    run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning j.id, ordering_key is not null or how = 'freed' as wakes, j.attempts >= max_attempts as is_discarded
+  returning ended.claim, ordering_key is not null or how = 'freed' as wakes, j.attempts >= j.max_attempts as is_discarded
 ), told as (
   select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
 )
-select ended.claim,
-  gone.id is null and kept.id is null and exists (
-    select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) as is_held,
-  coalesce(kept.is_discarded, false),
+select ended.claim, case
+    when kept.is_discarded then 'discarded'
+    when kept.claim is not null then 'waiting'
+    when gone.claim is not null then 'gone'
+    when exists (select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) then 'held'
+    else 'lost' end,
   (select count(*) from told)
-  from ended left join gone on gone.id = ended.id left join kept on kept.id = ended.id";
+  from ended left join gone on gone.claim = ended.claim left join kept on kept.claim = ended.claim";
 
 /// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
 /// it has no run; one that is younger than the lease may have its answer under way.

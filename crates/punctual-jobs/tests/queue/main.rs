@@ -20,6 +20,7 @@ mod in_memory_only;
 mod in_tables;
 mod keys;
 mod ordering;
+mod outcomes;
 mod periodic;
 mod rescheduling;
 mod sending;
@@ -73,6 +74,21 @@ suite! {
         a_waiting_job_shows_its_last_error,
         a_time_limit_raises_the_token_and_fails_the_attempt,
         success_after_the_time_limit_is_a_failure,
+    },
+    outcomes::{
+        a_job_that_is_discarded_is_not_tried_again,
+        an_attempt_that_is_snoozed_is_not_counted,
+        a_job_that_is_snoozed_has_its_key,
+        a_job_that_is_snoozed_lets_the_others_go_first,
+        a_job_that_was_cancelled_is_gone_whatever_it_says,
+        a_job_that_lost_its_key_is_gone_whatever_it_says,
+        after_its_time_limit_a_job_can_be_discarded_and_not_snoozed,
+        a_job_can_be_discarded_during_a_shutdown,
+        a_job_can_be_snoozed_during_a_shutdown,
+        what_an_error_says_has_no_meaning,
+        an_error_with_a_nul_is_kept_without_it,
+        a_panic_in_the_backoff_leaves_the_default,
+        a_panic_that_panics_when_it_is_dropped_ends_the_attempt,
     },
     keys::{
         a_waiting_job_is_replaced,

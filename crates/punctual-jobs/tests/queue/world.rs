@@ -84,7 +84,7 @@ impl Scene {
     }
 
     /// Waits for the gate, or for the token of the run, which ever comes first.
-    fn hold(&self, run: &JobRun) -> bool {
+    pub(crate) fn hold(&self, run: &JobRun) -> bool {
         while !self.gate.is_cancelled() {
             if run.token().sleep(Duration::from_millis(5)).is_err() {
                 return false;
