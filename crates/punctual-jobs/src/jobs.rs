@@ -116,13 +116,7 @@ impl Jobs {
         let definition = self.definition::<J>();
         let is_second = definition.handler.is_some();
         definition.handler =
-            Some(Arc::new(move |run: &JobRun, payload: &Payload| match payload.read::<J>() {
-                Ok(job) => handler(run, job),
-                Err(error) => Err(JobError::new(format_args!(
-                    "the payload of the job {:?} cannot be decoded: {error}",
-                    J::NAME
-                ))),
-            }));
+            Some(Arc::new(move |run: &JobRun, payload: &Payload| handler(run, payload.read()?)));
         if is_second {
             self.defined_twice = Some(J::NAME);
         }

@@ -6,9 +6,9 @@
 
 use std::{fmt, sync::Arc};
 
-use serde_json::Value;
+use serde_json::{Value, error::Category};
 
-use crate::Job;
+use crate::{Job, JobError};
 
 /// The JSON of a job. Cheap to clone.
 #[derive(Clone, PartialEq)]
@@ -19,8 +19,20 @@ impl Payload {
         serde_json::to_string(job).map(|text| Self(text.into()))
     }
 
-    pub(crate) fn read<J: Job>(&self) -> Result<J, serde_json::Error> {
-        serde_json::from_str(&self.0)
+    /// Makes the job again. The error says what kind of fault there is, and where. What serde says beyond that
+    /// quotes the payload, and an error is stored and printed.
+    pub(crate) fn read<J: Job>(&self) -> Result<J, JobError> {
+        serde_json::from_str(&self.0).map_err(|error: serde_json::Error| {
+            let fault = match error.classify() {
+                Category::Data => "it does not fit the type of the kind",
+                Category::Eof => "it ends too early",
+                Category::Syntax | Category::Io => "it is not JSON",
+            };
+            let (name, line, column) = (J::NAME, error.line(), error.column());
+            JobError::new(format_args!(
+                "the payload of the job {name:?} cannot be decoded: {fault}, at line {line} column {column}"
+            ))
+        })
     }
 
     /// Returns the payload for a report. What is no JSON, which only plain SQL can store, is shown as null.

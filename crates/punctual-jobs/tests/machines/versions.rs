@@ -32,7 +32,7 @@ fn an_unknown_name_stays_waiting_and_a_changed_payload_fails_with_its_name() {
     );
     let error = told.recv_timeout(LONG).unwrap();
     assert!(error.contains("the payload of the job \"work\" cannot be decoded"), "{error}");
-    assert!(error.contains("missing field `number`"), "{error}");
+    assert!(error.ends_with("it does not fit the type of the kind, at line 1 column 8"), "{error}");
     server.sql("insert into punctual.job (name, payload) values ('work', '{\"number\": 5, \"millis\": 0}')");
     assert_eq!(told.recv_timeout(LONG).unwrap(), "work 5");
     let waiting = JobState::Waiting { attempts: 0, last_error: None };

@@ -98,6 +98,7 @@ impl Job for Changed {
     const NAME: &'static str = "changed";
 }
 
+/// And with the place, and with nothing of the payload.
 pub(crate) fn a_payload_that_cannot_be_decoded_fails_with_its_name<W: World>() {
     let world = W::open(|scene| {
         let (log, discarded) = (scene.log.clone(), scene.log.clone());
@@ -112,7 +113,8 @@ pub(crate) fn a_payload_that_cannot_be_decoded_fails_with_its_name<W: World>() {
     world.queue().now(Changed { _number: 1 }).enqueue().unwrap();
     world.until("the end", || world.log().len() == 1);
     let error = &world.log().lines()[0];
-    assert!(error.contains("the payload of the job \"changed\" cannot be decoded"), "{error}");
+    let fault = "it does not fit the type of the kind, at line 1 column 8";
+    assert_eq!(*error, format!("the payload of the job \"changed\" cannot be decoded: {fault}"));
 }
 
 pub(crate) fn a_waiting_job_shows_its_last_error<W: World>() {
