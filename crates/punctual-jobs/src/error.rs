@@ -14,6 +14,11 @@ pub enum OpenError {
         /// That name.
         name: &'static str,
     },
+    /// Two schedules have one name; each is known by its name.
+    ScheduledTwice {
+        /// That name.
+        schedule: String,
+    },
     /// The queue is in memory, and a periodic job has no handler: nothing could ever run it.
     NoHandler {
         /// The name of the job.
@@ -51,6 +56,10 @@ impl fmt::Display for OpenError {
             Self::DefinedTwice { name } => write!(
                 f,
                 "the job name {name:?} is defined twice: give each kind of job one type, one name and one handler"
+            ),
+            Self::ScheduledTwice { schedule } => write!(
+                f,
+                "two schedules have the name {schedule:?}: give each a name of its own by Jobs::every_named"
             ),
             Self::NoHandler { name } => write!(
                 f,

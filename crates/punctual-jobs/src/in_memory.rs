@@ -107,13 +107,15 @@ impl Board {
         }
         let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
         let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
-        let new_job = tick_job(name, payload, self.definitions.max_attempts(name));
+        let new_job =
+            tick_job(&periodic.schedule, name, payload, self.definitions.max_attempts(name));
+        let mut enqueued = Vec::new();
         // Weak: the board has the handle of this task, and would keep itself alive.
         let me = self.me.clone();
         let body = move || {
             if let Some(board) = me.upgrade() {
                 // What can be refused was refused when the queue was opened, or it is shut down.
-                let _ = board.accept(new_job.clone());
+                let _ = board.tick(&new_job, &mut enqueued);
             }
         };
         let task = self.executor.task().name(name).repeat(trigger, body);
@@ -124,14 +126,19 @@ impl Board {
 }
 
 /// Returns what is enqueued at a tick: a job with an ordering key of its own, so that its runs do not overlap.
-pub(crate) fn tick_job(name: &'static str, payload: Payload, max_attempts: u32) -> NewJob {
+pub(crate) fn tick_job(
+    schedule: &str,
+    name: &'static str,
+    payload: Payload,
+    max_attempts: u32,
+) -> NewJob {
     NewJob {
         name,
         payload,
         when: When::After(Duration::ZERO),
         key: None,
         keeps_moment: false,
-        ordering_key: Some(format!("every {name}")),
+        ordering_key: Some(format!("every {schedule}")),
         max_attempts,
     }
 }

@@ -6,7 +6,7 @@
 
 use std::{
     any::TypeId,
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     fmt,
     io::{self, Write},
     sync::Arc,
@@ -67,6 +67,9 @@ pub struct Jobs {
     defined_twice: Option<&'static str>,
 }
 
+/// How many bytes the name of a schedule may have.
+const LONGEST_SCHEDULE: usize = 128;
+
 struct Kind {
     type_id: TypeId,
     definition: Definition,
@@ -81,8 +84,10 @@ pub(crate) struct Definition {
     pub(crate) time_limit: Option<Duration>,
 }
 
-/// A job that is enqueued at each tick of a trigger.
+/// A schedule: a job that is enqueued at each tick of a trigger.
 pub(crate) struct Periodic {
+    pub(crate) schedule: String,
+    /// The name of the job's kind.
     pub(crate) name: &'static str,
     pub(crate) trigger: BoxedTrigger,
     pub(crate) payload: Result<Payload, serde_json::Error>,
@@ -149,13 +154,33 @@ impl Jobs {
         self
     }
 
-    /// Enqueues this job at each tick of the trigger. With several machines each tick is enqueued once. The runs
-    /// of one name never overlap: a tick whose job comes before the last one has ended waits for it.
+    /// Enqueues this job at each tick of the trigger: a *schedule*, whose name is that of the job's kind. A kind
+    /// with several schedules gives them names by [`every_named`](Self::every_named). Java:
+    /// `scheduleAtFixedRate`, over machines.
     ///
-    /// With several machines the trigger has to name moments of the wall clock, or they would not agree
-    /// on the ticks: [`aligned`](crate::aligned()), or `punctual::trigger::cron`. A tick that comes while
-    /// no machine can reach the server is asked for again for a minute. Ticks while no machine runs are
-    /// not made up for.
+    /// * **Each tick is taken once**, on PostgreSQL over all machines.
+    /// * **The runs of a schedule never overlap.** A job that comes before the last one has ended waits for it.
+    /// * **One job of a schedule waits at a time.** A tick that finds one waiting enqueues none, because that one
+    ///   begins after the tick; so a backlog is one job, however long it lasts. If it waits for its next attempt it
+    ///   is made due at once: a job that fails is tried again at the next tick at the latest. (River and Oban
+    ///   have the first as an option, unique jobs; `MissedRuns::Coalesce`, the default of a task, is the same rule
+    ///   in one process.)
+    ///
+    /// # On several machines
+    ///
+    /// The trigger has to name moments of the wall clock, or machines would not agree on the ticks:
+    /// [`aligned`](crate::aligned()), or `punctual::trigger::cron`. Its jitter is the same on each machine. The
+    /// database's clock decides when a tick has come. The name of the schedule is what the database knows
+    /// it by, in every program and every version of it: do not change it lightly, and give it to nothing else.
+    ///
+    /// The queue asks the trigger on a thread of its own, by the executor's clock. A tick is stored at its moment
+    /// also while all workers of the executor are busy, or while it is driven and not called. A panic of
+    /// the trigger ends the schedule on this machine, and is one line on standard error.
+    ///
+    /// While the server cannot be asked, ticks are kept, as many as a thousand of each schedule, and each for an hour
+    /// unless [set](crate::Postgres::tick_deadline) otherwise. When the server is back those that were kept enqueue
+    /// one job. What could not be kept is told, and counted, by [`TicksLost`](crate::QueueEvent::TicksLost). Ticks
+    /// while no machine runs are not made up for.
     ///
     /// ```
     /// # use punctual_jobs::{Job, Jobs, aligned};
@@ -168,10 +193,35 @@ impl Jobs {
     ///     .on(|_run, _: Sweep| Ok(()))
     ///     .every(aligned(Duration::from_secs(300)), Sweep {});
     /// ```
-    pub fn every<J: Job>(mut self, trigger: impl Trigger, job: J) -> Self {
+    pub fn every<J: Job>(self, trigger: impl Trigger, job: J) -> Self {
+        self.every_named(J::NAME, trigger, job)
+    }
+
+    /// The same as [`every`](Self::every), with a name for the schedule, of at most 128 bytes. Opening a queue fails
+    /// if two schedules have one name.
+    ///
+    /// ```
+    /// # use punctual_jobs::{Job, Jobs, aligned};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Sweep { region: String }
+    /// # impl Job for Sweep { const NAME: &'static str = "sweep"; }
+    /// use std::time::Duration;
+    ///
+    /// let sweep = |region: &str| Sweep { region: region.to_owned() };
+    /// let jobs = Jobs::new()
+    ///     .on(|_run, _: Sweep| Ok(()))
+    ///     .every_named("sweep/eu", aligned(Duration::from_secs(300)), sweep("eu"))
+    ///     .every_named("sweep/us", aligned(Duration::from_secs(600)), sweep("us"));
+    /// ```
+    pub fn every_named<J: Job>(
+        mut self,
+        name: impl Into<String>,
+        trigger: impl Trigger,
+        job: J,
+    ) -> Self {
         self.definition::<J>();
-        let (name, payload) = (J::NAME, Payload::of(&job));
-        self.periodic.push(Periodic { name, trigger: BoxedTrigger::new(trigger), payload });
+        let (trigger, payload) = (BoxedTrigger::new(trigger), Payload::of(&job));
+        self.periodic.push(Periodic { schedule: name.into(), name: J::NAME, trigger, payload });
         self
     }
 
@@ -199,6 +249,7 @@ impl Jobs {
         if let Some(name) = self.defined_twice {
             return Err(OpenError::DefinedTwice { name });
         }
+        check_schedules(&self.periodic)?;
         let kinds = self.kinds.into_iter();
         let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
         let definitions = Definitions { kinds, on_discarded: self.on_discarded };
@@ -222,6 +273,22 @@ impl Jobs {
         }
         &mut kind.definition
     }
+}
+
+/// A schedule is known by its name, in the database too.
+fn check_schedules(periodic: &[Periodic]) -> Result<(), OpenError> {
+    let mut names = HashSet::new();
+    for Periodic { schedule, .. } in periodic {
+        if schedule.is_empty() || schedule.len() > LONGEST_SCHEDULE || schedule.contains('\0') {
+            return Err(OpenError::Setting(
+                "the name of a schedule has to have between 1 and 128 bytes, and no NUL",
+            ));
+        }
+        if !names.insert(schedule) {
+            return Err(OpenError::ScheduledTwice { schedule: schedule.clone() });
+        }
+    }
+    Ok(())
 }
 
 impl fmt::Debug for Jobs {

@@ -56,7 +56,8 @@
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
 //!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
-//! * **Each tick of a periodic job is enqueued once** over all machines, whatever their clocks say.
+//! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
+//!   it, or an event says that none may.
 //! * **Both queues behave alike.** One suite of cases is run on both.
 //!
 //! # What cannot be promised

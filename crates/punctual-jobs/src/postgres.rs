@@ -9,7 +9,7 @@
 //! * [`worker`]: which jobs are claimed, and when; [`listening`] wakes it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
-//! * [`ticks`]: each tick of a periodic job is enqueued once.
+//! * [`ticks`]: each tick of a schedule is taken once.
 //! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
 //!
@@ -24,9 +24,9 @@
 //! # Who waits for whom
 //!
 //! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
-//! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. There are four
-//! connections, so that nothing waits behind what may be slow: for the verbs, for the worker, for the heartbeat, and
-//! one that listens.
+//! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. Triggers are asked on a
+//! thread of the [planner](ticks) of ticks, if there are schedules. There are four connections, so that nothing waits
+//! behind what may be slow: for the verbs, for the worker, for the heartbeat, and one that listens.
 //!
 //! # Locks
 //!

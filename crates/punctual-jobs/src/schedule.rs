@@ -9,7 +9,11 @@
 //! trigger is wrapped, and writes its answer into a cell that the body reads. Both are called by the same
 //! task, one after the other, and the lock of the cell is there because two threads may do that.
 
-use std::{fmt, sync::Arc, time::SystemTime};
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
 use parking_lot::Mutex;
 use punctual::{
@@ -23,6 +27,12 @@ pub(crate) struct BoxedTrigger(Box<dyn Trigger>);
 impl BoxedTrigger {
     pub(crate) fn new(trigger: impl Trigger) -> Self {
         Self(Box::new(trigger))
+    }
+
+    /// Has the trigger plan the same moments, with the same offsets, on each machine. Returns `false` if it cannot.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn share(&mut self, name: &str) -> bool {
+        self.0.share(Some(name))
     }
 
     /// Returns the trigger for a task, and the cell from which its body learns the tick.
@@ -66,6 +76,14 @@ impl Trigger for Ticking {
 
     fn is_asked_again(&self) -> bool {
         self.inner.is_asked_again()
+    }
+
+    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner.offset(moment, last)
+    }
+
+    fn share(&mut self, name: Option<&str>) -> bool {
+        self.inner.share(name)
     }
 
     fn retries(&self) -> bool {

@@ -14,6 +14,7 @@ use std::{
     time::Instant,
 };
 
+use parking_lot::MutexGuard;
 use punctual::{CancellationToken, TaskHandle, trigger::Due};
 
 use super::{Board, attempt::Attempt, ordering::Turns, refused, stopping::Closing};
@@ -124,8 +125,44 @@ impl Board {
 
     pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
         let (moment, due) = self.moment_of(when);
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
+        self.move_job(state, id, (moment, due))
+    }
+
+    /// Takes a tick of a schedule: enqueues its job, unless one of those that it has enqueued waits. That one is made
+    /// due, if it is not.
+    pub(super) fn tick(
+        &self,
+        new_job: &NewJob,
+        enqueued: &mut Vec<JobId>,
+    ) -> Result<(), QueueError> {
+        let (now, due) = self.moment_of(new_job.when);
+        let state = self.state.lock();
+        enqueued.retain(|id| state.jobs.contains_key(&id.0));
+        let waiting = enqueued.iter().find_map(|id| {
+            let entry = state.jobs.get(&id.0)?;
+            (!matches!(entry.stage, Stage::Running { .. })).then_some((id.0, entry.moment))
+        });
+        match waiting {
+            None => {
+                drop(state);
+                enqueued.push(self.accept(new_job.clone())?);
+                Ok(())
+            }
+            Some((id, moment)) if moment.is_none() || moment > now => {
+                self.move_job(state, id, (now, due)).map(drop)
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn move_job(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        id: i64,
+        (moment, due): (Option<Instant>, Due),
+    ) -> Result<Rescheduling, QueueError> {
         let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
         if let Stage::Running { .. } = entry.stage {
             return Ok(Rescheduling::Running);

@@ -5,7 +5,6 @@
 //! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime.
 
 use std::{
-    collections::HashMap,
     future::Future,
     sync::{Arc, Weak, mpsc},
     thread,
@@ -13,8 +12,8 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use punctual::{CancellationToken, Handle, TaskHandle};
-use tokio::{runtime, sync::Notify};
+use punctual::{CancellationToken, Handle, ScheduledThreadPoolExecutor};
+use tokio::{runtime, sync::Notify, task::JoinHandle};
 
 use super::{
     claims::Claims,
@@ -24,12 +23,13 @@ use super::{
     schema::Schema,
     settings::{QueueEvent, Settings},
     tables,
+    ticks::new_planner,
     worker::work,
 };
 use crate::{
     Cancellation, DiscardedJob, JobId, JobQueue, JobState, OpenError, QueueError, QueueFuture,
     Rescheduling, ShutdownReport, When,
-    jobs::{Definitions, Opening},
+    jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, until},
 };
@@ -55,7 +55,10 @@ pub(super) struct PostgresEngine {
     pub(super) stop: CancellationToken,
     /// Raised when the thread is about to end.
     ended: CancellationToken,
-    pub(super) periodic: Mutex<Vec<TaskHandle>>,
+    /// Notes the ticks of schedules, if there are any.
+    planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
+    /// What takes the ticks of each.
+    pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// Opens a queue.
@@ -81,7 +84,8 @@ pub(super) fn open(
         wake: Notify::new(),
         stop: CancellationToken::new(),
         ended: CancellationToken::new(),
-        periodic: Mutex::default(),
+        planner: Mutex::default(),
+        schedules: Mutex::default(),
     });
     let (tell, told) = mpsc::channel();
     let on_thread = Arc::clone(&engine);
@@ -105,14 +109,10 @@ pub(super) fn open(
         .map_err(OpenError::Thread)?;
     told.recv()
         .unwrap_or_else(|_| Err(OpenError::Server("the queue's thread has ended".into())))?;
-    let mut rows = HashMap::new();
-    for periodic in opening.periodic {
-        if let Err(error) = engine.begin_periodic(periodic, &mut rows) {
-            engine.close();
-            return Err(error);
-        }
-    }
-    Ok(JobQueue::owning(engine, definitions))
+    // From here on its drop closes it.
+    let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
+    engine.begin_schedules(opening.periodic)?;
+    Ok(queue)
 }
 
 /// Runs a future on a runtime of its own.
@@ -159,9 +159,29 @@ impl PostgresEngine {
         tokio::time::timeout(request_timeout, begin).await.map_err(no_answer)?
     }
 
+    fn begin_schedules(&self, periodic: Vec<Periodic>) -> Result<(), OpenError> {
+        if periodic.is_empty() {
+            return Ok(());
+        }
+        let planner = new_planner(self.executor.clock())?;
+        let handle = planner.handle();
+        *self.planner.lock() = Some(planner);
+        periodic.into_iter().try_for_each(|periodic| self.begin_periodic(&handle, periodic))
+    }
+
+    async fn run(self: &Arc<Self>) {
+        self.work_and_beat().await;
+        let schedules = std::mem::take(&mut *self.schedules.lock());
+        for schedule in schedules {
+            // It does not panic, and would end with the runtime.
+            let _ = schedule.await;
+        }
+        self.leave().await;
+    }
+
     /// Works until the queue is closed. A queue that handles nothing has no worker: it could claim nothing, and if it
     /// looked for dead ones it would learn of jobs that were discarded, and might have no callback to tell.
-    async fn run(self: &Arc<Self>) {
+    async fn work_and_beat(self: &Arc<Self>) {
         if self.handled_names().is_empty() {
             return self.stop.cancelled().await;
         }
@@ -170,7 +190,6 @@ impl PostgresEngine {
         work(self).await;
         beats.abort();
         listens.abort();
-        self.leave().await;
     }
 
     pub(super) fn handled_names(&self) -> Vec<&'static str> {
@@ -234,10 +253,10 @@ impl PostgresEngine {
         }
     }
 
-    fn end_periodic(&self) {
-        for task in std::mem::take(&mut *self.periodic.lock()) {
-            task.cancel();
-        }
+    fn end_planner(&self) {
+        let planner = self.planner.lock().take();
+        // Drops triggers, which are the user's.
+        drop(planner);
     }
 }
 
@@ -268,7 +287,7 @@ impl Engine for PostgresEngine {
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
         let Some(idle) = self.claims.begin_closing() else { return ShutdownReport::default() };
-        self.end_periodic();
+        self.end_planner();
         self.stop.cancel();
         if idle.sleep(patience).is_ok() {
             self.claims.ask_to_stop();
@@ -283,7 +302,7 @@ impl Engine for PostgresEngine {
 
     fn close(&self) {
         if self.claims.begin_closing().is_some() {
-            self.end_periodic();
+            self.end_planner();
             self.stop.cancel();
             self.claims.ask_to_stop();
             self.claims.release_all();

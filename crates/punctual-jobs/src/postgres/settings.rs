@@ -21,8 +21,8 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 /// Opens a queue on PostgreSQL: `jobs.open(Postgres::on(&executor, url))`.
 ///
 /// Each process that opens such a queue on the same database is one of the machines: it may enqueue jobs, and it
-/// runs those whose kinds it handles. The queue has one thread of its own, which talks to the server, and runs
-/// handlers on the executor.
+/// runs those whose kinds it handles. The queue has one thread of its own, which talks to the server, another one if
+/// there are [schedules](crate::Jobs::every), which notes their ticks, and runs handlers on the executor.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -73,6 +73,7 @@ pub struct Postgres {
     poll: Duration,
     slots: Option<usize>,
     request_timeout: Duration,
+    tick_deadline: Duration,
     schema: Option<String>,
     on_event: Option<OnEvent>,
 }
@@ -86,6 +87,7 @@ pub(super) struct Settings {
     pub(super) poll: Duration,
     pub(super) slots: usize,
     pub(super) request_timeout: Duration,
+    pub(super) tick_deadline: Duration,
     pub(super) on_event: Option<OnEvent>,
 }
 
@@ -112,12 +114,31 @@ pub enum QueueEvent {
         /// Which job it is.
         id: crate::JobId,
     },
-    /// A tick could not be claimed for a minute. Unless another machine could, no job was enqueued for it.
-    TickNotSent {
-        /// The name of the periodic job.
-        name: &'static str,
+    /// Ticks of a schedule were kept for their [deadline](Postgres::tick_deadline) in vain, or were more than are kept, or
+    /// the queue was closed while it kept them. Unless another machine has taken them, no job is enqueued for them.
+    TicksLost {
+        /// The name of the schedule.
+        schedule: String,
+        /// How many.
+        ticks: u64,
         /// What has failed last.
         error: String,
+    },
+    /// Ticks of a schedule have enqueued no job of their own, because one that waited begins after them. While it
+    /// waits they are only counted, so this comes with the next job that this machine enqueues for the schedule.
+    TicksMerged {
+        /// The name of the schedule.
+        schedule: String,
+        /// How many.
+        ticks: u64,
+    },
+    /// The last tick of a schedule was taken for a moment that has not come: the server's clock was set back since. It is
+    /// not believed, and the schedule goes on by the clock as it is.
+    TickInFuture {
+        /// The name of the schedule.
+        schedule: String,
+        /// How far in the future that moment is.
+        ahead: Duration,
     },
 }
 
@@ -132,9 +153,16 @@ impl fmt::Display for QueueEvent {
                 )
             }
             Self::ClaimLost { id } => write!(f, "the claim of the running job {id} is lost"),
-            Self::TickNotSent { name, error } => {
-                write!(f, "a tick of the periodic job {name:?} was not sent: {error}")
+            Self::TicksLost { schedule, ticks, error } => {
+                write!(f, "ticks of the schedule {schedule:?} that are lost: {ticks}; {error}")
             }
+            Self::TicksMerged { schedule, ticks } => {
+                write!(f, "ticks of the schedule {schedule:?} that found a job waiting: {ticks}")
+            }
+            Self::TickInFuture { schedule, ahead } => write!(
+                f,
+                "the last tick of the schedule {schedule:?} is {ahead:?} in the future: the server's clock was set back"
+            ),
         }
     }
 }
@@ -151,6 +179,7 @@ impl Postgres {
             poll: Duration::from_secs(1),
             slots: None,
             request_timeout: Duration::from_secs(10),
+            tick_deadline: Duration::from_secs(3600),
             schema: None,
             on_event: None,
         }
@@ -198,6 +227,13 @@ impl Postgres {
         self
     }
 
+    /// Sets for how long a tick of a [schedule](crate::Jobs::every) is kept while the server cannot be asked, or says
+    /// that it has not come; without this call it is an hour. (Kubernetes: `startingDeadlineSeconds`.)
+    pub fn tick_deadline(mut self, deadline: Duration) -> Self {
+        self.tick_deadline = deadline;
+        self
+    }
+
     /// Sets what is told of events that the queue has dealt with. It is called on a thread of the executor.
     pub fn on_event(mut self, closure: impl Fn(&QueueEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(closure));
@@ -237,6 +273,7 @@ impl Postgres {
             poll: self.poll,
             slots,
             request_timeout: self.request_timeout,
+            tick_deadline: self.tick_deadline,
             on_event: self.on_event,
         };
         Ok((self.executor, settings))

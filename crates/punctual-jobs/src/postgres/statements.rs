@@ -99,19 +99,45 @@ select run.claim, coalesce(job.cancelled, false)
   from unnest($1::int8[], $2::int8[]) as run(id, claim)
   join @schema.job job on job.id = run.id and job.claim = run.claim";
 
-/// $1 name of the row, $2 tick, $3 name, $4 payload, $5 ordering key, $6 attempts
+/// $1 schedule, $2 ticks, $3 name, $4 payload, $5 ordering key, $6 attempts. Of the ticks that have come the last is
+/// taken for all, unless the row has passed it. If a job of the schedule waits, none is enqueued, and that one is made
+/// due. One row: the last tick that has come, whether it is taken, whether a job is enqueued, the seconds until the
+/// first tick that has not come, and the seconds until that of the row, if it is not believed.
+///
+/// The row cannot have a tick that has not come, unless the server's clock was set back. A minute is left for
+/// one that is corrected a little: within it moments that come twice are ticks once.
 pub(super) const TICK: &str = "\
-with early as materialized (
-  select extract(epoch from $2 - clock_timestamp() - interval '50 milliseconds')::float8 as early
+with moment as materialized (
+  select clock_timestamp() + interval '50 milliseconds' as time
+), asked as materialized (
+  select max(tick) filter (where tick <= time) as newest,
+    extract(epoch from min(tick) filter (where tick > time) - min(time))::float8 as early
+    from moment, unnest($2::timestamptz[]) tick
+), ahead as materialized (
+  select extract(epoch from tick - time)::float8 as ahead
+    from moment, @schema.job_tick where name = $1 and tick > time + interval '1 minute'
 ), taken as (
-  insert into @schema.job_tick as t (name, tick) select $1, $2 from early where early <= 0
-  on conflict (name) do update set tick = excluded.tick where t.tick < excluded.tick
+  insert into @schema.job_tick as t (name, tick) select $1, newest from asked where newest is not null
+  on conflict (name) do update set tick = excluded.tick
+   where t.tick < excluded.tick or t.tick > (select time from moment) + interval '1 minute'
   returning 1
-), sent as (
+), waiting as materialized (
+  select id from @schema.job, taken
+   where ordering_key = $5 and name = $3 and claim is null and attempts < max_attempts
+), put_off as (
+  select id from @schema.job where id in (select id from waiting) and claim is null and run_at > clock_timestamp()
+   for update skip locked
+), brought_forward as (
+  update @schema.job j set run_at = clock_timestamp(), due = true from put_off where j.id = put_off.id returning 1
+), enqueued as (
   insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts)
-  select $3, $4, $5, clock_timestamp(), true, $6 from taken returning 1
+  select $3, $4, $5, clock_timestamp(), true, $6 from taken where not exists (select from waiting) returning 1
+), told as (
+  select pg_notify('@channel', '')
+    from (select from enqueued union all select from brought_forward) due limit 1
 )
-select early, (select pg_notify('@channel', '') from sent) from early";
+select newest, exists (select from taken), exists (select from enqueued), early,
+  (select ahead from ahead where newest is not null), (select count(*) from told) from asked";
 
 /// Marks jobs with an ordering key that have become due; as many rows as were marked.
 pub(super) const MARK_DUE: &str = "\

@@ -1,115 +1,263 @@
-//! The ledger of ticks: each is enqueued once, by whichever machine comes first.
+//! The ledger of ticks: each is taken once, by whichever machine comes first.
 //!
-//! A periodic task of the executor runs on every machine, at the moments that its trigger names on the wall
-//! clock. At each of these the machine asks for the tick in one statement: the row of the periodic job has the
-//! last tick that was taken, and only a later one is. The job is added in the same statement, so a tick that
-//! is taken is a job that is stored, and no process can die between.
+//! Every machine plans the ticks of every schedule, at the moments that the trigger names on the wall clock. The plan
+//! is a task of a small executor of the queue's own, on the clock of the program's: its one thread only notes a
+//! tick, so the tick has its moment also while the program's workers are busy. The queue's thread asks for
+//! what was noted, in one statement ([`TICK`](statements::TICK)). The row of the schedule has the last tick that was
+//! taken, and only a later one is. The job is added in the same statement, so a tick that is taken is a job that is
+//! stored, and no process can die between.
 //!
-//! The database's clock decides when a tick has come. A machine whose clock is ahead is told by how much it
-//! is too early, and asks again then. If the server cannot be asked, it asks each second for a minute.
+//! # What a tick is worth
+//!
+//! **After each tick that a machine has noted, a job of the schedule begins, or an event says that none may.** A tick
+//! that finds a job waiting enqueues none, because that one begins later. For the same reason the ticks that have
+//! gathered while the server was away are asked for together, and of those that have come the last is taken
+//! for all. So the row needs one tick, and two machines that come back in any order lose none: a tick that the row has
+//! passed is one after which another machine has enqueued a job.
+//!
+//! Each tick has one fate on the machine that has noted it: it is taken with its job, it is merged with another
+//! job, another machine has taken it, or it is lost. Those that are merged or lost are counted and told.
+//!
+//! # Which clock
+//!
+//! The database's decides when a tick has come. A machine whose clock is ahead keeps its ticks until then. A row whose
+//! tick has not come by that clock was written before it was set back. That row is not believed, or the
+//! schedule would be silent until then.
 
 use std::{
-    collections::HashMap,
+    collections::VecDeque,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use punctual::trigger::Due;
+use parking_lot::Mutex;
+use punctual::{DropPolicy, Handle, ScheduledThreadPoolExecutor, trigger::Due};
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
-use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, payload::Payload};
+use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, queue::NewJob};
 
-/// For how often, and how far apart, a tick is asked for while the server is away.
-const TRIES: u32 = 60;
+/// How long before the server is asked again that could not be, or that a tick has not come for yet.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The job that each tick enqueues.
-struct Ticked {
-    name: &'static str,
-    row: String,
-    payload: Payload,
-    ordering_key: Option<String>,
+/// How many ticks of a schedule are kept.
+const KEPT_AT_MOST: usize = 1000;
+
+/// Why ticks are lost although the server can be asked.
+const AHEAD: &str = "this machine's clock is ahead of the server's";
+
+/// A schedule, on this machine.
+pub(super) struct Schedule {
+    name: String,
+    new_job: NewJob,
     max_attempts: i32,
+    kept: Mutex<Kept>,
+    noted: Notify,
+}
+
+/// The ticks that were noted and have no fate yet.
+#[derive(Default)]
+struct Kept {
+    /// To the microsecond, which is what the server keeps; and when they were noted.
+    ticks: VecDeque<(SystemTime, Instant)>,
+    /// How many could not be kept, and were not told yet.
+    lost: u64,
+}
+
+/// What the server says of the ticks that it was asked for.
+struct Answer {
+    /// The last one that has come.
+    newest: Option<SystemTime>,
+    is_taken: bool,
+    is_enqueued: bool,
+    /// How long until the first one comes that has not.
+    early: Duration,
+    /// By how much the last tick that was taken lay in the future, if it did.
+    ahead: Option<Duration>,
+}
+
+/// Returns the executor that notes ticks, by this clock.
+pub(super) fn new_planner(
+    clock: &punctual::Clock,
+) -> Result<ScheduledThreadPoolExecutor, OpenError> {
+    ScheduledThreadPoolExecutor::builder()
+        .core_pool_size(1)
+        .thread_name("punctual-jobs-ticks")
+        .clock(clock.clone())
+        // The queue may be dropped by the thread of the planner itself.
+        .on_drop(DropPolicy::ShutdownBackground)
+        .build()
+        .map_err(|error| OpenError::Refused(error.to_string().into()))
 }
 
 impl PostgresEngine {
-    /// Starts a periodic task. `rows` counts the periodic jobs of each name: each has a row of its own.
+    /// Starts a schedule.
     pub(super) fn begin_periodic(
         &self,
-        periodic: Periodic,
-        rows: &mut HashMap<&'static str, u32>,
+        planner: &Handle,
+        mut periodic: Periodic,
     ) -> Result<(), OpenError> {
         let name = periodic.name;
         let payload = periodic.payload.map_err(|error| OpenError::Refused(Box::new(error)))?;
-        let new_job = tick_job(name, payload, self.definitions.max_attempts(name));
-        let count = rows.entry(name).or_insert(0);
-        *count += 1;
-        let row = if *count == 1 { name.to_owned() } else { format!("{name} #{count}") };
-        let ticked = Arc::new(Ticked {
-            name,
-            row,
-            payload: new_job.payload,
-            ordering_key: new_job.ordering_key,
-            max_attempts: i32::try_from(new_job.max_attempts).unwrap_or(i32::MAX),
+        if !periodic.trigger.share(&periodic.schedule) {
+            return Err(OpenError::NotOnWallClock { name });
+        }
+        let max_attempts = self.definitions.max_attempts(name);
+        let schedule = Arc::new(Schedule {
+            new_job: tick_job(&periodic.schedule, name, payload, max_attempts),
+            name: periodic.schedule,
+            max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
+            kept: Mutex::default(),
+            noted: Notify::new(),
         });
         let (trigger, tick) = periodic.trigger.ticking();
-        let (me, shows) = (self.me.clone(), tick.clone());
-        let body = move || {
-            if let (Some(engine), Some(time)) = (me.upgrade(), shows.wall()) {
-                let (asks, ticked) = (Arc::clone(&engine), Arc::clone(&ticked));
-                engine.runtime.spawn(async move { asks.take(&ticked, time).await });
-            }
-        };
-        let task = self.executor.task().name(name).repeat(trigger, body);
+        let (shows, notes) = (tick.clone(), Arc::clone(&schedule));
+        let body = move || shows.wall().into_iter().for_each(|time| notes.note(time));
+        let task = planner.task().name(name).repeat(trigger, body);
         let task = task.map_err(|error| OpenError::Refused(error.to_string().into()))?;
-        let is_on_wall = !matches!(tick.get(), Some(Due::At(_) | Due::OnDemand));
-        if is_on_wall {
-            self.periodic.lock().push(task.task_handle());
-            return Ok(());
+        if matches!(tick.get(), Some(Due::At(_) | Due::OnDemand)) {
+            task.cancel();
+            return Err(OpenError::NotOnWallClock { name });
         }
-        task.cancel();
-        Err(OpenError::NotOnWallClock { name })
+        if let Some(me) = self.me.upgrade() {
+            let asks = self.runtime.spawn(async move { me.take_on(&schedule).await });
+            self.schedules.lock().push(asks);
+        }
+        Ok(())
     }
 
-    /// Takes a tick and enqueues its job, unless another machine has done so.
-    async fn take(&self, ticked: &Ticked, time: SystemTime) {
-        let mut last_error = None;
-        for _ in 0..TRIES {
-            if self.claims.is_closing() {
-                return;
-            }
-            match self.ask_for(ticked, time).await {
-                Ok(None) => return,
-                Ok(Some(early)) => tokio::time::sleep(early).await,
-                Err(error) => {
-                    last_error = Some(with_sources(&error));
-                    tokio::time::sleep(PAUSE).await;
+    /// Takes the ticks of a schedule until the queue is closed.
+    async fn take_on(&self, schedule: &Schedule) {
+        // What the last question has failed with.
+        let (mut merged, mut error) = (0, None);
+        loop {
+            let ticks = schedule.kept_since(self.settings.tick_deadline);
+            self.tell_lost(schedule, error.as_deref());
+            if ticks.is_empty() {
+                tokio::select! {
+                    () = schedule.noted.notified() => continue,
+                    () = self.stop.cancelled() => break,
                 }
             }
+            let pause = match self.ask_for(schedule, &ticks).await {
+                Ok(answer) => {
+                    self.settle(schedule, &answer, &mut merged);
+                    error = None;
+                    answer.early.min(PAUSE)
+                }
+                Err(answer) => {
+                    error = Some(with_sources(&answer));
+                    PAUSE
+                }
+            };
+            tokio::select! {
+                () = sleep(pause) => {}
+                () = self.stop.cancelled() => break,
+            }
         }
-        if let Some(error) = last_error {
-            self.report(QueueEvent::TickNotSent { name: ticked.name, error });
+        // What has not come by the server's clock is left to other machines.
+        if error.is_some() {
+            schedule.let_go();
+            self.tell_lost(schedule, error.as_deref());
+        }
+        self.tell_merged(schedule, merged);
+    }
+
+    fn settle(&self, schedule: &Schedule, answer: &Answer, merged: &mut u64) {
+        if let Some(ahead) = answer.ahead {
+            let schedule = schedule.name.clone();
+            self.report(QueueEvent::TickInFuture { schedule, ahead });
+        }
+        let settled = answer.newest.map_or(0, |newest| schedule.forget(newest));
+        if answer.is_taken {
+            *merged += settled.saturating_sub(u64::from(answer.is_enqueued));
+        }
+        // Not each time, while a job waits for long.
+        if answer.is_enqueued {
+            self.tell_merged(schedule, std::mem::take(merged));
         }
     }
 
-    /// Returns by how much it was too early; `None` if the tick is taken now, by us or by another machine.
-    async fn ask_for(
-        &self,
-        ticked: &Ticked,
-        time: SystemTime,
-    ) -> Result<Option<Duration>, AskError> {
+    fn tell_merged(&self, schedule: &Schedule, ticks: u64) {
+        if ticks > 0 {
+            self.report(QueueEvent::TicksMerged { schedule: schedule.name.clone(), ticks });
+        }
+    }
+
+    fn tell_lost(&self, schedule: &Schedule, error: Option<&str>) {
+        let ticks = std::mem::take(&mut schedule.kept.lock().lost);
+        if ticks > 0 {
+            let (schedule, error) = (schedule.name.clone(), error.unwrap_or(AHEAD).to_owned());
+            self.report(QueueEvent::TicksLost { schedule, ticks, error });
+        }
+    }
+
+    async fn ask_for(&self, schedule: &Schedule, ticks: &[SystemTime]) -> Result<Answer, AskError> {
         let params = [
-            (&ticked.row as _, Type::TEXT),
-            (&time as _, Type::TIMESTAMPTZ),
-            (&ticked.name as _, Type::TEXT),
-            (&ticked.payload as _, Type::TEXT),
-            (&ticked.ordering_key as _, Type::TEXT),
-            (&ticked.max_attempts as _, Type::INT4),
+            (&schedule.name as _, Type::TEXT),
+            (&ticks as _, Type::TIMESTAMPTZ_ARRAY),
+            (&schedule.new_job.name as _, Type::TEXT),
+            (&schedule.new_job.payload as _, Type::TEXT),
+            (&schedule.new_job.ordering_key as _, Type::TEXT),
+            (&schedule.max_attempts as _, Type::INT4),
         ];
         let rows = self.verbs.ask(statements::TICK, &params).await?;
-        let early: f64 = rows.first().map_or(0.0, |row| row.get(0));
-        // In steps of an hour at most, in case that one of the clocks is set.
-        Ok((early > 0.0).then(|| Duration::from_secs_f64(early.min(3600.0))))
+        let seconds = |span: f64| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX);
+        let row = rows.first();
+        Ok(Answer {
+            newest: row.and_then(|row| row.get(0)),
+            is_taken: row.is_some_and(|row| row.get(1)),
+            is_enqueued: row.is_some_and(|row| row.get(2)),
+            early: row.and_then(|row| row.get(3)).map_or(Duration::ZERO, seconds),
+            ahead: row.and_then(|row| row.get(4)).map(seconds),
+        })
     }
+}
+
+impl Schedule {
+    /// A tick has come by this machine's clock.
+    fn note(&self, tick: SystemTime) {
+        let mut kept = self.kept.lock();
+        if kept.ticks.len() < KEPT_AT_MOST {
+            kept.ticks.push_back((in_micros(tick), Instant::now()));
+        } else {
+            kept.lost += 1;
+        }
+        drop(kept);
+        self.noted.notify_one();
+    }
+
+    /// Returns the ticks that are to be asked for. Those that were noted before the deadline began are lost.
+    fn kept_since(&self, deadline: Duration) -> Vec<SystemTime> {
+        let mut kept = self.kept.lock();
+        let kept = &mut *kept;
+        let all = kept.ticks.len();
+        kept.ticks.retain(|(_, noted)| noted.elapsed() <= deadline);
+        kept.lost += (all - kept.ticks.len()) as u64;
+        kept.ticks.iter().map(|(tick, _)| *tick).collect()
+    }
+
+    /// Forgets the ticks up to this one, and returns how many these were.
+    fn forget(&self, newest: SystemTime) -> u64 {
+        let mut kept = self.kept.lock();
+        let all = kept.ticks.len();
+        kept.ticks.retain(|(tick, _)| *tick > newest);
+        (all - kept.ticks.len()) as u64
+    }
+
+    /// All ticks that are kept are lost.
+    fn let_go(&self) {
+        let mut kept = self.kept.lock();
+        kept.lost += std::mem::take(&mut kept.ticks).len() as u64;
+    }
+}
+
+/// Returns the moment as the server keeps it, or it would not be the one that its answer names.
+fn in_micros(tick: SystemTime) -> SystemTime {
+    let since = tick.duration_since(UNIX_EPOCH).unwrap_or_default();
+    UNIX_EPOCH + Duration::new(since.as_secs(), since.subsec_micros() * 1000)
 }

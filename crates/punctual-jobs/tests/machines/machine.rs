@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Handle, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobError, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
 
 use crate::{
@@ -64,7 +64,7 @@ pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> JobQu
     Jobs::new().open(postgres(executor, url)).unwrap()
 }
 
-pub(crate) fn postgres(executor: &ScheduledThreadPoolExecutor, url: &str) -> Postgres {
+pub(crate) fn postgres(executor: &Handle, url: &str) -> Postgres {
     Postgres::on(executor, url)
         .poll(Duration::from_millis(100))
         .lease(LEASE)

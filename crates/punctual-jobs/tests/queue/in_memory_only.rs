@@ -237,3 +237,40 @@ fn a_failed_attempt_under_a_manual_clock_takes_no_real_time() {
     world.queue().now(Flaky::new("call", 24)).enqueue().unwrap();
     world.until("the last", || world.log().has("call 25"));
 }
+
+#[test]
+fn two_schedules_of_one_name_are_refused() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let hourly = || aligned(Duration::from_secs(3600));
+    let jobs = || Jobs::new().on(|_: &JobRun, _: Failing| Ok(())).every(hourly(), Failing {});
+    let error = jobs().every(hourly(), Failing {}).open(InMemory::on(&executor)).unwrap_err();
+    assert!(
+        matches!(&error, OpenError::ScheduledTwice { schedule } if schedule == "failing"),
+        "{error}"
+    );
+    for name in ["", "a\0b", &"a".repeat(129)] {
+        let error = jobs().every_named(name, hourly(), Failing {}).open(InMemory::on(&executor));
+        assert!(matches!(error, Err(OpenError::Setting(_))), "{name:?}");
+    }
+    let named = jobs().every_named("a".repeat(128), hourly(), Failing {});
+    assert!(named.open(InMemory::on(&executor)).is_ok());
+}
+
+/// Its moments are those of the trigger inside, and each run is later by its span.
+#[test]
+fn the_jitter_of_a_schedule_is_kept() {
+    let hour = Duration::from_secs(3600);
+    let world = InProcess::open(|scene| {
+        let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
+        let spread = punctual::Trigger::jitter(aligned(hour), hour / 2).name("spread");
+        Jobs::new()
+            .on(move |_: &JobRun, _: Failing| {
+                let since = clock.wall_time().duration_since(std::time::UNIX_EPOCH)?;
+                log.say((since.as_nanos() % hour.as_nanos() > 0).to_string());
+                Ok(())
+            })
+            .every(spread, Failing {})
+    });
+    world.clock().run_for(3 * hour);
+    assert!(world.log().len() >= 2 && world.log().lines().iter().all(|line| line == "true"));
+}

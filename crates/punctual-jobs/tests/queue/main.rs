@@ -127,6 +127,8 @@ suite! {
         a_panic_gives_the_turn_back,
     },
     periodic::{
+        a_tick_makes_the_next_attempt_due,
+        a_tick_that_finds_a_job_waiting_enqueues_none,
         each_tick_sends_a_job,
         runs_of_a_periodic_job_do_not_overlap,
         a_failed_tick_is_tried_again,

@@ -2,14 +2,14 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicUsize, Ordering},
+    atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
 use punctual::trigger::Due;
 use punctual_jobs::{Job, JobError, JobRun, Jobs, aligned};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{SHORT, World};
+use crate::world::{Note, SHORT, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Sweep {
@@ -74,4 +74,46 @@ pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
             .every(once, Sweep::new())
     });
     world.expect(&["1", "2"]);
+}
+
+pub(crate) fn a_tick_that_finds_a_job_waiting_enqueues_none<W: World>() {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&is_over);
+    let six = punctual::trigger::from_fn(move |last| {
+        ends.store(last.runs() == 6, Ordering::SeqCst);
+        (last.runs() < 6).then(|| Due::Wall(last.after_wall() + SHORT / 4))
+    });
+    let world = W::open(|scene| {
+        let holds = scene.clone();
+        standard(scene)
+            .on(move |run: &JobRun, _: Sweep| {
+                holds.log.say("begins");
+                holds.hold(run);
+                holds.log.say("ends");
+                Ok(())
+            })
+            .every(six, Sweep::new())
+    });
+    world.until("the last tick", || is_over.load(Ordering::SeqCst) && world.log().has("begins"));
+    world.settle();
+    world.scene().gate.cancel();
+    let ends = || world.log().lines().iter().filter(|line| *line == "ends").count();
+    world.until("two runs", || ends() == 2);
+    world.queue().after(2 * SHORT, Note::new("after")).enqueue().unwrap();
+    world.until("what comes later", || world.log().has("after"));
+    assert_eq!(ends(), 2, "one for the first tick, and one for all others");
+}
+
+pub(crate) fn a_tick_makes_the_next_attempt_due<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new()
+            .on(move |run: &JobRun, _: Sweep| {
+                log.say(run.attempt().to_string());
+                if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
+            })
+            .backoff::<Sweep>(|_| 36_000 * SHORT)
+            .every(aligned(2 * SHORT), Sweep::new())
+    });
+    world.until("a second attempt", || world.log().has("2"));
 }
