@@ -114,8 +114,8 @@ fn late(server: &Server, clients: usize, span: Duration) {
     let look = "select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder
                   from (select) one left join punctual.gate g on g.name = '0/0'";
     let claim =
-        "insert into punctual.gate as g (name, tick, done, fence, overtaken, holder, lease_until)
-                 select '0/0', '2000-01-01', false, 1, 0, 'x', clock_timestamp() + interval '20 s'
+        "insert into punctual.gate as g (name, tick, done, fence, overtaken, holder, lease, lease_until)
+                 select '0/0', '2000-01-01', false, 1, 0, 'x', '20 s', clock_timestamp() + interval '20 s'
                  on conflict (name) do update set tick = excluded.tick
                   where g.tick < excluded.tick returning g.fence";
     for (what, text) in [("read first", look), ("claim at once", claim)] {

@@ -11,6 +11,10 @@ use punctual::{
 /// hour, at each full hour of UTC. So replicas that know nothing of each other plan the same moments, which
 /// [`Trigger`]s that count from the submission do not, and their ticks can be told apart.
 ///
+/// If the clock is set back by no more than a period, no moment comes twice. If it is set back further, the rate
+/// follows it at once, as a cron expression does after a long step: moments that come again are planned again. A gate
+/// or [`Jobs::every`](crate::Jobs::every) says then whether they run.
+///
 /// A period below a microsecond counts as one.
 ///
 /// ```
@@ -54,8 +58,9 @@ impl Trigger for Aligned {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         // A clock that was set back shows moments again that have been ticks already.
         let after = last.after_wall();
-        let after = last.planned_wall().map_or(after, |planned| planned.max(after));
-        self.next_after(after).map(Due::Wall)
+        let back = |planned: &SystemTime| planned.duration_since(after).unwrap_or_default();
+        let planned = last.planned_wall().filter(|planned| back(planned) <= self.period);
+        self.next_after(planned.map_or(after, |planned| planned.max(after))).map(Due::Wall)
     }
 
     fn is_asked_again(&self) -> bool {
@@ -71,6 +76,11 @@ impl Trigger for Aligned {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+    use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
+
     use super::*;
 
     fn at(seconds: u64) -> SystemTime {
@@ -102,5 +112,34 @@ mod tests {
         let minute = aligned(Duration::from_secs(60));
         assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(240))), 3);
         assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(61))), 0);
+    }
+
+    /// Moves the wall clock, lets two minutes pass, and returns the minutes at which the rate has run.
+    fn after_a_step(back: Duration) -> Vec<u64> {
+        let (clock, minute) = (ManualClock::new(), Duration::from_secs(60));
+        clock.set_wall_time(at(6_000_000));
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = builder.clock(clock.clone()).build().expect("good settings");
+        let runs = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&runs);
+        let body = with_context(move |run| {
+            let since = run.planned_wall().duration_since(UNIX_EPOCH).unwrap_or_default();
+            seen.lock().push(since.as_secs() / 60 - 100_000);
+        });
+        executor.repeat(aligned(minute), body).expect("accepted");
+        clock.run_for(125 * minute);
+        runs.lock().clear();
+        clock.set_wall_time(clock.wall_time() - back);
+        clock.run_for(2 * minute);
+        runs.lock().clone()
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_by_a_period_repeats_no_moment_and_by_more_is_followed() {
+        assert_eq!(after_a_step(Duration::ZERO), [126, 127]);
+        assert_eq!(after_a_step(Duration::from_secs(30)), [126]);
+        assert_eq!(after_a_step(Duration::from_secs(60)), [126]);
+        assert_eq!(after_a_step(Duration::from_secs(61)), [124, 125]);
+        assert_eq!(after_a_step(Duration::from_secs(7200)), [6, 7]);
     }
 }

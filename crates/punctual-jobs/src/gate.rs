@@ -74,9 +74,12 @@
 //!   [fencing token](punctual::TaskContext::fencing_token), if they keep the largest one that they have seen.
 //! * **Every tick.** None runs while the database is away, and none is made up for unless the task's policy
 //!   for missed runs says so. A lost tick runs again only if another replica was there to plan it.
-//! * **A server whose clock is set** shortens or lengthens one lease of each name, by the step. Fences
-//!   hold, and what passes the guard is one holder. A failover that loses committed transactions loses
-//!   claims.
+//! * **A server whose clock is set forward** ends one lease of each name too soon, by the step. If it is *set back*,
+//!   by a minute at most, no tick runs twice: until the old time is reached each is skipped and
+//!   [reported](SkipReason::ClockSetBack). After a longer step ticks run by the new time at once, also those that
+//!   have run by the old one, which is [reported](GateEvent::ClockSetBack) as well; a holder that died before the
+//!   step is waited for no longer than its lease. Fencing tokens hold, and what passes the guard is one holder. A
+//!   failover that loses committed transactions loses claims.
 //! * **The same replica each time.** Whichever asks first has the tick.
 //!
 //! # Effects in the same database

@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 /// Something that an operator wants to know of. See [`GateBuilder::on_event`](super::GateBuilder::on_event).
@@ -42,6 +42,16 @@ pub enum GateEvent {
         /// Why it does not run.
         reason: SkipReason,
     },
+    /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
+    /// been set right: the next tick runs, also if it has run by the old time. See [the
+    /// module](super#what-cannot-be-promised). One replica tells it.
+    #[non_exhaustive]
+    ClockSetBack {
+        /// The name whose row was set right.
+        name: Arc<str>,
+        /// By how much the clock was set back, at least.
+        by: Duration,
+    },
 }
 
 /// One line for a log.
@@ -54,6 +64,12 @@ impl fmt::Display for GateEvent {
             Self::Unreachable { name, tick, error } => {
                 let tick = Tick(*tick);
                 write!(f, "the database could not be asked about {name:?} at {tick}: {error}")
+            }
+            Self::ClockSetBack { name, by } => {
+                write!(
+                    f,
+                    "the database's clock was set back by {by:?} at least: {name:?} was set right"
+                )
             }
             Self::Skipped { name, tick, reason } => {
                 write!(f, "{name:?} at {} does not run here: {reason}", Tick(*tick))
@@ -84,6 +100,9 @@ pub enum SkipReason {
     /// by [`aligned`](crate::aligned()) or by a cron expression, or give the gate a
     /// [delay](super::NamedGate::with_delay).
     NotOnWallClock,
+    /// The database's clock was set back, by a minute at most, and this tick or a later one has run by the old
+    /// time.
+    ClockSetBack,
 }
 
 impl fmt::Display for SkipReason {
@@ -91,6 +110,7 @@ impl fmt::Display for SkipReason {
         f.write_str(match self {
             Self::Unreachable => "the database could not be asked",
             Self::NotOnWallClock => "the run is not planned on the wall clock",
+            Self::ClockSetBack => "it ran before the database's clock was set back",
         })
     }
 }
@@ -116,6 +136,8 @@ pub struct GateStatistics {
     pub lost: u64,
     /// How often a lease was renewed.
     pub renewed: u64,
+    /// How often the row of a name was set right, because the database's clock had been set back.
+    pub set_back: u64,
     /// How many runs were held when this was read.
     pub held: u64,
 }
@@ -125,9 +147,9 @@ impl fmt::Display for GateStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { asked, granted, refused, postponed, .. } = self;
         write!(f, "asked {asked}, granted {granted}, refused {refused}, postponed {postponed}")?;
-        let Self { unreachable, skipped, lost, renewed, held, .. } = self;
+        let Self { unreachable, skipped, lost, renewed, set_back, held, .. } = self;
         write!(f, ", unreachable {unreachable}, skipped {skipped}, lost {lost}")?;
-        write!(f, ", renewed {renewed}, held {held}")
+        write!(f, ", renewed {renewed}, set back {set_back}, held {held}")
     }
 }
 
@@ -142,6 +164,7 @@ pub(crate) struct Reporter {
     pub(crate) skipped: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) renewed: AtomicU64,
+    pub(crate) set_back: AtomicU64,
     listener: Option<Listener>,
 }
 
@@ -164,6 +187,7 @@ impl Reporter {
             GateEvent::Lost { .. } => &self.lost,
             GateEvent::Unreachable { .. } => &self.unreachable,
             GateEvent::Skipped { .. } => &self.skipped,
+            GateEvent::ClockSetBack { .. } => &self.set_back,
         });
         if let Some(listener) = &self.listener {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(event))) {
@@ -184,6 +208,7 @@ impl Reporter {
             skipped: read(&self.skipped),
             lost: read(&self.lost),
             renewed: read(&self.renewed),
+            set_back: read(&self.set_back),
             held: held as u64,
         }
     }

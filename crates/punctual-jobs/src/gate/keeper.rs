@@ -36,12 +36,12 @@ use super::{
     error::GateError,
     event::{GateEvent, Reporter},
     lease::LeaseState,
-    rules::{Row, Rule, Seen, Verdict, decide},
+    rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
     sql::{Statements, seconds},
     tables::Tables,
 };
 
-/// After how long a row is looked at again that somebody had locked.
+/// After how long a row is looked at again that somebody had locked; twice as long each time.
 const BUSY: Duration = Duration::from_millis(10);
 /// After how long the end of a run is told again that could not be told.
 const RETRY: Duration = Duration::from_millis(100);
@@ -84,6 +84,8 @@ pub(crate) enum Answer {
     /// Ask again after so long.
     Later(Duration),
     Passed,
+    /// Passed, by a clock that was set back since.
+    Ahead,
     Unreachable(String),
 }
 
@@ -245,15 +247,47 @@ impl Keeper {
             Verdict::Early(span) => Ok(Answer::Later(span)),
             Verdict::Held(left) => Ok(Answer::Held(left)),
             Verdict::Passed => Ok(Answer::Passed),
+            Verdict::Ahead => Ok(Answer::Ahead),
+            Verdict::SetBack(by) => self.set_right(ask, seen.row.as_ref(), by).await,
             Verdict::Free => {
                 let sent = boot_clock::now();
                 let Some(fence) = self.take(ask, seen.row.as_ref()).await? else {
-                    return Ok(Answer::Later(BUSY));
+                    return Ok(self.locked());
                 };
                 *last_fence = fence;
                 Ok(self.granted(&ask.name, fence, sent))
             }
         }
+    }
+
+    /// The answer about a row that somebody has locked, or has just claimed.
+    fn locked(&self) -> Answer {
+        Answer::Held(self.settings.lease)
+    }
+
+    /// Sets a row right that was written by a clock which has been set back since.
+    async fn set_right(
+        &self,
+        ask: &Ask,
+        seen: Option<&Row>,
+        by: Duration,
+    ) -> Result<Answer, AskError> {
+        let Some(row) = seen else { return Ok(self.locked()) };
+        let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
+        let parameters: [super::connection::Parameter<'_>; 5] = [
+            (&name, Type::TEXT),
+            (&row.fence, Type::INT8),
+            (&row.lease_until, Type::TIMESTAMPTZ),
+            (&ask.tick, Type::TIMESTAMPTZ),
+            (&correction, Type::FLOAT8),
+        ];
+        let statement = &self.settings.statements.set_right;
+        if self.connection.ask(ask.deadline, statement, &parameters).await?.is_empty() {
+            return Ok(self.locked());
+        }
+        let name = Arc::clone(&ask.name);
+        self.reporter.report(&GateEvent::ClockSetBack { name, by });
+        Ok(Answer::Later(Duration::ZERO))
     }
 
     fn granted(&self, name: &Arc<str>, fence: i64, sent: Duration) -> Answer {
@@ -289,10 +323,12 @@ impl Keeper {
         let read = |tick| {
             let fence: i64 = row.get(3);
             let is_own = row.get::<_, &str>(5) == self.settings.holder;
+            let lease = Duration::try_from_secs_f64(row.get(6)).unwrap_or(Duration::ZERO);
             Row {
                 tick,
                 done: row.get(2),
                 fence,
+                lease,
                 lease_until: row.get(4),
                 is_orphan: is_own && fence > last_fence,
             }
@@ -418,11 +454,15 @@ impl Keeper {
         }
         let turns = self.turns(&state.name);
         let _turn = turns.lock().await;
+        let mut pause = BUSY;
         loop {
             let deadline = Instant::now() + self.settings.request_timeout;
             match self.leave_once(&state, how, deadline).await {
                 Ok(true) => break,
-                Ok(false) => sleep(BUSY).await,
+                Ok(false) => {
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_BEAT);
+                }
                 Err(_) => sleep(RETRY).await,
             }
         }

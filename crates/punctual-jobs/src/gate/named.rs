@@ -118,6 +118,7 @@ impl NamedGate {
                 Reporter::count(&reporter.refused);
                 Entry::Skip
             }
+            Answer::Ahead => self.skip(planned, SkipReason::ClockSetBack),
             Answer::Unreachable(error) => self.unreachable(tick, planned, error),
         }
     }

@@ -12,11 +12,24 @@
 //! The other half of a decision is the time, and each rule that frees a row stays true when time
 //! passes: a tick that was due stays due, and a lease that was over stays over. If the server's clock is set
 //! back in between, one lease is wrong by the step; the fencing token is not.
+//!
+//! # A clock that was set back
+//!
+//! A claim is of a tick that is due, so a tick in the row that is not due yet was claimed by a clock that has been set
+//! back since, and the ticks up to it have run. They do not run again, and are told as skipped, if the step was a
+//! *correction*: of a minute at most, as for the ticks of [`Jobs::every`](crate::Jobs::every). After a longer step the name would be
+//! silent for longer than anyone means by that, so the row is set right, and ticks run again by the new time.
+//!
+//! A lease that ends later than the whole lease from now was written by such a clock as well. It is set right at
+//! once, to a whole lease from now: its holder has asked for it before, and trusts it no longer than that. The same
+//! holds for the end of a run from which a delay is counted, and which cannot be later than now.
 
 use std::time::{Duration, SystemTime};
 
 /// How much earlier than planned a tick may be claimed, by the database's clock.
 pub(crate) const TOLERANCE: Duration = Duration::from_millis(50);
+/// By how much the database's clock may be set back without a tick that has run running again.
+pub(crate) const CORRECTION: Duration = Duration::from_secs(60);
 
 /// What happens to a tick whose holder did not end it: it died, or was cut off from the database.
 ///
@@ -49,6 +62,8 @@ pub(crate) struct Row {
     /// Whether its run has ended.
     pub(crate) done: bool,
     pub(crate) fence: i64,
+    /// How long the lease is that its holder has asked for.
+    pub(crate) lease: Duration,
     /// Once the run has ended, when that was.
     pub(crate) lease_until: SystemTime,
     /// Whether the claim is this replica's own, and its answer never arrived: nobody runs it.
@@ -73,10 +88,33 @@ pub(crate) enum Verdict {
     Held(Duration),
     /// The tick has been claimed, and its run has ended; or a later one has been claimed.
     Passed,
+    /// A later one has been claimed, which by this clock is not due yet: the clock was set back.
+    Ahead,
+    /// The clock was set back by so much at least, and the row has to be set right before anything can be said.
+    SetBack(Duration),
+}
+
+impl Seen {
+    /// Returns by how much a tick or a lease is ahead of the latest that this clock can have written, if that is
+    /// more than can be waited for.
+    fn set_back(&self, rule: Rule) -> Option<Duration> {
+        let row = self.row.as_ref()?;
+        // The ticks of a delay are by the clocks of the replicas.
+        let tick = match rule {
+            Rule::Ticks(_) => span(self.now, row.tick),
+            Rule::Delay(_) => Duration::ZERO,
+        };
+        let latest = if row.done { self.now } else { later(self.now, row.lease) };
+        let lease = span(latest, row.lease_until);
+        (tick > CORRECTION || lease > TOLERANCE).then(|| tick.max(lease))
+    }
 }
 
 /// Returns what a replica does about the tick that is planned for `tick`.
 pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
+    if let Some(by) = seen.set_back(rule) {
+        return Verdict::SetBack(by);
+    }
     match rule {
         Rule::Ticks(lost) => decide_tick(seen, tick, lost),
         Rule::Delay(delay) => decide_delay(seen, delay),
@@ -90,7 +128,8 @@ fn decide_tick(seen: &Seen, tick: SystemTime, lost: OnHolderDeath) -> Verdict {
     }
     let Some(row) = &seen.row else { return Verdict::Free };
     if row.tick > tick || row.tick == tick && row.done {
-        return Verdict::Passed;
+        let is_ahead = span(seen.now, row.tick) > TOLERANCE;
+        return if is_ahead { Verdict::Ahead } else { Verdict::Passed };
     }
     if row.done || row.is_orphan {
         return Verdict::Free;

@@ -16,7 +16,7 @@
 //! | statement | lock of the row | waits for, or is refused by |
 //! |---|---|---|
 //! | take | `for update` | all others |
-//! | renew, leave, finish | `for no key update` | each other and take |
+//! | renew, leave, finish, set right | `for no key update` | each other and take |
 //! | guard | `for key share` | take |
 //!
 //! So a transaction that is guarded keeps others from taking over until it ends, and does not keep its own
@@ -49,6 +49,7 @@ pub(crate) struct Statements {
     pub(crate) leave: String,
     pub(crate) give_back: String,
     pub(crate) fate: String,
+    pub(crate) set_right: String,
     pub(crate) guard: String,
     pub(crate) finish: String,
 }
@@ -65,6 +66,7 @@ impl Statements {
             leave: text(LEAVE),
             give_back: text(GIVE_BACK),
             fate: text(FATE),
+            set_right: text(SET_RIGHT),
             guard: text("select @schema.guard($1, $2)"),
             finish: text("select @schema.finish($1, $2)"),
         }
@@ -78,13 +80,13 @@ pub(crate) fn seconds(span: Duration) -> f64 {
 
 /// `$1` name. One row, always: the clock, and the row of the name or nulls.
 const LOOK: &str = "\
-select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder
+select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder, extract(epoch from g.lease)::float8
   from (select) one left join @schema.gate g on g.name = $1";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease. The first claim of a name.
 const INSERT: &str = "\
-insert into @schema.gate (name, tick, done, fence, overtaken, holder, lease_until)
-select $1, $2, false, fence, fence - 1, $3, clock_timestamp() + make_interval(secs => $4)
+insert into @schema.gate (name, tick, done, fence, overtaken, holder, lease, lease_until)
+select $1, $2, false, fence, fence - 1, $3, make_interval(secs => $4), clock_timestamp() + make_interval(secs => $4)
   from nextval('@schema.gate_fence') fence
 on conflict (name) do nothing returning fence";
 
@@ -94,7 +96,7 @@ const TAKE: &str = "\
 update @schema.gate g
    set tick = $2, done = false, fence = nextval('@schema.gate_fence'), holder = $3,
        overtaken = case when g.done then g.overtaken else g.fence end,
-       lease_until = clock_timestamp() + make_interval(secs => $4)
+       lease = make_interval(secs => $4), lease_until = clock_timestamp() + make_interval(secs => $4)
   from (select name from @schema.gate
          where name = $1 and fence = $5 and done = $6 and lease_until = $7
            for update skip locked) seen
@@ -102,7 +104,7 @@ update @schema.gate g
 
 /// `$1` name, `$2` fencing token, `$3` lease.
 const RENEW: &str = "\
-update @schema.gate g set lease_until = clock_timestamp() + make_interval(secs => $3)
+update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock_timestamp() + make_interval(secs => $3)
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
@@ -126,3 +128,15 @@ update @schema.gate g set done = true, lease_until = to_timestamp(0),
 /// claimed. No row if the name has none any more.
 const FATE: &str = "\
 select fence = $2 and not done, fence >= $2 and overtaken < $2 from @schema.gate where name = $1";
+
+/// `$1` name, the row that was seen: `$2` fencing token, `$3` end of the lease; `$4` tick, `$5` how far ahead a tick
+/// may be in seconds. Brings what a clock has written that was set back since to the latest that this one can have
+/// written: a lease is not over sooner than its holder believes, and the tick `$4` comes after the last one.
+const SET_RIGHT: &str = "\
+update @schema.gate g
+   set lease_until = least(g.lease_until, clock_timestamp() + case when g.done then interval '0' else g.lease end),
+       tick = case when g.tick > clock_timestamp() + make_interval(secs => $5)
+                   then $4 - interval '1 microsecond' else g.tick end
+  from (select name from @schema.gate where name = $1 and fence = $2 and lease_until = $3
+           for no key update skip locked) seen
+ where g.name = seen.name returning g.fence";

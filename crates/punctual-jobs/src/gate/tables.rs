@@ -28,6 +28,7 @@ create table @schema.gate (
   fence       bigint      not null,
   overtaken   bigint      not null,
   holder      text        not null,
+  lease       interval    not null,
   lease_until timestamptz not null
 ) with (fillfactor = 50);
 comment on column @schema.gate.overtaken is 'Of the fences up to this one, each whose run had not ended was overtaken.';

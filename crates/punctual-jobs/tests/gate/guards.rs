@@ -2,7 +2,7 @@
 
 use std::{
     sync::mpsc,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use punctual::{ScheduledThreadPoolExecutor, current_task};
@@ -18,7 +18,7 @@ use crate::{
 fn row(name: &str) -> Gate {
     let gate = Gate::postgres(Server::shared().url()).open().unwrap();
     Server::shared().sql(&format!(
-        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 4, 'me', \
+        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 4, 'me', '1 minute', \
          clock_timestamp() + interval '1 minute')"
     ));
     gate
@@ -177,4 +177,28 @@ fn a_row_that_was_deleted_gives_no_token_twice_and_an_old_one_does_not_pass() {
         Server::shared().sql("delete from punctual.gate where name = 'deleted'");
         last = token;
     }
+}
+
+/// A guard in a transaction that sits idle keeps the next claim out, and is no reason to ask all the time.
+#[test]
+fn a_row_that_an_idle_guard_has_locked_is_asked_about_less_and_less_often() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let gate = Gate::postgres(Server::shared().url()).lease(Duration::from_secs(3)).open().unwrap();
+    let named = gate.for_name("idle").unwrap();
+    let (task, ran) = once(&executor, named.clone(), SystemTime::now(), fencing_token);
+    let token = ran.recv().unwrap();
+    task.join().unwrap();
+    let done = "select done from punctual.gate where name = 'idle'";
+    wait_until("the end is told", || Server::shared().value(done) == "t");
+    block_on(async {
+        let client = begin().await;
+        gate.guard(&client, "idle", token).await.unwrap();
+        let begun = Instant::now();
+        let (_next, ran) = once(&executor, named, SystemTime::now(), fencing_token);
+        wait_until("it was asked again and again", || gate.statistics().postponed >= 6);
+        // 50, 100, 200, 400 and 800 ms.
+        assert!(begun.elapsed() >= Duration::from_millis(1500), "{:?}", begun.elapsed());
+        client.batch_execute("rollback").await.unwrap();
+        assert!(ran.recv().unwrap() > token);
+    });
 }

@@ -17,6 +17,7 @@ mod poolers;
 mod rows;
 mod runner;
 mod server_clock;
+mod set_back;
 #[path = "../support/mod.rs"]
 mod support;
 mod ticks;

@@ -37,8 +37,7 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
             assert!(passed <= 1, "{passed} fences pass the guard");
         }
     }
-    // Leases that were written an hour ahead are taken over an hour later, and not sooner: that is the one
-    // that is wrong. Here its holder ends it.
+    // A lease that was written an hour ahead is set right by the first that asks.
     thread::sleep(Duration::from_millis(2000));
     let before = server.value("select fence from punctual.gate where name = 'stepped'");
     thread::sleep(Duration::from_millis(3000));

@@ -204,7 +204,7 @@ impl Model {
                 is_same.then(|| {
                     let fence = seen.map_or(1, |row| row.fence + 1);
                     let (done, is_orphan) = (false, false);
-                    let row = Row { tick, done, fence, lease_until, is_orphan };
+                    let row = Row { tick, done, fence, lease: LEASE, lease_until, is_orphan };
                     *stored = Some(Stored { row, holder: identity });
                     fence
                 })
@@ -338,7 +338,7 @@ fn history(rule: Rule, steps: &[Step]) {
 fn row(tick: u64, done: bool, lease_until: u64) -> Row {
     let at = |millis| clock(Duration::from_millis(millis));
     let (tick, lease_until) = (at(tick), at(lease_until));
-    Row { tick, done, fence: 1, lease_until, is_orphan: false }
+    Row { tick, done, fence: 1, lease: LEASE, lease_until, is_orphan: false }
 }
 
 fn verdict(now: u64, row: Option<Row>, tick: u64, rule: Rule) -> Verdict {
@@ -406,6 +406,33 @@ fn a_delay_counts_from_the_end_of_the_last_run_or_of_its_lease() {
     assert_eq!(verdict(2200, dead, 0, rule), Verdict::Free);
 }
 
+#[test]
+fn a_tick_that_is_ahead_of_the_clock_is_not_run_twice_or_is_given_up_after_a_long_step() {
+    let minute = 60_000;
+    for rule in [RERUN, SKIP] {
+        let ahead = |by| verdict(2000, Some(row(2000 + by, true, 1500)), 2000, rule);
+        assert_eq!(ahead(50), Verdict::Passed, "a tick may be claimed early");
+        assert_eq!(ahead(51), Verdict::Ahead);
+        assert_eq!(ahead(minute), Verdict::Ahead);
+        let by = Duration::from_millis(minute + 1);
+        assert_eq!(ahead(minute + 1), Verdict::SetBack(by));
+    }
+    let far = Some(row(100 * minute, true, 1500));
+    assert_eq!(verdict(9000, far, 0, Rule::Delay(DELAY)), Verdict::Free, "a delay has no ticks");
+}
+
+#[test]
+fn a_lease_that_this_clock_cannot_have_written_is_set_right() {
+    for rule in [RERUN, SKIP, Rule::Delay(DELAY)] {
+        let held = |until| verdict(1000, Some(row(1000, false, until)), 1000, rule);
+        assert!(!matches!(held(3050), Verdict::SetBack(_)), "a lease of two seconds, from now");
+        assert_eq!(held(3051), Verdict::SetBack(Duration::from_millis(51)));
+        let ended = |at| verdict(1000, Some(row(1000, true, at)), 1000, rule);
+        assert!(!matches!(ended(1050), Verdict::SetBack(_)));
+        assert_eq!(ended(1051), Verdict::SetBack(Duration::from_millis(51)));
+    }
+}
+
 /// A row in memory, about which every replica decides by the rules. A run takes no time.
 #[derive(Clone, Default)]
 struct InMemory(Arc<Mutex<Option<Row>>>);
@@ -418,11 +445,18 @@ impl RunGate for InMemory {
             Verdict::Free => {
                 let fence = row.map_or(1, |row| row.fence + 1);
                 let (tick, lease_until) = (planned, now);
-                *row = Some(Row { tick, done: true, fence, lease_until, is_orphan: false });
+                *row = Some(Row {
+                    tick,
+                    done: true,
+                    fence,
+                    lease: LEASE,
+                    lease_until,
+                    is_orphan: false,
+                });
                 Entry::Run
             }
             Verdict::Early(span) | Verdict::Held(span) => Entry::Again(span),
-            Verdict::Passed => Entry::Skip,
+            Verdict::Passed | Verdict::Ahead | Verdict::SetBack(_) => Entry::Skip,
         }
     }
 }
