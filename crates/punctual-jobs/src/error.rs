@@ -2,6 +2,8 @@
 
 use std::{error::Error, fmt, time::Duration};
 
+use crate::InvalidName;
+
 /// An error of something else, kept as the source of one of ours.
 pub(crate) type Source = Box<dyn Error + Send + Sync>;
 
@@ -19,6 +21,8 @@ pub enum OpenError {
         /// That name.
         schedule: String,
     },
+    /// The name of a kind or of a schedule is none that a queue accepts.
+    InvalidName(InvalidName),
     /// The queue is in memory, and a periodic job has no handler: nothing could ever run it.
     NoHandler {
         /// The name of the job.
@@ -61,6 +65,7 @@ impl fmt::Display for OpenError {
                 f,
                 "two schedules have the name {schedule:?}: give each a name of its own by Jobs::every_named"
             ),
+            Self::InvalidName(invalid) => invalid.fmt(f),
             Self::NoHandler { name } => write!(
                 f,
                 "nothing in this process handles the periodic job {name:?}: add a handler with Jobs::on"
@@ -117,13 +122,8 @@ pub enum QueueError {
         /// The name of the job.
         name: &'static str,
     },
-    /// A name, a key or a payload is longer than a queue stores. Nothing was stored.
-    TooLong {
-        /// Which of them is too long.
-        what: &'static str,
-        /// How many bytes it may have.
-        most: usize,
-    },
+    /// The name of the kind, the key or the ordering key is none that a queue accepts. Nothing was stored or asked.
+    InvalidName(InvalidName),
     /// The queue was shut down.
     ShutDown,
     /// The executor has refused the task of the job. Nothing is kept of the job.
@@ -152,7 +152,7 @@ impl fmt::Display for QueueError {
                 f,
                 "nothing in this process handles the job {name:?}: add a handler with Jobs::on"
             ),
-            Self::TooLong { what, most } => write!(f, "{what} has more than {most} bytes"),
+            Self::InvalidName(invalid) => invalid.fmt(f),
             Self::ShutDown => f.write_str("the queue was shut down"),
             Self::Refused(_) => f.write_str("the executor has refused the task of a job"),
             Self::TimedOut { timeout } => {

@@ -153,11 +153,11 @@ impl Engine for Board {
     }
 
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
-        QueueFuture::ready(Ok(self.cancel_by_key(key)))
+        QueueFuture::ready(self.cancel_by_key(key))
     }
 
     fn state(&self, id: JobId) -> QueueFuture<JobState> {
-        QueueFuture::ready(Ok(self.state.lock().state_of(id.0)))
+        QueueFuture::ready(self.state.lock().state_of(id.0))
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

@@ -34,7 +34,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// }
 /// ```
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
-    /// The name of the kind, of at most 128 bytes.
+    /// The name of the kind, of 1 to 128 bytes, without a NUL.
     const NAME: &'static str;
 }
 

@@ -16,8 +16,8 @@ use std::{
 use punctual::Trigger;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobQueue, JobRun, OpenError, backoff, payload::Payload,
-    schedule::BoxedTrigger,
+    DiscardedJob, Job, JobError, JobQueue, JobRun, OpenError, backoff, names::Names,
+    payload::Payload, schedule::BoxedTrigger,
 };
 
 pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
@@ -66,9 +66,6 @@ pub struct Jobs {
     on_discarded: Option<OnDiscarded>,
     defined_twice: Option<&'static str>,
 }
-
-/// How many bytes the name of a schedule may have.
-const LONGEST_SCHEDULE: usize = 128;
 
 struct Kind {
     type_id: TypeId,
@@ -197,7 +194,7 @@ impl Jobs {
         self.every_named(J::NAME, trigger, job)
     }
 
-    /// The same as [`every`](Self::every), with a name for the schedule, of at most 128 bytes. Opening a queue fails
+    /// The same as [`every`](Self::every), with a name for the schedule, of 1 to 128 bytes, without a NUL. Opening a queue fails
     /// if two schedules have one name.
     ///
     /// ```
@@ -250,6 +247,9 @@ impl Jobs {
             return Err(OpenError::DefinedTwice { name });
         }
         check_schedules(&self.periodic)?;
+        for name in self.kinds.keys() {
+            Names::Kind.check(name).map_err(OpenError::InvalidName)?;
+        }
         let kinds = self.kinds.into_iter();
         let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
         let definitions = Definitions { kinds, on_discarded: self.on_discarded };
@@ -279,11 +279,7 @@ impl Jobs {
 fn check_schedules(periodic: &[Periodic]) -> Result<(), OpenError> {
     let mut names = HashSet::new();
     for Periodic { schedule, .. } in periodic {
-        if schedule.is_empty() || schedule.len() > LONGEST_SCHEDULE || schedule.contains('\0') {
-            return Err(OpenError::Setting(
-                "the name of a schedule has to have between 1 and 128 bytes, and no NUL",
-            ));
-        }
+        Names::Schedule.check(schedule).map_err(OpenError::InvalidName)?;
         if !names.insert(schedule) {
             return Err(OpenError::ScheduledTwice { schedule: schedule.clone() });
         }

@@ -90,6 +90,7 @@ mod in_memory;
 mod job;
 mod job_error;
 mod jobs;
+mod names;
 mod payload;
 #[cfg(feature = "gate")]
 pub mod pooler;
@@ -110,6 +111,7 @@ pub use crate::{
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,
     jobs::{Jobs, OpenQueue},
+    names::InvalidName,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,
     report::{JobSummary, ReleasedJob, ShutdownReport},

@@ -18,7 +18,7 @@ use punctual::WouldDeadlock;
 
 use crate::{
     Cancellation, Job, JobId, JobState, QueueError, QueueFuture, Rescheduling, ShutdownReport,
-    When, jobs::Definitions, payload::Payload, run,
+    When, jobs::Definitions, names::Names, payload::Payload, run,
 };
 
 /// What keeps the jobs.
@@ -113,14 +113,18 @@ impl JobQueue {
     ///
     /// # Errors
     ///
-    /// [`QueueError`], if the engine cannot be asked.
+    /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
+    /// cannot be asked.
     pub fn reschedule(&self, key: &str, when: impl Into<When>) -> Result<Rescheduling, QueueError> {
         self.reschedule_async(key, when).wait(self.request_timeout())
     }
 
     /// The same as [`reschedule`](Self::reschedule), without blocking.
     pub fn reschedule_async(&self, key: &str, when: impl Into<When>) -> QueueFuture<Rescheduling> {
-        self.engine.reschedule(key, when.into())
+        match Names::Job.check(key) {
+            Ok(()) => self.engine.reschedule(key, when.into()),
+            Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
+        }
     }
 
     /// Cancels the job with this key, on whichever machine it is: a waiting one is removed, and a running
@@ -128,14 +132,18 @@ impl JobQueue {
     ///
     /// # Errors
     ///
-    /// [`QueueError`], if the engine cannot be asked.
+    /// [`InvalidName`](QueueError::InvalidName), if no job can have this key; else [`QueueError`], if the engine
+    /// cannot be asked.
     pub fn cancel(&self, key: &str) -> Result<Cancellation, QueueError> {
         self.cancel_async(key).wait(self.request_timeout())
     }
 
     /// The same as [`cancel`](Self::cancel), without blocking.
     pub fn cancel_async(&self, key: &str) -> QueueFuture<Cancellation> {
-        self.engine.cancel(key)
+        match Names::Job.check(key) {
+            Ok(()) => self.engine.cancel(key),
+            Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
+        }
     }
 
     /// Returns how a job stands.
@@ -159,7 +167,9 @@ impl JobQueue {
     /// as well, so it runs a second time.
     ///
     /// Blocks for no longer than both times together, and on PostgreSQL the [request time-out](Self::request_timeout) for releasing
-    /// jobs; in memory, they count on the executor's clock. A second call returns an empty report at once.
+    /// jobs; in memory, they count on the executor's clock. A second call returns an empty report at once. While it
+    /// waits, a job that runs can still be cancelled; when it has returned, each verb fails with
+    /// [`ShutDown`](QueueError::ShutDown).
     ///
     /// Does not shut down the executor, whose drop waits for a handler that still runs. To have the process end at
     /// its deadline, shut the executor down with one as well:
@@ -218,12 +228,8 @@ pub struct JobBuilder<'a> {
     new_job: Result<NewJob, serde_json::Error>,
 }
 
-/// How many bytes a key may have, and an ordering key.
-const LONGEST_KEY: usize = 512;
-const LONGEST_NAME: usize = 128;
-
 impl JobBuilder<'_> {
-    /// Gives the job a key. A job with this key that waits is replaced: it keeps its id, and has the
+    /// Gives the job a key, of 1 to 512 bytes, without a NUL. A job with this key that waits is replaced: it keeps its id, and has the
     /// payload, the moment and the settings of this one, and all its attempts. A job with this key that
     /// runs goes on, loses its key, and is not tried again; this one is another job, which may run beside it
     /// unless both have one [ordering key](Self::ordering_key).
@@ -242,7 +248,7 @@ impl JobBuilder<'_> {
         self
     }
 
-    /// Gives the job an ordering key. Of the jobs with one such key one runs at a time, on one machine, in the
+    /// Gives the job an ordering key, of 1 to 128 bytes, without a NUL. Of the jobs with one such key one runs at a time, on one machine, in the
     /// order of their moments. A job whose attempt has failed lets the others go first.
     pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
         if let Ok(new_job) = &mut self.new_job {
@@ -263,7 +269,8 @@ impl JobBuilder<'_> {
     ///
     /// # Errors
     ///
-    /// [`QueueError`], if the payload is not JSON, the queue was shut down, or the engine cannot be asked.
+    /// [`QueueError`], if the payload is not JSON, a key or the kind's name is not accepted, the queue was shut down, or
+    /// the engine cannot be asked.
     pub fn enqueue(self) -> Result<JobHandle, QueueError> {
         let (queue, name) = (self.queue, self.name);
         let new_job = self.checked()?;
@@ -284,16 +291,10 @@ impl JobBuilder<'_> {
     pub(crate) fn checked(self) -> Result<NewJob, QueueError> {
         let name = self.name;
         let new_job = self.new_job.map_err(|source| QueueError::Payload { name, source })?;
-        let is_longer = |text: &Option<String>, most| text.as_ref().is_some_and(|t| t.len() > most);
-        if name.len() > LONGEST_NAME {
-            return Err(QueueError::TooLong { what: "the name of a job", most: LONGEST_NAME });
-        }
-        if is_longer(&new_job.key, LONGEST_KEY) {
-            return Err(QueueError::TooLong { what: "the key of a job", most: LONGEST_KEY });
-        }
-        if is_longer(&new_job.ordering_key, LONGEST_NAME) {
-            return Err(QueueError::TooLong { what: "an ordering key", most: LONGEST_NAME });
-        }
+        let valid = Names::Kind.check(name);
+        let valid = valid.and_then(|()| Names::Job.check_if_any(&new_job.key));
+        let valid = valid.and_then(|()| Names::Ordering.check_if_any(&new_job.ordering_key));
+        valid.map_err(QueueError::InvalidName)?;
         Ok(new_job)
     }
 

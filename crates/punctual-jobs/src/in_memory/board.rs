@@ -126,6 +126,7 @@ impl Board {
     pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
         let (moment, due) = self.moment_of(when);
         let state = self.state.lock();
+        state.refuse_if_over()?;
         let Some(&id) = state.keys.get(key) else { return Ok(Rescheduling::Unknown) };
         self.move_job(state, id, (moment, due))
     }
@@ -180,10 +181,11 @@ impl Board {
         Ok(Rescheduling::Moved)
     }
 
-    pub(super) fn cancel_by_key(&self, key: &str) -> Cancellation {
+    pub(super) fn cancel_by_key(&self, key: &str) -> Result<Cancellation, QueueError> {
         let mut state = self.state.lock();
-        let Some(id) = state.keys.get(key).copied() else { return Cancellation::Unknown };
-        let Some(entry) = state.jobs.get_mut(&id) else { return Cancellation::Unknown };
+        state.refuse_if_over()?;
+        let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
         if let Stage::Running { token, is_retired } = &mut entry.stage {
             *is_retired = true;
             entry.key = None;
@@ -191,7 +193,7 @@ impl Board {
             state.keys.remove(key);
             drop(state);
             token.cancel();
-            return Cancellation::Signalled;
+            return Ok(Cancellation::Signalled);
         }
         let (task, turn) = state.withdraw(id);
         let entry = state.remove(id);
@@ -199,7 +201,7 @@ impl Board {
         drop(entry);
         self.cancel_task(task);
         self.submit_or_end(turn);
-        Cancellation::Removed
+        Ok(Cancellation::Removed)
     }
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
@@ -315,6 +317,11 @@ impl State {
         Some(entry)
     }
 
+    fn refuse_if_over(&self) -> Result<(), QueueError> {
+        let is_over = self.closing.as_ref().is_some_and(Closing::is_over);
+        if is_over { Err(QueueError::ShutDown) } else { Ok(()) }
+    }
+
     pub(super) fn remember_discarded(&mut self, id: i64, error: String) {
         if self.discarded.len() == REMEMBERED {
             self.discarded.pop_front();
@@ -322,9 +329,10 @@ impl State {
         self.discarded.push_back((id, error));
     }
 
-    pub(super) fn state_of(&self, id: i64) -> JobState {
+    pub(super) fn state_of(&self, id: i64) -> Result<JobState, QueueError> {
+        self.refuse_if_over()?;
         let discarded = || self.discarded.iter().find(|(other, _)| *other == id);
-        match self.jobs.get(&id) {
+        Ok(match self.jobs.get(&id) {
             Some(Entry { stage: Stage::Running { .. }, .. }) => JobState::Running,
             Some(entry) => {
                 JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
@@ -333,6 +341,6 @@ impl State {
                 Some((_, error)) => JobState::Discarded { last_error: error.clone() },
                 None => JobState::Gone,
             },
-        }
+        })
     }
 }

@@ -20,12 +20,18 @@ pub(super) struct Closing {
     idle: CancellationToken,
     /// True when the running jobs were asked to stop.
     has_asked: bool,
+    /// True when the shutdown has returned: from then on nothing is answered.
+    is_over: bool,
     report: ShutdownReport,
 }
 
 impl Closing {
     pub(super) fn has_asked(&self) -> bool {
         self.has_asked
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.is_over
     }
 
     pub(super) fn note_ran(&mut self, id: i64, name: &'static str) {
@@ -67,8 +73,8 @@ impl Board {
         if state.closing.is_some() {
             return None;
         }
-        let mut closing =
-            Closing { idle: idle.clone(), has_asked: false, report: ShutdownReport::default() };
+        let report = ShutdownReport::default();
+        let mut closing = Closing { idle: idle.clone(), has_asked: false, is_over: false, report };
         let mut waiting: Vec<_> = (state.jobs.iter())
             .filter(|(_, entry)| !matches!(entry.stage, Stage::Running { .. }))
             .map(|(id, _)| *id)
@@ -123,7 +129,10 @@ impl Board {
             still.map(|(id, kind)| JobSummary { id: JobId(id), name: kind.name }).collect();
         still_running.sort_unstable_by_key(|job| job.id);
         let mut report = match &mut state.closing {
-            Some(closing) => std::mem::take(&mut closing.report),
+            Some(closing) => {
+                closing.is_over = true;
+                std::mem::take(&mut closing.report)
+            }
             None => ShutdownReport::default(),
         };
         report.still_running = still_running;

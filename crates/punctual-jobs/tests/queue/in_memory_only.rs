@@ -250,7 +250,7 @@ fn two_schedules_of_one_name_are_refused() {
     );
     for name in ["", "a\0b", &"a".repeat(129)] {
         let error = jobs().every_named(name, hourly(), Failing {}).open(InMemory::on(&executor));
-        assert!(matches!(error, Err(OpenError::Setting(_))), "{name:?}");
+        assert!(matches!(error, Err(OpenError::InvalidName(_))), "{name:?}");
     }
     let named = jobs().every_named("a".repeat(128), hourly(), Failing {});
     assert!(named.open(InMemory::on(&executor)).is_ok());

@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobQueue, Jobs, Postgres, ShutdownReport};
+use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, ShutdownReport};
 
 use crate::{
     support::{LIMIT, server::Server},
@@ -58,11 +58,11 @@ pub(crate) fn quick(executor: &ScheduledThreadPoolExecutor, url: String) -> Post
 }
 
 impl World for InTables {
-    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
+    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError> {
         let executor = ScheduledThreadPoolExecutor::new(4);
         let scene = Scene::on(&executor);
-        let queue = jobs(&scene).open(quick(&executor, new_database())).unwrap();
-        Self { queue: Some(queue), scene, _executor: executor }
+        let queue = jobs(&scene).open(quick(&executor, new_database()))?;
+        Ok(Self { queue: Some(queue), scene, _executor: executor })
     }
 
     fn queue(&self) -> &JobQueue {

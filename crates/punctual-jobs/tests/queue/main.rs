@@ -19,6 +19,7 @@ mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
 mod keys;
+mod names;
 mod ordering;
 mod outcomes;
 mod periodic;
@@ -54,7 +55,6 @@ suite! {
         a_delay_without_end_never_runs,
         ids_rise,
         a_payload_that_is_no_json_is_refused,
-        a_key_that_is_too_long_is_refused,
         payloads_arrive_as_they_were,
         numbers_arrive_to_the_last_digit,
         a_payload_of_nothing_arrives,
@@ -74,6 +74,11 @@ suite! {
         a_waiting_job_shows_its_last_error,
         a_time_limit_raises_the_token_and_fails_the_attempt,
         success_after_the_time_limit_is_a_failure,
+    },
+    names::{
+        a_key_that_no_job_can_have_is_refused,
+        an_ordering_key_that_no_job_can_have_is_refused,
+        a_name_that_no_kind_can_have_is_refused,
     },
     outcomes::{
         a_job_that_is_discarded_is_not_tried_again,
@@ -139,5 +144,9 @@ suite! {
         a_job_that_does_not_end_is_still_running,
         a_queue_that_was_shut_down_takes_no_jobs,
         a_second_shutdown_finds_nothing,
+        a_job_that_was_cancelled_is_not_released,
+        a_job_that_lost_its_key_is_not_released,
+        a_job_can_be_cancelled_during_a_shutdown,
+        a_queue_that_was_shut_down_answers_nothing,
     },
 }

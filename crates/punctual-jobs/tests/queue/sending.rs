@@ -90,14 +90,6 @@ pub(crate) fn a_payload_that_is_no_json_is_refused<W: World>() {
     assert!(matches!(error, QueueError::Payload { name: "odd", .. }), "{error}");
 }
 
-pub(crate) fn a_key_that_is_too_long_is_refused<W: World>() {
-    let world = W::open(standard);
-    let error = world.queue().now(Note::new("x")).key("k".repeat(513)).enqueue().unwrap_err();
-    assert_eq!(error.to_string(), "the key of a job has more than 512 bytes");
-    world.queue().now(Note::new("x")).key("k".repeat(512)).enqueue().unwrap();
-    world.expect(&["x"]);
-}
-
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Everything {
     text: String,

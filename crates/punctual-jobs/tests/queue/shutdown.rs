@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Job, JobRun, QueueError};
+use punctual_jobs::{Cancellation, Job, JobError, JobRun, Jobs, QueueError};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Hold, Note, SHORT, World, standard};
+use crate::world::{Hold, Note, SHORT, Scene, World, standard};
 
 pub(crate) fn a_job_that_ends_in_time_has_run<W: World>() {
     let world = W::open(standard);
@@ -72,4 +72,66 @@ pub(crate) fn a_second_shutdown_finds_nothing<W: World>() {
     world.shutdown(SHORT, SHORT);
     let again = world.shutdown(SHORT, SHORT);
     assert!(again.released.is_empty() && again.ran.is_empty());
+}
+
+/// Fails when the gate is opened, whatever its token says.
+fn deaf_and_failing(scene: &Scene) -> Jobs {
+    let (log, gate) = (scene.log.clone(), scene.gate.clone());
+    standard(scene).on(move |_: &JobRun, _: Deaf| {
+        log.say("begins");
+        gate.wait();
+        Err(JobError::new("stopped"))
+    })
+}
+
+pub(crate) fn a_job_that_was_cancelled_is_not_released<W: World>() {
+    for ends in [true, false] {
+        let world = W::open(deaf_and_failing);
+        let job = world.queue().now(Deaf {}).key("k").enqueue().unwrap();
+        world.until("its begin", || world.log().has("begins"));
+        assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
+        let gate = world.scene().gate.clone();
+        if ends {
+            world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
+        }
+        let report = world.shutdown(SHORT, if ends { 100 * SHORT } else { SHORT });
+        let still: Vec<_> = report.still_running.iter().map(|job| job.id).collect();
+        assert_eq!(still, if ends { vec![] } else { vec![job.id()] });
+        assert!(report.ran.is_empty() && report.released.is_empty(), "{report:?}");
+        assert_eq!(world.log().lines(), ["begins"], "it is not discarded");
+    }
+}
+
+pub(crate) fn a_job_that_lost_its_key_is_not_released<W: World>() {
+    let world = W::open(deaf_and_failing);
+    let job = world.queue().now(Deaf {}).key("k").enqueue().unwrap();
+    world.until("its begin", || world.log().has("begins"));
+    world.queue().after(Duration::MAX, Note::new("second")).key("k").enqueue().unwrap();
+    let gate = world.scene().gate.clone();
+    world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
+    let report = world.shutdown(SHORT, 100 * SHORT);
+    assert!(report.released.iter().all(|other| other.id != job.id()), "{report:?}");
+    assert!(report.ran.is_empty() && report.still_running.is_empty(), "{report:?}");
+}
+
+pub(crate) fn a_job_can_be_cancelled_during_a_shutdown<W: World>() {
+    let world = W::open(standard);
+    world.queue().now(Hold::new("job")).key("k").enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    let (queue, log) = (world.queue().clone(), world.scene().log.clone());
+    let cancel = move || log.say(format!("{:?}", queue.cancel("k").unwrap()));
+    world.scene().executor.schedule(SHORT, cancel).unwrap();
+    let report = world.shutdown(100 * SHORT, SHORT);
+    assert!(report.ran.is_empty() && report.released.is_empty(), "{report:?}");
+    assert!(world.log().has("job is stopped") && world.log().has("Signalled"));
+}
+
+pub(crate) fn a_queue_that_was_shut_down_answers_nothing<W: World>() {
+    let world = W::open(standard);
+    let job = world.queue().after(Duration::MAX, Note::new("x")).key("k").enqueue().unwrap();
+    world.shutdown(SHORT, SHORT);
+    let queue = world.queue();
+    assert!(matches!(queue.cancel("k"), Err(QueueError::ShutDown)));
+    assert!(matches!(queue.reschedule("k", SHORT), Err(QueueError::ShutDown)));
+    assert!(matches!(queue.state(job.id()), Err(QueueError::ShutDown)));
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor};
-use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs, ShutdownReport};
+use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs, OpenError, ShutdownReport};
 use serde::{Deserialize, Serialize};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
@@ -36,12 +36,16 @@ impl Log {
 /// A queue on one of the engines.
 pub(crate) trait World: Sized {
     /// Opens a queue of four threads on these definitions.
-    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self;
+    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError>;
     fn queue(&self) -> &JobQueue;
     fn scene(&self) -> &Scene;
     /// Blocks until the condition holds, and lets time pass.
     fn until(&self, what: &str, condition: impl FnMut() -> bool);
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
+
+    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
+        Self::try_open(jobs).unwrap()
+    }
 
     fn log(&self) -> &Log {
         &self.scene().log
@@ -212,13 +216,13 @@ impl Drop for InProcess {
 }
 
 impl World for InProcess {
-    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
+    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError> {
         let clock = ManualClock::new();
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4);
         let executor = builder.clock(clock.clone()).build().unwrap();
         let scene = Scene::on(&executor);
-        let queue = jobs(&scene).open(InMemory::on(&executor)).unwrap();
-        Self { queue: Some(queue), scene, clock, _executor: executor }
+        let queue = jobs(&scene).open(InMemory::on(&executor))?;
+        Ok(Self { queue: Some(queue), scene, clock, _executor: executor })
     }
 
     fn queue(&self) -> &JobQueue {
