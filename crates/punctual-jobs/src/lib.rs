@@ -101,6 +101,7 @@ mod queue_future;
 mod report;
 mod run;
 mod schedule;
+mod stop;
 
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{Postgres, QueueEvent};
@@ -116,6 +117,7 @@ pub use crate::{
     queue_future::QueueFuture,
     report::{JobSummary, ReleasedJob, ShutdownReport},
     run::JobRun,
+    stop::StopReason,
 };
 
 /// The README's example is run as a test.

@@ -15,11 +15,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{CancellationToken, Clock, current_task};
+use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
-    JobError, JobId, JobQueue, QueueError, backoff, job_error::Verdict, jobs::Definition,
-    payload::Payload, queue::Engine,
+    JobError, JobId, JobQueue, QueueError, StopReason, backoff, job_error::Verdict,
+    jobs::Definition, payload::Payload, queue::Engine, stop::StopSignal,
 };
 
 thread_local! {
@@ -64,7 +64,7 @@ pub struct JobRun {
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) key: Option<String>,
-    pub(crate) token: CancellationToken,
+    pub(crate) stop: StopSignal,
     pub(crate) queue: JobQueue,
     pub(crate) draw_fencing_token: DrawFencingToken,
     pub(crate) fence: OnceLock<u64>,
@@ -104,9 +104,48 @@ impl JobRun {
 
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
     /// the queue shuts down and its patience is over, and when the claim is lost to another machine.
+    /// [`stop_reason`](Self::stop_reason) says which.
     #[must_use]
     pub fn token(&self) -> &CancellationToken {
-        &self.token
+        self.stop.token()
+    }
+
+    /// Returns why the [token](Self::token) was raised, the first reason if there are several. `None` while it is not
+    /// raised, and if nothing but the program itself has raised it. Does not block.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// use punctual_jobs::{InMemory, Job, Jobs, StopReason};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Export {}
+    /// impl Job for Export { const NAME: &'static str = "export"; }
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let jobs = Jobs::new()
+    ///     .on(move |run, _: Export| {
+    ///         run.token().wait();
+    ///         match run.stop_reason() {
+    ///             Some(StopReason::Cancelled) => println!("the half of the file is deleted"),
+    ///             Some(StopReason::ClaimLost) => println!("another machine writes it"),
+    ///             reason => tell.send(reason)?,
+    ///         }
+    ///         Err(punctual_jobs::JobError::new("stopped"))
+    ///     })
+    ///     .time_limit::<Export>(Duration::from_secs(60));
+    /// let queue = jobs.open(InMemory::on(&executor))?;
+    /// queue.now(Export {}).max_attempts(1).enqueue()?;
+    /// clock.run_for(Duration::from_secs(61));
+    /// assert_eq!(told.recv()?, Some(StopReason::TimeLimit));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn stop_reason(&self) -> Option<StopReason> {
+        self.stop.reason()
     }
 
     /// Returns the fencing token of this run, a number that is greater than those of all runs that were claimed
@@ -147,17 +186,20 @@ impl fmt::Debug for JobRun {
     }
 }
 
-/// Returns the token of the task that the calling thread runs, and when the run of it began. The time limit
+/// Returns the signal of the task that the calling thread runs, and when the run of it began. The time limit
 /// counts from that very moment.
-pub(crate) fn begin(clock: &Clock) -> (CancellationToken, Instant) {
-    match current_task() {
+pub(crate) fn begin(executor: &Handle, time_limit: Option<Duration>) -> (StopSignal, Instant) {
+    let clock = executor.clock();
+    let (token, began) = match current_task() {
         Some(task) => {
             let began = task.planned().and_then(|planned| planned.checked_add(task.lateness()));
             (task.token(), began.unwrap_or_else(|| clock.now()))
         }
         // A task that its owner runs by hand, after the executor has drained it.
         None => (CancellationToken::with_clock(clock.clone()), clock.now()),
-    }
+    };
+    let deadline = time_limit.and_then(|limit| began.checked_add(limit));
+    (StopSignal::new(token, deadline, executor), began)
 }
 
 /// How an attempt has ended.

@@ -26,6 +26,7 @@ use crate::{
 
 pub(super) struct Attempt {
     board: Arc<Board>,
+    definition: Arc<Definition>,
     id: i64,
     generation: u64,
     has_run: bool,
@@ -34,7 +35,6 @@ pub(super) struct Attempt {
 /// A run that has begun.
 struct Claim {
     run: JobRun,
-    definition: Arc<Definition>,
     payload: Payload,
     began: Instant,
 }
@@ -50,8 +50,13 @@ struct Aftermath {
 }
 
 impl Attempt {
-    pub(super) fn new(board: Arc<Board>, id: i64, generation: u64) -> Self {
-        Self { board, id, generation, has_run: false }
+    pub(super) fn new(
+        board: Arc<Board>,
+        definition: Arc<Definition>,
+        id: i64,
+        generation: u64,
+    ) -> Self {
+        Self { board, definition, id, generation, has_run: false }
     }
 
     /// The body of the task.
@@ -59,7 +64,7 @@ impl Attempt {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
         let clock = self.board.executor.clock();
-        let outcome = run::call(&claim.definition, &claim.run, &claim.payload, clock, claim.began);
+        let outcome = run::call(&self.definition, &claim.run, &claim.payload, clock, claim.began);
         drop(claim.run);
         self.board.finish(self.id, outcome);
     }
@@ -67,7 +72,7 @@ impl Attempt {
     /// Begins the run, unless the job is gone, was moved, or has to wait for its turn.
     fn claim(&self) -> Option<Claim> {
         let board = &self.board;
-        let (token, began) = run::begin(board.executor.clock());
+        let (stop, began) = run::begin(&board.executor, self.definition.time_limit);
         let mut state = board.state.lock();
         let entry = state.jobs.get(&self.id)?;
         if entry.generation != self.generation || !matches!(entry.stage, Stage::Waiting(_)) {
@@ -81,7 +86,7 @@ impl Attempt {
         state.running += 1;
         let entry = state.jobs.get_mut(&self.id)?;
         entry.begun += 1;
-        let stage = Stage::Running { token: token.clone(), is_retired: false };
+        let stage = Stage::Running { stop: stop.clone(), is_retired: false };
         let task = std::mem::replace(&mut entry.stage, stage);
         let run = JobRun {
             id: JobId(self.id),
@@ -89,15 +94,15 @@ impl Attempt {
             attempt: entry.begun,
             max_attempts: entry.max_attempts,
             key: entry.key.clone(),
-            token,
+            stop,
             queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
             draw_fencing_token: draw_fencing_token(board),
             fence: OnceLock::new(),
         };
-        let (definition, payload) = (Arc::clone(&entry.definition), entry.payload.clone());
+        let payload = entry.payload.clone();
         drop(state);
         drop(task);
-        Some(Claim { run, definition, payload, began })
+        Some(Claim { run, payload, began })
     }
 }
 

@@ -15,14 +15,15 @@ use std::{
 };
 
 use parking_lot::MutexGuard;
-use punctual::{CancellationToken, TaskHandle, trigger::Due};
+use punctual::{TaskHandle, trigger::Due};
 
 use super::{Board, attempt::Attempt, ordering::Turns, refused, stopping::Closing};
 use crate::{
-    Cancellation, JobId, JobState, QueueError, Rescheduling, When,
+    Cancellation, JobId, JobState, QueueError, Rescheduling, StopReason, When,
     jobs::Definition,
     payload::Payload,
     queue::{NewJob, until},
+    stop::StopSignal,
 };
 
 /// How many jobs that were discarded are remembered.
@@ -61,7 +62,7 @@ pub(super) enum Stage {
     InLine,
     /// An attempt is running.
     Running {
-        token: CancellationToken,
+        stop: StopSignal,
         /// The job is gone when this attempt ends, however it ends: it was cancelled, or its key was enqueued again.
         is_retired: bool,
     },
@@ -186,13 +187,13 @@ impl Board {
         state.refuse_if_over()?;
         let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
         let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
-        if let Stage::Running { token, is_retired } = &mut entry.stage {
+        if let Stage::Running { stop, is_retired } = &mut entry.stage {
             *is_retired = true;
             entry.key = None;
-            let token = token.clone();
+            let stop = stop.clone();
             state.keys.remove(key);
             drop(state);
-            token.cancel();
+            stop.raise(StopReason::Cancelled);
             return Ok(Cancellation::Signalled);
         }
         let (task, turn) = state.withdraw(id);
@@ -215,7 +216,7 @@ impl Board {
         if let Some(limit) = definition.time_limit {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
         }
-        let mut attempt = Attempt::new(board, id, generation);
+        let mut attempt = Attempt::new(board, definition, id, generation);
         let trigger = punctual::trigger::from_fn(move |last| (last.runs() == 0).then_some(due));
         match task.repeat(trigger, move || attempt.run()) {
             Ok(future) => {

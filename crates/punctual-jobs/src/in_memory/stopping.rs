@@ -13,7 +13,7 @@ use super::{
     Board,
     board::{Entry, Stage},
 };
-use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport};
+use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason};
 
 pub(super) struct Closing {
     /// Raised when nothing runs any more.
@@ -108,15 +108,15 @@ impl Board {
         if let Some(closing) = &mut state.closing {
             closing.has_asked = true;
         }
-        let tokens: Vec<_> = (state.jobs.values())
+        let signals: Vec<_> = (state.jobs.values())
             .filter_map(|entry| match &entry.stage {
-                Stage::Running { token, .. } => Some(token.clone()),
+                Stage::Running { stop, .. } => Some(stop.clone()),
                 _ => None,
             })
             .collect();
         drop(state);
-        for token in tokens {
-            token.cancel();
+        for signal in signals {
+            signal.raise(StopReason::ShuttingDown);
         }
     }
 

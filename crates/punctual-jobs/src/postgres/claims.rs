@@ -17,7 +17,9 @@ use parking_lot::Mutex;
 use punctual::CancellationToken;
 use tokio::sync::oneshot;
 
-use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport, payload::Payload};
+use crate::{
+    JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason, payload::Payload, stop::StopSignal,
+};
 
 /// A job that was claimed.
 #[derive(Clone)]
@@ -48,9 +50,9 @@ struct State {
 struct Run {
     id: i64,
     name: &'static str,
-    token: Option<CancellationToken>,
-    /// The token is raised, or is to be as soon as there is one.
-    is_raised: bool,
+    stop: Option<StopSignal>,
+    /// Why its token is raised, or is to be as soon as there is one.
+    raised: Option<StopReason>,
     is_lost: bool,
     /// Tells the worker's side of the run to wait no longer.
     release: Option<oneshot::Sender<()>>,
@@ -80,8 +82,8 @@ impl Claims {
         let run = Run {
             id: job.id,
             name,
-            token: None,
-            is_raised: false,
+            stop: None,
+            raised: None,
             is_lost: false,
             release: Some(release),
         };
@@ -94,20 +96,20 @@ impl Claims {
         Some(released)
     }
 
-    /// The task of a run has begun, with this token.
-    pub(super) fn attach(&self, claim: i64, token: &CancellationToken) {
+    /// The task of a run has begun, with this signal.
+    pub(super) fn attach(&self, claim: i64, stop: &StopSignal) {
         let mut state = self.state.lock();
-        let is_raised = match state.runs.get_mut(&claim) {
+        let raised = match state.runs.get_mut(&claim) {
             Some(run) => {
-                run.token = Some(token.clone());
-                run.is_raised
+                run.stop = Some(stop.clone());
+                run.raised
             }
             // Released before it began.
-            None => true,
+            None => Some(StopReason::ShuttingDown),
         };
         drop(state);
-        if is_raised {
-            token.cancel();
+        if let Some(reason) = raised {
+            stop.raise(reason);
         }
     }
 
@@ -153,39 +155,39 @@ impl Claims {
 
     /// Raises the token of a job that was cancelled.
     pub(super) fn cancel(&self, id: i64) {
-        self.raise(|_, run| run.id == id, false);
+        self.raise(|_, run| run.id == id, StopReason::Cancelled);
     }
 
     /// Raises the tokens of runs that were cancelled elsewhere.
     pub(super) fn cancel_runs(&self, claims: &HashSet<i64>) {
-        self.raise(|claim, _| claims.contains(&claim), false);
+        self.raise(|claim, _| claims.contains(&claim), StopReason::Cancelled);
     }
 
     /// Raises the tokens of runs whose claims are lost. Returns the jobs of which that is news.
     pub(super) fn lose(&self, claims: &HashSet<i64>) -> Vec<JobId> {
-        self.raise(|claim, _| claims.contains(&claim), true)
+        self.raise(|claim, _| claims.contains(&claim), StopReason::ClaimLost)
     }
 
     /// Raises the tokens of all runs: their claims may be lost.
     pub(super) fn lose_all(&self) -> Vec<JobId> {
-        self.raise(|_, _| true, true)
+        self.raise(|_, _| true, StopReason::ClaimLost)
     }
 
-    fn raise(&self, is_meant: impl Fn(i64, &Run) -> bool, is_lost: bool) -> Vec<JobId> {
-        let (mut tokens, mut news) = (Vec::new(), Vec::new());
+    fn raise(&self, is_meant: impl Fn(i64, &Run) -> bool, reason: StopReason) -> Vec<JobId> {
+        let (mut signals, mut news) = (Vec::new(), Vec::new());
         let mut state = self.state.lock();
         for (claim, run) in &mut state.runs {
             if is_meant(*claim, run) {
-                if is_lost && !run.is_lost {
+                if reason == StopReason::ClaimLost && !run.is_lost {
                     run.is_lost = true;
                     news.push(JobId(run.id));
                 }
-                run.is_raised = true;
-                tokens.extend(run.token.clone());
+                run.raised.get_or_insert(reason);
+                signals.extend(run.stop.clone());
             }
         }
         drop(state);
-        tokens.iter().for_each(CancellationToken::cancel);
+        signals.iter().for_each(|signal| signal.raise(reason));
         news
     }
 
@@ -232,7 +234,7 @@ impl Claims {
         if let Some(closing) = &mut self.state.lock().closing {
             closing.has_asked = true;
         }
-        self.raise(|_, _| true, false);
+        self.raise(|_, _| true, StopReason::ShuttingDown);
     }
 
     /// Has all jobs released that still run.

@@ -109,8 +109,8 @@ impl Body {
     fn run(self) {
         let Self { engine, definition, job, tell } = self;
         let clock = engine.executor.clock();
-        let (token, began) = run::begin(clock);
-        engine.claims.attach(job.claim, &token);
+        let (stop, began) = run::begin(&engine.executor, definition.time_limit);
+        engine.claims.attach(job.claim, &stop);
         let asks = Arc::clone(&engine);
         let (id, claim) = (job.id, job.claim);
         let draw_fencing_token = move || {
@@ -124,7 +124,7 @@ impl Body {
             attempt: job.begun,
             max_attempts: job.max_attempts,
             key: job.key,
-            token,
+            stop,
             queue: JobQueue::borrowing(Arc::clone(&engine) as _, Arc::clone(&engine.definitions)),
             draw_fencing_token: Box::new(draw_fencing_token),
             fence: OnceLock::new(),

@@ -22,6 +22,7 @@ fn a_cancel_from_another_machine_raises_the_token() {
     let ticket = queue.now(Wait { number: 1 }).key("k").enqueue().unwrap();
     machine.wait_for("waits");
     assert_eq!(queue.cancel("k").unwrap(), Cancellation::Signalled);
+    machine.wait_for("Cancelled");
     assert_eq!(machine.wait_for("stopped"), [1, 0], "the claim still stood");
     wait_until("it is gone", || queue.state(ticket.id()).unwrap() == JobState::Gone);
     // Nothing is left of it.
@@ -42,6 +43,7 @@ fn a_machine_that_was_believed_dead_learns_it() {
     frozen.signal(Signal::STOP);
     assert_eq!(other.wait_for("waits"), [1, 2], "taken over, and the attempt counts");
     frozen.signal(Signal::CONT);
+    frozen.wait_for("ClaimLost");
     assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
     // The claim of the other one stands.
     std::thread::sleep(LEASE);
@@ -67,6 +69,7 @@ fn a_claim_that_somebody_has_freed_is_noticed() {
         "update punctual.job set claim = null, worker = null, claimed_at = null where claim is not null",
     );
     // The same machine may claim it again before it learns of this: a second run of the same job.
+    machine.wait_for("ClaimLost");
     assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
 }
 

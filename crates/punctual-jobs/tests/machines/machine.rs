@@ -95,6 +95,7 @@ fn handled() -> Jobs {
         .on(|run: &JobRun, job: Wait| {
             say("waits", &[job.number, run.attempt().into()]);
             run.token().wait();
+            say(&format!("{:?}", run.stop_reason().unwrap()), &[job.number]);
             say("stopped", &[job.number, i64::from(run.fencing_token().is_err())]);
             Err(JobError::new("stopped"))
         })

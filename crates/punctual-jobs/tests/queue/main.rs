@@ -26,6 +26,7 @@ mod periodic;
 mod rescheduling;
 mod sending;
 mod shutdown;
+mod stopping;
 #[cfg(feature = "postgres")]
 #[path = "../support/mod.rs"]
 mod support;
@@ -137,6 +138,14 @@ suite! {
         each_tick_sends_a_job,
         runs_of_a_periodic_job_do_not_overlap,
         a_failed_tick_is_tried_again,
+    },
+    stopping::{
+        a_cancel_is_a_reason_to_stop,
+        a_shutdown_is_a_reason_to_stop,
+        a_time_limit_is_a_reason_to_stop,
+        the_first_reason_to_stop_stays,
+        an_executor_that_stops_at_once_is_a_reason_to_stop,
+        what_a_program_raises_itself_has_no_reason,
     },
     shutdown::{
         a_job_that_ends_in_time_has_run,
