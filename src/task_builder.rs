@@ -59,13 +59,24 @@ pub struct TaskBuilder<'a> {
     warn_after: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
     group: Option<Arc<GroupState>>,
+    refusal: OnRefusal,
+}
+
+/// What happens if the pool does not admit the task.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum OnRefusal {
+    /// The executor's handler decides.
+    #[default]
+    AskHandler,
+    /// The submission fails.
+    Fail,
 }
 
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let (name, missed, on_failure, timeout) = (None, None, None, None);
-        let (warn_after, gate, group) = (None, None, None);
-        Self { pool_refs, name, missed, on_failure, timeout, warn_after, gate, group }
+        let (warn_after, gate, group, refusal) = (None, None, None, OnRefusal::default());
+        Self { pool_refs, name, missed, on_failure, timeout, warn_after, gate, group, refusal }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -153,6 +164,26 @@ impl<'a> TaskBuilder<'a> {
     #[doc(alias("leader_election", "distributed_lock"))]
     pub fn gate(mut self, gate: impl RunGate) -> Self {
         self.gate = Some(Arc::new(gate));
+        self
+    }
+
+    /// Has the submission fail if the executor does not admit the task, with the error that owns it, whatever the
+    /// executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a thread that must
+    /// neither run tasks nor wait for room, such as one that polls sockets. Java: `AbortPolicy`, for one task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+    /// let executor = builder.rejected_execution_handler(CallerRunsPolicy).build()?;
+    /// let _first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+    /// let refused = executor.task().abort_if_rejected().execute(|| println!("not in this thread"));
+    /// assert!(refused.is_err());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn abort_if_rejected(mut self) -> Self {
+        self.refusal = OnRefusal::Fail;
         self
     }
 

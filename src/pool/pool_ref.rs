@@ -103,6 +103,20 @@ impl PoolRef {
         }
     }
 
+    /// As [`admit`](Self::admit), without asking the handler if the task is refused.
+    #[cold]
+    pub(crate) fn admit_or_fail(
+        &self,
+        task: Arc<Task>,
+        now: Timestamp,
+        timing: Timing,
+        staffing: Staffing,
+    ) -> Result<Ticket, NotQueued> {
+        let (pool, arrival) = (self.pool(), self.arrival(now, timing, staffing));
+        let offered = pool.offer(task, arrival, Permit::ToAcquire);
+        offered.map_err(|refused| NotQueued::Refused(pool.refuse(refused, arrival)))
+    }
+
     /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
     /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
     /// would block a thread that polls.

@@ -94,6 +94,20 @@ impl Rejections {
 }
 
 impl Pool {
+    /// Returns the error of a submission whose task was refused, and of which the handler is not asked.
+    #[cold]
+    pub(super) fn refuse(
+        &self,
+        NotAdmitted { reason, sequence, task }: NotAdmitted,
+        arrival: Arrival,
+    ) -> RejectedExecutionError {
+        self.rejections.count();
+        if trace::is_listening() {
+            trace::rejected(sequence, task.name().as_deref(), &reason);
+        }
+        RejectedExecutionError::new(reason, self.refused_task(task, sequence, arrival.timing.due()))
+    }
+
     /// Asks the handler until it has a final answer.
     #[cold]
     pub(super) fn reject(

@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::TaskBuilder;
+use super::{OnRefusal, TaskBuilder};
 #[cfg(feature = "histograms")]
 use crate::layers::Recorded;
 use crate::{
@@ -119,7 +119,7 @@ impl TaskBuilder<'_> {
         };
         let budget = self.timeout.filter(|_| !is_periodic);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let group = self.group.clone();
+        let (group, refusal) = (self.group.clone(), self.refusal);
         if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
@@ -128,7 +128,7 @@ impl TaskBuilder<'_> {
             Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
-        let admitted = pool_ref.admit(task.clone(), now, timing, staffing);
+        let admitted = refusal.admit(pool_ref, task.clone(), now, timing, staffing);
         if group.is_some() {
             match admitted {
                 Ok(ticket) => enter_group(pool_ref.pool(), &task, ticket, deadline, now),
@@ -227,6 +227,23 @@ impl TaskBuilder<'_> {
             None => decorated,
             Some(watch) => Some(watch.enclose(decorated)),
         })
+    }
+}
+
+impl OnRefusal {
+    #[inline]
+    fn admit(
+        self,
+        pool_ref: &PoolRef,
+        task: Arc<Task>,
+        now: Timestamp,
+        timing: Timing,
+        staffing: Staffing,
+    ) -> Result<Ticket, NotQueued> {
+        match self {
+            Self::AskHandler => pool_ref.admit(task, now, timing, staffing),
+            Self::Fail => pool_ref.admit_or_fail(task, now, timing, staffing),
+        }
     }
 }
 

@@ -222,6 +222,35 @@ fn the_submitter_runs_due_tasks() {
     });
 }
 
+/// A task may ask to be refused: whatever the handler would do, it is not asked.
+#[test]
+fn a_task_that_aborts_if_rejected_asks_no_handler() {
+    for (expected, executor) in closed(&|_: RejectedTask<'_>| panic!("it was asked")) {
+        let (ran, drops) = (Counter::new(), Drops::new());
+        for number in 1..=2 {
+            let (count, token) = (ran.clone(), drops.token());
+            let task = executor.task().abort_if_rejected();
+            let closure = move || {
+                hold(&token);
+                count.add();
+            };
+            let refused = match number {
+                1 => task.execute(closure).expect_err("a task at once"),
+                _ => task.schedule_at_fixed_rate(HOUR, HOUR, closure).expect_err("a periodic one"),
+            };
+            assert_eq!(why(&refused), expected);
+            assert_eq!(executor.statistics().rejected, number);
+            assert_eq!((ran.get(), drops.count()), (0, number as usize - 1));
+            drop(refused);
+        }
+        assert_eq!((ran.get(), drops.count()), (0, 2));
+    }
+    let (clock, executor) = bounded(1, AbortPolicy);
+    let admitted = executor.task().abort_if_rejected().submit(|| 7).unwrap();
+    clock.run_until_idle();
+    assert_eq!(admitted.try_join().unwrap().unwrap(), 7);
+}
+
 /// RJ-007: a periodic task is refused even if its first run is due.
 #[test]
 fn the_submitter_runs_no_periodic_task() {

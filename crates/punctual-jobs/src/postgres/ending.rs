@@ -19,6 +19,8 @@ pub(super) enum How {
     Ended(Outcome),
     /// The attempt does not count, and the job is free at once.
     Freed,
+    /// The same, because the executor has not run the task, for this reason.
+    Refused(String),
 }
 
 /// A run that has ended.
@@ -45,7 +47,7 @@ impl How {
             Self::Ended(Outcome::Failed(..)) => "failed",
             Self::Ended(Outcome::Discarded(_)) => "discarded",
             Self::Ended(Outcome::Snoozed(_)) => "snoozed",
-            Self::Freed => "freed",
+            Self::Freed | Self::Refused(_) => "freed",
         }
     }
 
@@ -126,7 +128,7 @@ impl PostgresEngine {
         let Ended { job, how } = ended;
         self.claims.forget(job.claim);
         match (became, how) {
-            (Became::Waiting, How::Freed) => {
+            (Became::Waiting, How::Freed | How::Refused(_)) => {
                 if let Some(kind) = self.definitions.handled(&job.name) {
                     self.claims.note_released(job, kind.name);
                 }

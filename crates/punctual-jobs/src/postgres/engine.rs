@@ -223,19 +223,23 @@ impl PostgresEngine {
         )
     }
 
-    /// Tells the user of an event, on a thread of the executor.
+    /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.
     pub(super) fn report(&self, event: QueueEvent) {
-        if let Some(closure) = self.settings.on_event.clone() {
-            // If the executor takes no task any more, the program is at its end.
-            let _ = self.executor.execute(move || closure(&event));
-        }
+        let _ = self.tell(event);
+    }
+
+    /// Tells the user of an event, on a thread of the executor. Returns `false` if that takes no task.
+    pub(super) fn tell(&self, event: QueueEvent) -> bool {
+        let Some(closure) = self.settings.on_event.clone() else { return true };
+        self.executor.task().abort_if_rejected().execute(move || closure(&event)).is_ok()
     }
 
     /// Tells the user of a job all of whose attempts have failed, on a thread of the executor.
     pub(super) fn tell_discarded(&self, discarded: DiscardedJob) {
         let definitions = Arc::clone(&self.definitions);
         // If the executor takes no task any more, the program is at its end and does not want to know.
-        let _ = self.executor.execute(move || definitions.tell_discarded(&discarded));
+        let task = self.executor.task().abort_if_rejected();
+        let _ = task.execute(move || definitions.tell_discarded(&discarded));
     }
 
     /// Wakes the worker when a job of this machine is due: the poll might find it much later.

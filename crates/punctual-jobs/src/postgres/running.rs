@@ -50,7 +50,7 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
     let body = Body { engine: Arc::clone(&engine), definition, job: job.clone(), tell };
     if let Err(error) = body.submit() {
         engine.claims.end(claim, End::Over);
-        return after_default(format!("the executor has refused the task: {error}"));
+        return How::Refused(error.to_string());
     }
     let told = tokio::select! {
         biased;
@@ -59,15 +59,11 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
     };
     let (end, how) = match told {
         None => (End::StillRuns, How::Freed),
-        Some(Ok(Outcome::Failed(..)) | Err(_)) if engine.claims.has_asked() => {
-            (End::Over, How::Freed)
-        }
+        Some(Ok(Outcome::Failed(..))) if engine.claims.has_asked() => (End::Over, How::Freed),
         Some(Ok(Outcome::Succeeded)) => (End::Ran, How::Ended(Outcome::Succeeded)),
         Some(Ok(outcome)) => (End::Over, How::Ended(outcome)),
-        Some(Err(_)) => {
-            let error = "the executor has dropped the task: it was shut down before the queue";
-            (End::Over, after_default(error.to_owned()))
-        }
+        // A task that has begun always tells.
+        Some(Err(_)) => (End::Over, How::Refused("it has dropped the task".to_owned())),
     };
     engine.claims.end(claim, end);
     how
@@ -92,7 +88,8 @@ impl PostgresEngine {
 impl Body {
     fn submit(self) -> Result<(), punctual::RejectedExecutionError> {
         let engine = Arc::clone(&self.engine);
-        let task = engine.executor.task().name(self.definition.name);
+        // This thread must not run it, whatever the executor would do, and must not wait for room: heartbeats would stop.
+        let task = engine.executor.task().name(self.definition.name).abort_if_rejected();
         match self.definition.time_limit {
             None => task.execute(move || self.run()),
             // A task that is repeated once has its limit counted from the start of its run.

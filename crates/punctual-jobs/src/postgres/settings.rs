@@ -114,6 +114,15 @@ pub enum QueueEvent {
         /// Which job it is.
         id: crate::JobId,
     },
+    /// The executor has refused runs of jobs that were claimed: it has no room, or was shut down. They were no
+    /// attempts, the jobs are free for other machines, and the queue claims none for a while. Since the executor
+    /// may have no room for this either, it is told when there is some.
+    RunsRefused {
+        /// How many.
+        runs: u64,
+        /// Why the last of them was.
+        error: String,
+    },
     /// Ticks of a schedule were kept for their [deadline](Postgres::tick_deadline) in vain, or were more than are kept, or
     /// the queue was closed while it kept them. Unless another machine has taken them, no job is enqueued for them.
     TicksLost {
@@ -153,6 +162,12 @@ impl fmt::Display for QueueEvent {
                 )
             }
             Self::ClaimLost { id } => write!(f, "the claim of the running job {id} is lost"),
+            Self::RunsRefused { runs, error } => {
+                write!(
+                    f,
+                    "runs that the executor has refused: {runs}, the last one because {error}"
+                )
+            }
             Self::TicksLost { schedule, ticks, error } => {
                 write!(f, "ticks of the schedule {schedule:?} that are lost: {ticks}; {error}")
             }

@@ -164,7 +164,7 @@ impl PostgresEngine {
             schedule.let_go();
             self.tell_lost(schedule, error.as_deref());
         }
-        self.tell_merged(schedule, merged);
+        self.tell_merged(schedule, &mut merged);
     }
 
     fn settle(&self, schedule: &Schedule, answer: &Answer, merged: &mut u64) {
@@ -178,21 +178,23 @@ impl PostgresEngine {
         }
         // Not each time, while a job waits for long.
         if answer.is_enqueued {
-            self.tell_merged(schedule, std::mem::take(merged));
+            self.tell_merged(schedule, merged);
         }
     }
 
-    fn tell_merged(&self, schedule: &Schedule, ticks: u64) {
-        if ticks > 0 {
-            self.report(QueueEvent::TicksMerged { schedule: schedule.name.clone(), ticks });
+    /// Tells of what was merged. It stays counted if the executor takes no task at the moment.
+    fn tell_merged(&self, schedule: &Schedule, merged: &mut u64) {
+        let event = QueueEvent::TicksMerged { schedule: schedule.name.clone(), ticks: *merged };
+        if *merged > 0 && self.tell(event) {
+            *merged = 0;
         }
     }
 
     fn tell_lost(&self, schedule: &Schedule, error: Option<&str>) {
-        let ticks = std::mem::take(&mut schedule.kept.lock().lost);
-        if ticks > 0 {
-            let (schedule, error) = (schedule.name.clone(), error.unwrap_or(AHEAD).to_owned());
-            self.report(QueueEvent::TicksLost { schedule, ticks, error });
+        let ticks = schedule.kept.lock().lost;
+        let (name, error) = (schedule.name.clone(), error.unwrap_or(AHEAD).to_owned());
+        if ticks > 0 && self.tell(QueueEvent::TicksLost { schedule: name, ticks, error }) {
+            schedule.kept.lock().lost -= ticks;
         }
     }
 

@@ -12,6 +12,9 @@
 //! Jobs with an ordering key and jobs without are claimed by two statements. Which of them is asked first changes
 //! from time to time, and so does which name comes first, and which ordering key: a backlog of one kind does not
 //! keep the others away.
+//!
+//! An executor that has no room refuses what was claimed. It is freed, for other machines too, and then nothing is
+//! claimed for a while, which doubles each time. Nothing is claimed for an executor that was shut down.
 
 use std::{sync::Arc, time::Duration};
 
@@ -22,8 +25,13 @@ use tokio::{
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{
-    claims::Claimed, connection::AskError, ending::Ended, engine::PostgresEngine, running,
-    settings::QueueEvent, statements,
+    claims::Claimed,
+    connection::AskError,
+    ending::{Ended, How},
+    engine::PostgresEngine,
+    running,
+    settings::QueueEvent,
+    statements,
 };
 use crate::job::with_sources;
 
@@ -33,6 +41,10 @@ const GATHERING: Duration = Duration::from_millis(1);
 
 /// How long an end waits that could not be written down.
 const PAUSE: Duration = Duration::from_millis(200);
+
+/// How long nothing is claimed after the executor has refused what was, at first and at most.
+const FIRST_RESTRAINT: Duration = Duration::from_millis(100);
+const LONGEST_RESTRAINT: Duration = Duration::from_secs(5);
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;
@@ -57,6 +69,13 @@ struct Worker {
     left: Vec<Ended>,
     again: Instant,
     retries: bool,
+    /// Nothing is claimed until then: the executor had no room.
+    restrained: Option<Instant>,
+    /// How long that is the next time.
+    restraint: Duration,
+    /// How many runs it has refused that the user was not told of, and why the last one.
+    refused: u64,
+    refusal: String,
 }
 
 /// Claims and runs until the queue is closed, nothing runs, and all ends are written down. For these it does not try
@@ -75,6 +94,10 @@ pub(super) async fn work(engine: &Arc<PostgresEngine>) {
         left: Vec::new(),
         again: Instant::now(),
         retries: false,
+        restrained: None,
+        restraint: FIRST_RESTRAINT,
+        refused: 0,
+        refusal: String::new(),
     };
     worker.work().await;
 }
@@ -86,6 +109,7 @@ impl Worker {
         poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut is_stopping, mut until) = (false, None);
         loop {
+            let restrained = self.restrained.unwrap_or_else(Instant::now);
             tokio::select! {
                 Some(ended) = self.running.join_next() => {
                     // A run cannot panic: the handler is on another thread.
@@ -95,6 +119,10 @@ impl Worker {
                 () = engine.stop.cancelled(), if !is_stopping => is_stopping = true,
                 () = engine.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
                 _ = poll.tick(), if !is_stopping => (self.looks, self.marks) = (true, true),
+                () = sleep_until(restrained), if self.restrained.is_some() => {
+                    self.restrained = None;
+                    (self.looks, self.marks) = (true, true);
+                }
                 () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
             }
             self.looks &= !is_stopping;
@@ -129,6 +157,7 @@ impl Worker {
 
     async fn write_and_claim(&mut self) {
         let (engine, mut ended) = (Arc::clone(&self.engine), std::mem::take(&mut self.ended));
+        self.note_refusals(&ended);
         let taken = self.running.len() + self.left.len();
         let free = engine.settings.slots.saturating_sub(taken);
         if std::mem::take(&mut self.retries) {
@@ -149,9 +178,32 @@ impl Worker {
         }
     }
 
+    fn note_refusals(&mut self, ended: &[Ended]) {
+        let mut refusals = ended.iter().filter_map(|ended| match &ended.how {
+            How::Refused(error) => Some(error),
+            _ => None,
+        });
+        if let Some(error) = refusals.next() {
+            error.clone_into(&mut self.refusal);
+            self.refused += 1 + refusals.count() as u64;
+            if self.restrained.is_none() {
+                self.restrained = Some(Instant::now() + self.restraint);
+                self.restraint = (2 * self.restraint).min(LONGEST_RESTRAINT);
+            }
+        } else if !ended.is_empty() {
+            self.restraint = FIRST_RESTRAINT;
+        }
+        let event = || QueueEvent::RunsRefused { runs: self.refused, error: self.refusal.clone() };
+        // What is told goes to the same executor, which may refuse it as well: it is tried again.
+        if self.refused > 0 && self.engine.tell(event()) {
+            self.refused = 0;
+        }
+    }
+
     /// Claims jobs for so many slots, if there may be any.
     async fn look(&mut self, free: usize) -> Vec<Row> {
-        if free == 0 || !std::mem::take(&mut self.looks) {
+        let is_restrained = self.restrained.is_some() || self.engine.executor.is_shutdown();
+        if free == 0 || is_restrained || !std::mem::take(&mut self.looks) {
             return Vec::new();
         }
         let asked = Instant::now();

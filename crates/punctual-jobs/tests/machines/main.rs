@@ -24,6 +24,7 @@ mod machine;
 mod opening;
 mod outages;
 mod periodic;
+mod refusals;
 mod rights;
 mod runs;
 #[path = "../support/mod.rs"]
