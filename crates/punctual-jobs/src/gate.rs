@@ -44,9 +44,15 @@
 //! 4. The task runs. At a third of the lease it is renewed.
 //! 5. At the end the row says that the run has ended. The worker does not wait for that.
 //!
-//! A failed run has ended as well: whether it is to be tried again is the task's
-//! [affair](punctual::FailurePolicy). A run that was claimed and did not begin, because its task was
-//! cancelled meanwhile, is given back.
+//! A run that was claimed and did not begin, because its task was cancelled meanwhile, is given back.
+//!
+//! # A run that fails
+//!
+//! A failed run has ended as well, and no other replica runs its tick. Whether this one tries it again is the
+//! task's affair: by [`Trigger::retry`](punctual::Trigger::retry), or by a policy that [backs
+//! off](punctual::FailurePolicy::back_off). Such a run is between the ticks of the schedule. It claims the tick that
+//! has failed once more, with a larger fencing token; it is left out, and counted as refused, if another tick has been
+//! claimed since, or if the failed run has [finished](Gate::finish) its tick.
 //!
 //! # Why it is right
 //!
@@ -123,6 +129,7 @@ mod guard;
 mod keeper;
 mod lease;
 mod named;
+mod retries;
 mod rules;
 mod sql;
 mod tables;

@@ -96,9 +96,9 @@ impl fmt::Display for Tick {
 pub enum SkipReason {
     /// The database could not be asked for as long as a lease lasts.
     Unreachable,
-    /// The run is not planned on the wall clock, so replicas cannot agree which one it is. Plan it
-    /// by [`aligned`](crate::aligned()) or by a cron expression, or give the gate a
-    /// [delay](super::NamedGate::with_delay).
+    /// The run is not planned on the wall clock, so replicas cannot agree which one it is, and it is no failed one that
+    /// is [tried again](super#a-run-that-fails). Plan it by [`aligned`](crate::aligned()) or by a cron expression, or
+    /// give the gate a [delay](super::NamedGate::with_delay).
     NotOnWallClock,
     /// The database's clock was set back, by a minute at most, and this tick or a later one has run by the old
     /// time.

@@ -60,6 +60,8 @@ pub(crate) struct Ask {
     pub(crate) name: Arc<str>,
     pub(crate) tick: SystemTime,
     pub(crate) rule: Rule,
+    /// The failed run that is tried again.
+    pub(crate) retry_of: Option<Arc<LeaseState>>,
     pub(crate) deadline: Instant,
     pub(crate) reply: SyncSender<Answer>,
 }
@@ -242,6 +244,10 @@ impl Keeper {
         let Ok(mut last_fence) = timeout_at(ask.deadline, turns.lock()).await else {
             return Err(AskError::NoAnswer);
         };
+        // Its end has been told by now: that had its turn before.
+        if ask.retry_of.as_ref().is_some_and(|failed| failed.is_finished()) {
+            return Ok(Answer::Passed);
+        }
         let seen = self.look(&ask.name, ask.deadline, *last_fence).await?;
         match decide(&seen, ask.tick, ask.rule) {
             Verdict::Early(span) => Ok(Answer::Later(span)),

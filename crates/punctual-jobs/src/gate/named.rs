@@ -18,6 +18,7 @@ use super::{
     event::{GateEvent, Reporter, SkipReason},
     keeper::{Answer, Ask, Grant, Request, fence_of},
     lease::LeaseState,
+    retries::{Retries, Retry},
     rules::{OnHolderDeath, Rule},
 };
 
@@ -39,12 +40,13 @@ pub struct NamedGate {
     rule: Rule,
     /// The ticks that could not be asked about, and since when.
     unasked: Arc<Mutex<HashMap<TaskId, (SystemTime, Duration)>>>,
+    retries: Arc<Retries>,
 }
 
 impl NamedGate {
     pub(super) fn new(gate: Gate, name: Arc<str>) -> Self {
         let rule = Rule::Ticks(gate.0.on_holder_death);
-        Self { gate, name, rule, unasked: Arc::default() }
+        Self { gate, name, rule, unasked: Arc::default(), retries: Arc::default() }
     }
 
     /// Sets what becomes of a tick of this name whose replica dies in its run, in place of what
@@ -85,12 +87,13 @@ impl NamedGate {
     }
 
     /// Sends the question to the gate's thread, and waits for the answer.
-    fn ask(&self, tick: SystemTime) -> Answer {
+    fn ask(&self, tick: SystemTime, retry_of: Option<Arc<LeaseState>>) -> Answer {
         let inner = &self.gate.0;
         let (reply, answer) = mpsc::sync_channel(1);
         let deadline = Instant::now() + inner.request_timeout;
-        let (name, rule) = (Arc::clone(&self.name), self.rule);
-        let ask = Ask { name, tick, rule, deadline: deadline.into(), reply };
+        let rule = retry_of.as_ref().map_or(self.rule, |failed| Rule::Retry(failed.fence));
+        let (name, deadline) = (Arc::clone(&self.name), deadline.into());
+        let ask = Ask { name, tick, rule, retry_of, deadline, reply };
         let late = || Answer::Unreachable("the gate's own thread does not answer".to_owned());
         if inner.requests.send(Request::Ask(ask)).is_err() {
             return late();
@@ -104,7 +107,9 @@ impl NamedGate {
             Answer::Granted(grant) => {
                 Reporter::count(&reporter.granted);
                 let state = Arc::clone(&grant.state);
-                Entry::Hold(Arc::new(HeldLease { state, grant: Mutex::new(Some(grant)) }))
+                let (task, retries) = (tick.task_id(), Arc::clone(&self.retries));
+                let grant = Mutex::new(Some(grant));
+                Entry::Hold(Arc::new(HeldLease { state, grant, task, tick: planned, retries }))
             }
             Answer::Held(left) => {
                 Reporter::count(&reporter.postponed);
@@ -161,11 +166,15 @@ impl RunGate for NamedGate {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
         let reporter = &self.gate.0.reporter;
         Reporter::count(&reporter.asked);
-        let planned = whole_micros(tick.planned_wall());
+        let mut planned = whole_micros(tick.planned_wall());
+        let mut retry_of = None;
         if matches!(self.rule, Rule::Ticks(_)) && !tick.is_on_wall() {
-            return self.skip(planned, SkipReason::NotOnWallClock);
+            let Some(retry) = self.retries.find(tick) else {
+                return self.skip(planned, SkipReason::NotOnWallClock);
+            };
+            (planned, retry_of) = (retry.tick, Some(retry.failed));
         }
-        let answer = self.ask(planned);
+        let answer = self.ask(planned, retry_of);
         if !matches!(answer, Answer::Unreachable(_)) {
             self.unasked.lock().remove(&tick.task_id());
         }
@@ -187,6 +196,9 @@ struct HeldLease {
     state: Arc<LeaseState>,
     /// Until the run is left.
     grant: Mutex<Option<Grant>>,
+    task: TaskId,
+    tick: SystemTime,
+    retries: Arc<Retries>,
 }
 
 impl Lease for HeldLease {
@@ -202,7 +214,14 @@ impl Lease for HeldLease {
         self.state.watch(token);
     }
 
-    fn leave(&self, end: RunEnd<'_>, _next: Option<Instant>) {
+    fn leave(&self, end: RunEnd<'_>, next: Option<Instant>) {
+        // A retry that did not take place is one still.
+        if !matches!(end, RunEnd::NotRun) {
+            let next = next.filter(|_| matches!(end, RunEnd::Failed(_)));
+            let (tick, failed) = (self.tick, &self.state);
+            let retry = next.map(|at| Retry { tick, failed: Arc::clone(failed), at });
+            self.retries.note(self.task, retry);
+        }
         let grant = self.grant.lock().take();
         match (grant, end) {
             (Some(grant), RunEnd::NotRun) => drop(grant),

@@ -50,6 +50,8 @@ pub enum OnHolderDeath {
 pub(crate) enum Rule {
     /// The planned moment: each is claimed once.
     Ticks(OnHolderDeath),
+    /// A planned moment once more, since its run failed under this fence: until another one is claimed.
+    Retry(i64),
     /// The end of the last run: the next is claimed no sooner than this much later.
     Delay(Duration),
 }
@@ -101,7 +103,7 @@ impl Seen {
         let row = self.row.as_ref()?;
         // The ticks of a delay are by the clocks of the replicas.
         let tick = match rule {
-            Rule::Ticks(_) => span(self.now, row.tick),
+            Rule::Ticks(_) | Rule::Retry(_) => span(self.now, row.tick),
             Rule::Delay(_) => Duration::ZERO,
         };
         let latest = if row.done { self.now } else { later(self.now, row.lease) };
@@ -117,6 +119,7 @@ pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
     }
     match rule {
         Rule::Ticks(lost) => decide_tick(seen, tick, lost),
+        Rule::Retry(fence) => decide_retry(seen, tick, fence),
         Rule::Delay(delay) => decide_delay(seen, delay),
     }
 }
@@ -140,6 +143,16 @@ fn decide_tick(seen: &Seen, tick: SystemTime, lost: OnHolderDeath) -> Verdict {
         Duration::ZERO => Verdict::Free,
         left => Verdict::Held(left),
     }
+}
+
+/// It has been due already, and waits for nobody: whoever holds the row has claimed another tick since.
+fn decide_retry(seen: &Seen, tick: SystemTime, fence: i64) -> Verdict {
+    let Some(row) = &seen.row else { return Verdict::Passed };
+    // A claim that was given back leaves the row at a moment before its tick.
+    let is_given_back = row.done && row.tick < tick;
+    let is_last =
+        row.tick == tick && (row.done && row.fence == fence || !row.done && row.is_orphan);
+    if is_given_back || is_last { Verdict::Free } else { Verdict::Passed }
 }
 
 fn decide_delay(seen: &Seen, delay: Duration) -> Verdict {

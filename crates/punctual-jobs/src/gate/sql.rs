@@ -109,10 +109,11 @@ update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
-/// `$1` name, `$2` fencing token. The end of the lease is that of the run, from which a delay is counted.
+/// `$1` name, `$2` fencing token. The end of the lease is that of the run, from which a delay is counted. No row if
+/// `finish` has ended the run.
 const LEAVE: &str = "\
 update @schema.gate g set done = true, lease_until = clock_timestamp()
-  from (select name from @schema.gate where name = $1 and fence = $2
+  from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 

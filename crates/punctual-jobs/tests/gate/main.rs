@@ -9,6 +9,7 @@
 )]
 
 mod delays;
+mod failures;
 mod frozen;
 mod guards;
 mod opening;

@@ -235,7 +235,9 @@ impl Model {
         assert_eq!(fence, self.last_granted + 1, "fences go up by one");
         self.last_granted = fence;
         match self.rule {
-            Rule::Ticks(_) => assert!(clock(self.now) + TOLERANCE >= tick, "a tick is not early"),
+            Rule::Ticks(_) | Rule::Retry(_) => {
+                assert!(clock(self.now) + TOLERANCE >= tick, "a tick is not early")
+            }
             Rule::Delay(delay) => {
                 if let Some(&end) = self.ended.get(&(fence - 1)) {
                     assert!(self.now >= end + delay, "the delay is kept");
@@ -431,6 +433,19 @@ fn a_lease_that_this_clock_cannot_have_written_is_set_right() {
         assert!(!matches!(ended(1050), Verdict::SetBack(_)));
         assert_eq!(ended(1051), Verdict::SetBack(Duration::from_millis(51)));
     }
+}
+
+#[test]
+fn a_failed_run_is_tried_again_until_another_one_is_claimed() {
+    let retry = |row| verdict(2000, Some(row), 1000, Rule::Retry(1));
+    let failed = row(1000, true, 1500);
+    assert_eq!(retry(failed), Verdict::Free);
+    assert_eq!(retry(Row { fence: 2, ..failed }), Verdict::Passed, "another has tried it again");
+    assert_eq!(retry(row(1001, true, 1500)), Verdict::Passed, "a later one has run");
+    assert_eq!(retry(row(1001, false, 3000)), Verdict::Passed, "a later one runs");
+    let orphan = Row { is_orphan: true, fence: 2, ..row(1000, false, 3000) };
+    assert_eq!(retry(orphan), Verdict::Free, "an answer was lost");
+    assert_eq!(retry(Row { fence: 2, ..row(999, true, 0) }), Verdict::Free, "it was given back");
 }
 
 /// A row in memory, about which every replica decides by the rules. A run takes no time.
