@@ -218,6 +218,10 @@ mod any_queue;
 #[path = "queue/tests/exhaustive.rs"]
 mod exhaustive;
 #[cfg(test)]
+#[cfg(not(loom))]
+#[path = "queue/tests/linearizable.rs"]
+mod linearizable;
+#[cfg(test)]
 #[cfg(shuttle)]
 #[path = "queue/tests/model.rs"]
 mod model;

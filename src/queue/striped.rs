@@ -120,8 +120,11 @@ impl<E> DelayedWorkQueue<E> {
         timing: Timing,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
-        let (stamp, element) = (self.clock.submission_stamp(now), UnderLock::new(element));
+        let element = UnderLock::new(element);
         let mut stripe = self.stripes[stripe].lock();
+        // Under the lock. A stamp that is counted and drawn before may come behind a later one of its stripe. It is raised
+        // then, and would be behind those that are drawn afterwards for other stripes.
+        let stamp = self.clock.submission_stamp(now);
         let offered = stripe.offer(&self.admission, stamp, timing, element);
         let (ticket, is_head) = offered.map_err(RefusedElement::owned)?;
         drop(stripe);
@@ -133,7 +136,8 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Uses up and returns the sequence that an element submitted now would get.
     pub(crate) fn next_sequence(&self, stripe: usize, now: Timestamp) -> u64 {
-        self.stripes[stripe].lock().next_sequence(self.clock.submission_stamp(now))
+        let mut stripe = self.stripes[stripe].lock();
+        stripe.next_sequence(self.clock.submission_stamp(now))
     }
 
     /// Admits an element that was taken before, with the sequence it had. Returns its ticket, and
@@ -400,15 +404,18 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Takes everything out, due or not.
+    /// Takes everything out, due or not, in one step: with all locks held. An element that is left came later than all
+    /// that are taken.
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
+        let mut stripes = self.lock_all();
         let (mut others, mut heaps) = (ready.remove_all(), Vec::new());
-        for stripe in &self.stripes {
-            let (heap, parked) = stripe.lock().take_all_out();
+        for stripe in &mut stripes {
+            let (heap, parked) = stripe.take_all_out();
             heaps.push(heap);
             others.extend(parked.into_entries());
         }
+        drop(stripes);
         drop(ready);
         let drained = Drained::new(others, heaps);
         self.notify_all_if_finished();

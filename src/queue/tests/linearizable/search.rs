@@ -1,0 +1,270 @@
+//! The search: is there an order in which a plain sorted list would have answered as the queue has?
+//!
+//! An operation takes effect at one moment between its call and its return. So an operation that had returned before
+//! another was called comes first, and operations that overlap may come in either order. The search tries the orders
+//! that this leaves, as Wing and Gong have described it: of the operations that may be next it lets each be next in turn,
+//! as long as the sorted list gives that answer. It does not go twice to a place where the same operations are over and
+//! the list is the same (Lowe's improvement).
+//!
+//! # A reset
+//!
+//! A thread that looks for an element without waiting may miss one that is on its way from the ready list back to its
+//! stripe (`striped::ready`): it reads the heads without a lock, and the notification follows the move. So a reset is two
+//! operations, of which the first takes the element out and the second puts it back, and between them nothing may happen
+//! but that such a thread finds nothing.
+//!
+//! The search gives up after so many steps. Then it says that it has not decided, which is never a pass.
+
+use std::collections::HashSet;
+
+/// What an element is ordered by: its deadline, and then its submission.
+pub(in crate::queue) type Key = (u64, u64);
+
+/// An operation, with its answer.
+#[derive(Clone, Debug)]
+pub(in crate::queue) enum Operation {
+    /// Answered with the sequence, or refused.
+    Offer {
+        deadline: u64,
+        sequence: Option<u64>,
+    },
+    /// The clock showed `since` before the call and `until` after the return.
+    Take {
+        taken: Option<Key>,
+        since: u64,
+        until: u64,
+    },
+    Remove {
+        sequence: u64,
+        is_found: bool,
+    },
+    /// The first half of a reset.
+    Lift {
+        sequence: u64,
+        is_found: bool,
+    },
+    /// The second half of a reset that has found the element.
+    Put {
+        deadline: u64,
+        sequence: u64,
+    },
+    Drain {
+        drained: Vec<Key>,
+    },
+    Close,
+}
+
+/// An operation of a history, and when it was called and has returned: numbers that no two events share.
+#[derive(Clone, Debug)]
+pub(in crate::queue) struct Event {
+    pub(in crate::queue) operation: Operation,
+    pub(in crate::queue) called: u64,
+    pub(in crate::queue) returned: u64,
+}
+
+/// The search has taken too many steps.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::queue) struct Undecided;
+
+/// The list that the queue is to be like.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct SortedList {
+    keys: Vec<Key>,
+    /// The sequences of elements that are being reset.
+    lifted: Vec<u64>,
+    is_closed: bool,
+}
+
+impl SortedList {
+    /// Performs an operation, if the list gives the same answer.
+    fn perform(&self, operation: &Operation) -> Option<Self> {
+        let mut next = self.clone();
+        let may_be_between = matches!(
+            operation,
+            Operation::Lift { .. } | Operation::Put { .. } | Operation::Take { taken: None, .. }
+        );
+        if !self.lifted.is_empty() && !may_be_between {
+            return None;
+        }
+        let fits = match operation {
+            Operation::Offer { sequence: None, .. } => self.is_closed,
+            Operation::Offer { deadline, sequence: Some(sequence) } => {
+                next.insert((*deadline, *sequence));
+                !self.is_closed
+            }
+            Operation::Take { taken: None, since, .. } => {
+                self.keys.first().is_none_or(|(deadline, _)| deadline > since)
+            }
+            Operation::Take { taken: Some(key), until, .. } => {
+                let is_first = self.keys.first() == Some(key);
+                next.keys.retain(|other| other != key);
+                is_first && key.0 <= *until
+            }
+            Operation::Remove { sequence, is_found } => next.remove(*sequence) == *is_found,
+            Operation::Lift { sequence, is_found } => {
+                let was_there = next.remove(*sequence);
+                next.lifted.extend(was_there.then_some(*sequence));
+                was_there == *is_found
+            }
+            Operation::Put { deadline, sequence } => {
+                next.lifted.retain(|other| other != sequence);
+                next.insert((*deadline, *sequence));
+                self.lifted.contains(sequence)
+            }
+            Operation::Drain { drained } => std::mem::take(&mut next.keys) == *drained,
+            Operation::Close => {
+                next.is_closed = true;
+                true
+            }
+        };
+        fits.then_some(next)
+    }
+
+    fn insert(&mut self, key: Key) {
+        let place = self.keys.partition_point(|other| *other < key);
+        self.keys.insert(place, key);
+    }
+
+    fn remove(&mut self, sequence: u64) -> bool {
+        let before = self.keys.len();
+        self.keys.retain(|(_, other)| *other != sequence);
+        self.keys.len() < before
+    }
+}
+
+/// Returns `true` if the history is one that a sorted list could have had.
+pub(in crate::queue) fn is_linearizable(
+    history: &[Event],
+    steps: usize,
+) -> Result<bool, Undecided> {
+    assert!(history.len() <= 64, "a short history");
+    if !are_submissions_in_order(history) {
+        return Ok(false);
+    }
+    let mut search = Search { history, steps, seen: HashSet::new() };
+    search.goes_on(0, &SortedList::default())
+}
+
+/// An offer that had returned before another was called has the smaller sequence: first come, first served.
+fn are_submissions_in_order(history: &[Event]) -> bool {
+    let sequence = |event: &Event| match event.operation {
+        Operation::Offer { sequence, .. } => sequence,
+        _ => None,
+    };
+    let offers: Vec<_> = history.iter().filter_map(|it| Some((it, sequence(it)?))).collect();
+    offers.iter().all(|(one, first)| {
+        offers.iter().all(|(other, second)| one.returned > other.called || first < second)
+    })
+}
+
+struct Search<'a> {
+    history: &'a [Event],
+    /// How many steps are left.
+    steps: usize,
+    /// Which operations were over, one bit for each, and what was in the list.
+    seen: HashSet<(u64, SortedList)>,
+}
+
+impl Search<'_> {
+    /// Returns `true` if the operations that are not over fit after those that are.
+    fn goes_on(&mut self, over: u64, list: &SortedList) -> Result<bool, Undecided> {
+        let is_left = |index: &usize| over & (1 << index) == 0;
+        let left = || (0..self.history.len()).filter(is_left);
+        let Some(first_return) = left().map(|index| self.history[index].returned).min() else {
+            return Ok(true);
+        };
+        let may_be_next: Vec<usize> =
+            left().filter(|index| self.history[*index].called < first_return).collect();
+        for index in may_be_next {
+            self.steps = self.steps.checked_sub(1).ok_or(Undecided)?;
+            let Some(next) = list.perform(&self.history[index].operation) else { continue };
+            let over = over | (1 << index);
+            if self.seen.insert((over, next.clone())) && self.goes_on(over, &next)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+#[cfg(not(any(shuttle, loom)))]
+mod tests {
+    use super::*;
+
+    /// Operations one after the other.
+    fn one_by_one(operations: impl IntoIterator<Item = Operation>) -> Vec<Event> {
+        let times = (0..).step_by(2);
+        let events = times.zip(operations);
+        events.map(|(at, operation)| Event { operation, called: at, returned: at + 1 }).collect()
+    }
+
+    fn offer(deadline: u64, sequence: u64) -> Operation {
+        Operation::Offer { deadline, sequence: Some(sequence) }
+    }
+
+    fn take(taken: Option<Key>) -> Operation {
+        Operation::Take { taken, since: 9, until: 9 }
+    }
+
+    fn verdict(history: &[Event]) -> bool {
+        is_linearizable(history, 1000).expect("it is short")
+    }
+
+    #[test]
+    fn an_order_that_fits_is_found() {
+        let mut history = one_by_one([offer(5, 2), offer(5, 3), take(Some((5, 2)))]);
+        assert!(verdict(&history));
+        // Called before the others, and over after them.
+        history.push(Event {
+            operation: Operation::Remove { sequence: 3, is_found: true },
+            called: 0,
+            returned: 9,
+        });
+        assert!(verdict(&history));
+    }
+
+    #[test]
+    fn answers_that_no_order_explains_are_found_out() {
+        let wrong = [
+            vec![offer(5, 2), offer(5, 3), take(Some((5, 3)))],
+            vec![offer(5, 2), offer(4, 3), take(Some((5, 2)))],
+            vec![offer(5, 2), take(None)],
+            vec![offer(10, 2), take(Some((10, 2)))],
+            vec![
+                offer(5, 2),
+                take(Some((5, 2))),
+                Operation::Remove { sequence: 2, is_found: true },
+            ],
+            vec![
+                offer(5, 2),
+                Operation::Remove { sequence: 2, is_found: true },
+                take(Some((5, 2))),
+            ],
+            vec![offer(5, 2), Operation::Drain { drained: vec![] }],
+            vec![Operation::Close, offer(5, 2)],
+            vec![
+                offer(5, 2),
+                Operation::Lift { sequence: 2, is_found: true },
+                Operation::Put { deadline: 10, sequence: 2 },
+                take(Some((5, 2))),
+            ],
+            vec![
+                offer(5, 2),
+                offer(5, 3),
+                Operation::Lift { sequence: 2, is_found: true },
+                take(Some((5, 3))),
+                Operation::Put { deadline: 10, sequence: 2 },
+            ],
+            vec![offer(5, 3), offer(5, 2)],
+        ];
+        for operations in wrong {
+            assert!(!verdict(&one_by_one(operations.clone())), "{operations:?}");
+        }
+    }
+
+    #[test]
+    fn a_search_that_gives_up_has_decided_nothing() {
+        let history = one_by_one([offer(5, 2), take(Some((5, 2)))]);
+        assert_eq!(is_linearizable(&history, 1), Err(Undecided));
+    }
+}
