@@ -11,11 +11,16 @@ use std::{
 };
 
 use shuttle::{
+    rand::RngCore,
     sync::{Barrier, Condvar, Mutex},
     thread::{self, JoinHandle},
 };
 
-use super::{any_queue::AnyQueue, *};
+use super::{
+    any_queue::AnyQueue,
+    linearizable::{self, Recorder},
+    *,
+};
 use crate::{
     ManualClock,
     sync::{
@@ -512,4 +517,21 @@ fn a_spuriously_woken_thread_looks_again() {
         ringer.join().expect("nobody panics");
         scene.end(takers);
     });
+}
+
+/// G2: each history of three threads is one that a sorted list could have had.
+#[test]
+fn every_history_is_that_of_a_sorted_list() {
+    for stripes in [None, Some(1), Some(2)] {
+        check(move || {
+            let recorder = Recorder::new(stripes, true);
+            let seed: u64 = shuttle::rand::thread_rng().next_u64();
+            let run = |thread: u64| {
+                let recorder = Arc::clone(&recorder);
+                thread::spawn(move || recorder.run(seed.wrapping_add(thread)))
+            };
+            let threads = [0, 1, 2].map(run);
+            linearizable::check(seed, threads.map(|thread| thread.join().expect("nobody panics")));
+        });
+    }
 }
