@@ -208,7 +208,9 @@ pub(super) fn check(seed: u64, parts: impl IntoIterator<Item = Asker>) {
 
 #[cfg(not(any(shuttle, loom)))]
 mod tests {
-    use std::{env, hint, sync::Mutex, thread};
+    use std::{env, hint, thread};
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -232,9 +234,9 @@ mod tests {
     impl Round {
         /// The part of a thread in the round with this number.
         fn take_part(&self, number: u64, thread: u64) {
-            let recorder = Arc::clone(&self.recorder.lock().expect("nobody panics"));
+            let recorder = Arc::clone(&self.recorder.lock());
             let asker = recorder.run(number * THREADS + thread);
-            self.parts.lock().expect("nobody panics").push(asker);
+            self.parts.lock().push(asker);
             self.over.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -268,12 +270,12 @@ mod tests {
             }
             let _end = Ends(&round.number);
             for number in from..end {
-                *round.recorder.lock().expect("nobody panics") = recorder(number);
+                *round.recorder.lock() = recorder(number);
                 round.over.store(0, Ordering::SeqCst);
                 round.number.store(number + 1, Ordering::SeqCst);
                 round.take_part(number, 0);
                 until(|| round.over.load(Ordering::SeqCst) == THREADS);
-                check(number, round.parts.lock().expect("nobody panics").drain(..));
+                check(number, round.parts.lock().drain(..));
             }
         });
     }
@@ -287,7 +289,7 @@ mod tests {
         }
     }
 
-    /// Each history of three threads on real cores is one that a sorted list could have had. `PUNCTUAL_HISTORIES` says
+    /// G2: each history of three threads on real cores is one that a sorted list could have had. `PUNCTUAL_HISTORIES` says
     /// how many; `PUNCTUAL_SEED` says which is the first.
     #[test]
     fn every_history_of_three_threads_is_that_of_a_sorted_list() {
