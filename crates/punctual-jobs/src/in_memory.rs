@@ -39,8 +39,8 @@ use punctual::{Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
-    Cancellation, JobId, JobQueue, JobState, OpenError, OpenQueue, QueueError, QueueFuture,
-    Rescheduling, ShutdownReport, When,
+    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, OpenQueue, QueueError,
+    QueueFuture, Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
     queue::{Engine, NewJob},
@@ -138,13 +138,14 @@ pub(crate) fn tick_job(
         when: When::After(Duration::ZERO),
         key: None,
         keeps_moment: false,
+        is_unique: false,
         ordering_key: Some(format!("every {schedule}")),
         max_attempts,
     }
 }
 
 impl Engine for Board {
-    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId> {
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle> {
         QueueFuture::ready(self.accept(new_job))
     }
 

@@ -23,7 +23,7 @@ use crate::{
 
 /// What keeps the jobs.
 pub(crate) trait Engine: Send + Sync + 'static {
-    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId>;
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle>;
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
@@ -47,6 +47,8 @@ pub(crate) struct NewJob {
     pub(crate) when: When,
     pub(crate) key: Option<String>,
     pub(crate) keeps_moment: bool,
+    /// If a job with the key waits or runs, nothing is stored.
+    pub(crate) is_unique: bool,
     pub(crate) ordering_key: Option<String>,
     pub(crate) max_attempts: u32,
 }
@@ -98,6 +100,7 @@ impl JobQueue {
             when: when.into(),
             key: None,
             keeps_moment: false,
+            is_unique: false,
             ordering_key: None,
             max_attempts: self.definitions.max_attempts(J::NAME),
         });
@@ -235,7 +238,44 @@ impl JobBuilder<'_> {
     /// unless both have one [ordering key](Self::ordering_key).
     pub fn key(mut self, key: impl Into<String>) -> Self {
         if let Ok(new_job) = &mut self.new_job {
-            new_job.key = Some(key.into());
+            (new_job.key, new_job.is_unique) = (Some(key.into()), false);
+        }
+        self
+    }
+
+    /// Gives the job a [key](Self::key), and has it skipped if a job with this key is there: nothing is stored then,
+    /// the other job stays as it is, and the handle [leads to it](JobHandle::was_skipped). River: `UniqueOpts`, Oban:
+    /// `unique`.
+    ///
+    /// A job is there while it waits for its moment, its turn or its next attempt, and while it runs. Not so one that has
+    /// ended or is discarded, nor one that runs and has lost the key, because it was cancelled or another was enqueued
+    /// by [`key`](Self::key). Of several that are enqueued at once, on any machines, one is stored.
+    ///
+    /// A job that runs may have looked at the world already: what has changed since is then seen by no job. Where that
+    /// matters use [`key`](Self::key), which enqueues another job beside one that runs.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual_jobs::{InMemory, Job, Jobs};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Reindex {}
+    /// impl Job for Reindex { const NAME: &'static str = "reindex"; }
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let queue = Jobs::new().on(|_run, _: Reindex| Ok(())).open(InMemory::on(&executor))?;
+    /// let minute = Duration::from_secs(60);
+    /// let first = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
+    /// let second = queue.after(minute, Reindex {}).unique("reindex").enqueue()?;
+    /// assert!(second.was_skipped());
+    /// assert_eq!(second.id(), first.id());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn unique(mut self, key: impl Into<String>) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            (new_job.key, new_job.is_unique) = (Some(key.into()), true);
         }
         self
     }
@@ -272,14 +312,12 @@ impl JobBuilder<'_> {
     /// [`QueueError`], if the payload is not JSON, a key or the kind's name is not accepted, the queue was shut down, or
     /// the engine cannot be asked.
     pub fn enqueue(self) -> Result<JobHandle, QueueError> {
-        let (queue, name) = (self.queue, self.name);
-        let new_job = self.checked()?;
-        let id = queue.engine.enqueue(new_job).wait(queue.request_timeout())?;
-        Ok(JobHandle { id, name })
+        let queue = self.queue;
+        queue.engine.enqueue(self.checked()?).wait(queue.request_timeout())
     }
 
-    /// The same as [`enqueue`](Self::enqueue), without blocking. The reply is the job's id.
-    pub fn enqueue_async(self) -> QueueFuture<JobId> {
+    /// The same as [`enqueue`](Self::enqueue), without blocking.
+    pub fn enqueue_async(self) -> QueueFuture<JobHandle> {
         let queue = self.queue;
         match self.checked() {
             Ok(new_job) => queue.engine.enqueue(new_job),
@@ -310,6 +348,7 @@ impl JobBuilder<'_> {
 pub struct JobHandle {
     pub(crate) id: JobId,
     pub(crate) name: &'static str,
+    pub(crate) is_skipped: bool,
 }
 
 impl JobHandle {
@@ -319,10 +358,17 @@ impl JobHandle {
         self.id
     }
 
-    /// Returns the name of the job's kind.
+    /// Returns the name of the kind that was enqueued.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.name
+    }
+
+    /// Returns `true` if nothing was stored, because a job with the [unique](JobBuilder::unique) key was there. The
+    /// [id](Self::id) is that job's.
+    #[must_use]
+    pub fn was_skipped(&self) -> bool {
+        self.is_skipped
     }
 }
 

@@ -19,7 +19,7 @@ use punctual::{TaskHandle, trigger::Due};
 
 use super::{Board, attempt::Attempt, ordering::Turns, refused, stopping::Closing};
 use crate::{
-    Cancellation, JobId, JobState, QueueError, Rescheduling, StopReason, When,
+    Cancellation, JobHandle, JobId, JobState, QueueError, Rescheduling, StopReason, When,
     jobs::Definition,
     payload::Payload,
     queue::{NewJob, until},
@@ -77,8 +77,9 @@ pub(super) struct Next {
 }
 
 impl Board {
-    /// Stores a job, or replaces the waiting one with its key.
-    pub(super) fn accept(&self, new_job: NewJob) -> Result<JobId, QueueError> {
+    /// Stores a job, or replaces the waiting one with its key. A unique one is skipped if there is one with its key.
+    pub(super) fn accept(&self, new_job: NewJob) -> Result<JobHandle, QueueError> {
+        let name = new_job.name;
         let Some(definition) = self.definitions.handled(new_job.name).map(Arc::clone) else {
             return Err(QueueError::NoHandler { name: new_job.name });
         };
@@ -86,6 +87,10 @@ impl Board {
         let mut state = self.state.lock();
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
+        }
+        let present = new_job.key.as_ref().and_then(|key| state.keys.get(key));
+        if let Some(&id) = present.filter(|_| new_job.is_unique) {
+            return Ok(JobHandle { id: JobId(id), name, is_skipped: true });
         }
         let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
         let kept = replaced.as_ref().filter(|old| new_job.keeps_moment && old.begun == 0);
@@ -121,7 +126,7 @@ impl Board {
         self.cancel_task(task);
         self.submit_or_end(turn);
         self.submit(Next { id, generation, due })?;
-        Ok(JobId(id))
+        Ok(JobHandle { id: JobId(id), name, is_skipped: false })
     }
 
     pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
@@ -149,7 +154,7 @@ impl Board {
         match waiting {
             None => {
                 drop(state);
-                enqueued.push(self.accept(new_job.clone())?);
+                enqueued.push(self.accept(new_job.clone())?.id());
                 Ok(())
             }
             Some((id, moment)) if moment.is_none() || moment > now => {

@@ -27,8 +27,8 @@ use super::{
     worker::work,
 };
 use crate::{
-    Cancellation, DiscardedJob, JobId, JobQueue, JobState, OpenError, QueueError, QueueFuture,
-    Rescheduling, ShutdownReport, When,
+    Cancellation, DiscardedJob, JobHandle, JobId, JobQueue, JobState, OpenError, QueueError,
+    QueueFuture, Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, until},
@@ -268,7 +268,7 @@ impl PostgresEngine {
 const LONGEST_TIMER: Duration = Duration::from_secs(300);
 
 impl Engine for PostgresEngine {
-    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobId> {
+    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle> {
         if self.claims.is_closing() {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         }

@@ -61,7 +61,28 @@ with moment as materialized (
    where j.claim is null
   returning id, due
 )
-select id, case when due then pg_notify('@channel', '') end from sent";
+select id, false, case when due then pg_notify('@channel', '') end from sent";
+
+/// The same without $8, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
+/// if that job has ended or come just now: to be asked again.
+///
+/// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
+/// inserted, moved or removed a job with that key and is not committed.
+pub(super) const SEND_UNIQUE: &str = "\
+with moment as materialized (
+  select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
+), sent as (
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7 from moment
+  on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
+  returning id, due
+), told as (
+  select pg_notify('@channel', '') from sent where due
+)
+select id, false, (select count(*) from told) from sent
+union all
+select id, true, 0 from @schema.job
+ where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)";
 
 /// $1 key, $2 moment, $3 delay in seconds
 pub(super) const RESCHEDULE: &str = "\

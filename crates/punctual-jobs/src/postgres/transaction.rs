@@ -1,11 +1,12 @@
 //! Enqueueing a job in a transaction of the caller: it is stored if that commits, and only then.
 
-use super::{statements, verbs::Enqueue};
-use crate::{JobBuilder, JobHandle, JobId, QueueError};
+use super::verbs::Enqueue;
+use crate::{JobBuilder, JobHandle, QueueError};
 
 impl JobBuilder<'_> {
     /// Stores the job in a transaction of the program's own, in the same database: the job exists if the
-    /// transaction commits, and otherwise it never has. No other machine can see it before.
+    /// transaction commits, and otherwise it never has. No other machine can see it before. Others that enqueue its
+    /// [key](Self::key), unique or not, wait for the end of the transaction.
     ///
     /// ```no_run
     /// # use punctual_jobs::{JobQueue, QueueError, Job};
@@ -33,14 +34,13 @@ impl JobBuilder<'_> {
             return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
         };
         let new_job = self.checked()?;
-        let name = new_job.name;
-        let (enqueue, statement) =
-            (Enqueue::new(new_job, &clock), schema.name_in(statements::SEND));
+        let enqueue = Enqueue::new(new_job, &clock);
+        let statement = schema.name_in(enqueue.statement());
         loop {
             let rows = transaction.query_typed(&statement, &enqueue.params()).await;
             let rows = rows.map_err(|error| QueueError::Server(error.into()))?;
-            if let Some(row) = rows.first() {
-                return Ok(JobHandle { id: JobId(row.get(0)), name });
+            if let Some(job) = enqueue.handle(&rows) {
+                return Ok(job);
             }
         }
     }

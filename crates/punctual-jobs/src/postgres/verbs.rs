@@ -15,13 +15,15 @@ use super::{
     moment::moment,
     statements,
 };
-use crate::{Cancellation, JobId, JobState, Rescheduling, When, payload::Payload, queue::NewJob};
+use crate::{
+    Cancellation, JobHandle, JobId, JobState, Rescheduling, When, payload::Payload, queue::NewJob,
+};
 
 /// How long a verb waits before it asks again for a job that is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// A job as [`SEND`](statements::SEND) takes it, on whichever connection.
+/// A job as [`SEND`](statements::SEND) takes it, or [`SEND_UNIQUE`](statements::SEND_UNIQUE), on whichever connection.
 pub(super) struct Enqueue {
     name: &'static str,
     payload: Payload,
@@ -31,6 +33,7 @@ pub(super) struct Enqueue {
     max_attempts: i32,
     key: Option<String>,
     keeps_moment: bool,
+    is_unique: bool,
 }
 
 impl Enqueue {
@@ -45,11 +48,16 @@ impl Enqueue {
             max_attempts: i32::try_from(new_job.max_attempts).unwrap_or(i32::MAX),
             key: new_job.key,
             keeps_moment: new_job.keeps_moment,
+            is_unique: new_job.is_unique,
         }
     }
 
-    pub(super) fn params(&self) -> [Param<'_>; 8] {
-        [
+    pub(super) fn statement(&self) -> &'static str {
+        if self.is_unique { statements::SEND_UNIQUE } else { statements::SEND }
+    }
+
+    pub(super) fn params(&self) -> Vec<Param<'_>> {
+        let mut params: Vec<Param<'_>> = vec![
             (&self.name, Type::TEXT),
             (&self.payload, Type::TEXT),
             (&self.ordering_key, Type::TEXT),
@@ -57,8 +65,17 @@ impl Enqueue {
             (&self.delay, Type::FLOAT8),
             (&self.max_attempts, Type::INT4),
             (&self.key, Type::TEXT),
-            (&self.keeps_moment, Type::BOOL),
-        ]
+        ];
+        if !self.is_unique {
+            params.push((&self.keeps_moment, Type::BOOL));
+        }
+        params
+    }
+
+    /// Returns what the statement answers. `None`: it is to be asked again.
+    pub(super) fn handle(&self, rows: &[Row]) -> Option<JobHandle> {
+        let row = rows.first()?;
+        Some(JobHandle { id: JobId(row.get(0)), name: self.name, is_skipped: row.get(1) })
     }
 }
 
@@ -77,14 +94,14 @@ impl PostgresEngine {
         }
     }
 
-    pub(super) async fn enqueue(&self, new_job: NewJob) -> Result<JobId, AskError> {
+    pub(super) async fn enqueue(&self, new_job: NewJob) -> Result<JobHandle, AskError> {
         let when = new_job.when;
         let enqueue = Enqueue::new(new_job, self.executor.clock());
         loop {
-            let rows = self.ask(statements::SEND, &enqueue.params()).await?;
-            if let Some(row) = rows.first() {
+            let rows = self.ask(enqueue.statement(), &enqueue.params()).await?;
+            if let Some(job) = enqueue.handle(&rows) {
                 self.wake_when_due(when);
-                return Ok(JobId(row.get(0)));
+                return Ok(job);
             }
         }
     }

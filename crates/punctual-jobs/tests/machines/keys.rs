@@ -77,3 +77,54 @@ fn three_queues_agree_with_a_model() {
         .collect();
     assert_eq!(rows, expected);
 }
+
+/// Of unique jobs in transactions that are not committed the one counts that was first, if it is committed.
+#[test]
+fn a_unique_job_waits_for_a_transaction_that_has_its_key() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let later = Duration::from_secs(3600);
+    let job = |number| queue.after(later, Work { number, millis: 0 }).unique("k");
+    crate::support::block_on(async {
+        for commits in [false, true] {
+            let mut client = server.connect().await;
+            let transaction = client.transaction().await.unwrap();
+            let first = job(1).enqueue_in(&transaction).await.unwrap();
+            assert!(!first.was_skipped());
+            let again = job(2).enqueue_in(&transaction).await.unwrap();
+            assert_eq!((again.id(), again.was_skipped()), (first.id(), true));
+            let outside = job(3).enqueue_async();
+            // It is asked again and again, and other verbs are answered.
+            assert_eq!(queue.cancel("another").unwrap(), Cancellation::Unknown);
+            if commits {
+                transaction.commit().await.unwrap();
+            } else {
+                transaction.rollback().await.unwrap();
+            }
+            let outside = outside.wait(Duration::from_secs(60)).unwrap();
+            assert_eq!(outside.was_skipped(), commits);
+            assert_eq!(outside.id() == first.id(), commits);
+            assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+        }
+    });
+}
+
+/// Whether a job is there does not depend on a transaction that only holds it.
+#[test]
+fn a_unique_job_does_not_wait_for_a_row_that_is_held() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let later = Duration::from_secs(3600);
+    let job = |number| queue.after(later, Work { number, millis: 0 }).unique("k");
+    let first = job(1).enqueue().unwrap();
+    crate::support::block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        transaction.query("select 1 from punctual.job for update", &[]).await.unwrap();
+        let second = job(2).enqueue().unwrap();
+        assert_eq!((second.id(), second.was_skipped()), (first.id(), true));
+        transaction.rollback().await.unwrap();
+    });
+}

@@ -30,6 +30,7 @@ mod stopping;
 #[cfg(feature = "postgres")]
 #[path = "../support/mod.rs"]
 mod support;
+mod unique;
 mod world;
 
 /// Makes each case a test of each world.
@@ -106,6 +107,15 @@ suite! {
         a_job_that_lost_its_key_is_not_tried_again,
         a_key_is_free_when_its_job_has_ended,
         a_key_is_free_when_its_job_was_discarded,
+    },
+    unique::{
+        a_unique_job_is_skipped_while_one_waits,
+        a_unique_job_is_skipped_whichever_way_the_key_came,
+        a_unique_job_is_skipped_while_one_runs,
+        a_unique_job_is_skipped_between_two_attempts,
+        a_unique_job_is_skipped_while_one_waits_for_its_turn,
+        a_unique_job_is_not_skipped_beside_one_that_was_cancelled,
+        of_unique_jobs_at_once_one_is_stored,
     },
     cancelling::{
         a_waiting_job_is_removed,

@@ -228,7 +228,8 @@ pub(crate) fn the_verbs_can_be_awaited<W: World>() {
     let world = W::open(standard);
     let queue = world.queue();
     block_on(async {
-        let id = queue.after(Duration::MAX, Note::new("x")).key("k").enqueue_async().await.unwrap();
+        let id =
+            queue.after(Duration::MAX, Note::new("x")).key("k").enqueue_async().await.unwrap().id();
         assert!(matches!(queue.state_async(id).await.unwrap(), JobState::Waiting { .. }));
         queue.reschedule_async("k", SHORT).await.unwrap();
     });
