@@ -18,7 +18,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use punctual::{ScheduledThreadPoolExecutor, with_context};
+use punctual::{FailurePolicy, ScheduledThreadPoolExecutor, with_context};
 use punctual_jobs::{
     aligned,
     gate::{Gate, GateEvent},
@@ -46,6 +46,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .open()?;
     let executor = ScheduledThreadPoolExecutor::new(1);
     let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
+    // By default a failed run ends the task on this replica.
+    let sweep = sweep.on_failure(FailurePolicy::resume());
     let body = with_context(move |run| {
         let planned = SystemTime::now() - run.lateness();
         let (tick, fence) = (second_of(planned), run.fencing_token().unwrap_or_default());

@@ -2,13 +2,15 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use punctual::{ScheduledThreadPoolExecutor, with_context};
+//! use punctual::{FailurePolicy, ScheduledThreadPoolExecutor, with_context};
 //! use punctual_jobs::{aligned, gate::Gate};
 //!
 //! let gate = Gate::postgres("postgres://app@db/app").lease(Duration::from_secs(20)).open()?;
 //! let executor = ScheduledThreadPoolExecutor::new(2);
 //! let minute = aligned(Duration::from_secs(60));
 //! let sweep = executor.task().name("sweep").gate(gate.for_name("sweep")?);
+//! // By default a failed run ends the task on this replica.
+//! let sweep = sweep.on_failure(FailurePolicy::resume());
 //! let sweep = sweep.repeat(minute, with_context(|run| {
 //!     // `run.token()` is raised, and `run.is_lease_lost()` true, once another replica may run.
 //!     println!("swept under the fencing token {:?}", run.fencing_token());
@@ -53,6 +55,11 @@
 //! off](punctual::FailurePolicy::back_off). Such a run is between the ticks of the schedule. It claims the tick that
 //! has failed once more, with a larger fencing token; it is left out, and counted as refused, if another tick has been
 //! claimed since, or if the failed run has [finished](Gate::finish) its tick.
+//!
+//! **A periodic task ends with its first failed run**, unless its policy says otherwise: that is the executor's default.
+//! With it each replica loses its task after one failure, and then no replica runs the name. So give a gated
+//! task a policy that goes on, as the example above does. A task that ends with a failed run is
+//! [reported](GateEvent::Ended).
 //!
 //! # Why it is right
 //!

@@ -42,6 +42,19 @@ pub enum GateEvent {
         /// Why it does not run.
         reason: SkipReason,
     },
+    /// A run has failed, and its task has no next one: this replica runs the name no more, and others only until
+    /// their tasks have failed as well. By default a periodic task ends with its first failed run; see [the
+    /// module](super#a-run-that-fails). Behind a gate with a [delay](super::NamedGate::with_delay) it is told of
+    /// each failed run that was [asked for](punctual::ScheduledFuture::run_now), although the task may go on.
+    #[non_exhaustive]
+    Ended {
+        /// The name that the run was claimed under.
+        name: Arc<str>,
+        /// The fencing token of the run.
+        fence: u64,
+        /// Why the run has failed.
+        error: String,
+    },
     /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
     /// been set right: the next tick runs, also if it has run by the old time. See [the
     /// module](super#what-cannot-be-promised). One replica tells it.
@@ -65,6 +78,10 @@ impl fmt::Display for GateEvent {
                 let tick = Tick(*tick);
                 write!(f, "the database could not be asked about {name:?} at {tick}: {error}")
             }
+            Self::Ended { name, fence, error } => write!(
+                f,
+                "the task of {name:?} has ended here with a run that failed (fence {fence}): {error}"
+            ),
             Self::ClockSetBack { name, by } => {
                 write!(
                     f,
@@ -136,6 +153,8 @@ pub struct GateStatistics {
     pub lost: u64,
     /// How often a lease was renewed.
     pub renewed: u64,
+    /// How many tasks have ended with a run that failed.
+    pub ended: u64,
     /// How often the row of a name was set right, because the database's clock had been set back.
     pub set_back: u64,
     /// How many runs were held when this was read.
@@ -147,9 +166,9 @@ impl fmt::Display for GateStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { asked, granted, refused, postponed, .. } = self;
         write!(f, "asked {asked}, granted {granted}, refused {refused}, postponed {postponed}")?;
-        let Self { unreachable, skipped, lost, renewed, set_back, held, .. } = self;
+        let Self { unreachable, skipped, lost, renewed, ended, set_back, held, .. } = self;
         write!(f, ", unreachable {unreachable}, skipped {skipped}, lost {lost}")?;
-        write!(f, ", renewed {renewed}, set back {set_back}, held {held}")
+        write!(f, ", renewed {renewed}, ended {ended}, set back {set_back}, held {held}")
     }
 }
 
@@ -164,6 +183,7 @@ pub(crate) struct Reporter {
     pub(crate) skipped: AtomicU64,
     pub(crate) lost: AtomicU64,
     pub(crate) renewed: AtomicU64,
+    pub(crate) ended: AtomicU64,
     pub(crate) set_back: AtomicU64,
     listener: Option<Listener>,
 }
@@ -187,6 +207,7 @@ impl Reporter {
             GateEvent::Lost { .. } => &self.lost,
             GateEvent::Unreachable { .. } => &self.unreachable,
             GateEvent::Skipped { .. } => &self.skipped,
+            GateEvent::Ended { .. } => &self.ended,
             GateEvent::ClockSetBack { .. } => &self.set_back,
         });
         if let Some(listener) = &self.listener {
@@ -208,6 +229,7 @@ impl Reporter {
             skipped: read(&self.skipped),
             lost: read(&self.lost),
             renewed: read(&self.renewed),
+            ended: read(&self.ended),
             set_back: read(&self.set_back),
             held: held as u64,
         }

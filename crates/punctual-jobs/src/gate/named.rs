@@ -109,7 +109,8 @@ impl NamedGate {
                 let state = Arc::clone(&grant.state);
                 let (task, retries) = (tick.task_id(), Arc::clone(&self.retries));
                 let grant = Mutex::new(Some(grant));
-                Entry::Hold(Arc::new(HeldLease { state, grant, task, tick: planned, retries }))
+                let (tick, reporter) = (planned, Arc::clone(reporter));
+                Entry::Hold(Arc::new(HeldLease { state, grant, task, tick, retries, reporter }))
             }
             Answer::Held(left) => {
                 Reporter::count(&reporter.postponed);
@@ -199,6 +200,7 @@ struct HeldLease {
     task: TaskId,
     tick: SystemTime,
     retries: Arc<Retries>,
+    reporter: Arc<Reporter>,
 }
 
 impl Lease for HeldLease {
@@ -217,9 +219,9 @@ impl Lease for HeldLease {
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>) {
         // A retry that did not take place is one still.
         if !matches!(end, RunEnd::NotRun) {
-            let next = next.filter(|_| matches!(end, RunEnd::Failed(_)));
+            let after_failure = next.filter(|_| matches!(end, RunEnd::Failed(_)));
             let (tick, failed) = (self.tick, &self.state);
-            let retry = next.map(|at| Retry { tick, failed: Arc::clone(failed), at });
+            let retry = after_failure.map(|at| Retry { tick, failed: Arc::clone(failed), at });
             self.retries.note(self.task, retry);
         }
         let grant = self.grant.lock().take();
@@ -227,6 +229,11 @@ impl Lease for HeldLease {
             (Some(grant), RunEnd::NotRun) => drop(grant),
             (Some(grant), _) => grant.leave(),
             (None, _) => {}
+        }
+        if let (RunEnd::Failed(failure), None) = (end, next) {
+            let (name, fence) = (Arc::clone(&self.state.name), fence_of(self.state.fence));
+            let error = failure.message().to_owned();
+            self.reporter.report(&GateEvent::Ended { name, fence, error });
         }
     }
 }

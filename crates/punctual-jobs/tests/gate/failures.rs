@@ -4,6 +4,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        mpsc,
     },
     time::{Duration, SystemTime},
 };
@@ -14,7 +15,7 @@ use punctual::{
     current_task,
     trigger::{Due, from_fn},
 };
-use punctual_jobs::gate::{Gate, NamedGate};
+use punctual_jobs::gate::{Gate, GateEvent, NamedGate};
 
 use crate::{
     rows::{at_once, fencing_token, once},
@@ -58,6 +59,38 @@ fn each_ran_under_one_tick(gate: &Gate, seen: &Seen, runs: usize) {
     }
     let counts = gate.statistics();
     assert_eq!((counts.granted, counts.skipped), (runs as u64, 0), "{counts}");
+}
+
+/// By the default policy a task ends with its first failed run, on each replica after one of its own.
+#[test]
+fn a_task_that_ends_with_a_failed_run_is_told() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (sender, events) = mpsc::channel();
+    let gate = Gate::postgres(Server::shared().url())
+        .on_event(move |event| drop(sender.send(event.clone())))
+        .open()
+        .unwrap();
+    for policy in [FailurePolicy::stop(), FailurePolicy::resume()] {
+        let name = format!("ends {policy:?}");
+        let named = gate.for_name(&*name).unwrap();
+        let now = SystemTime::now();
+        let mut moments = [now, now + Duration::from_micros(1)].map(Due::Wall).into_iter();
+        let mut is_first = true;
+        let task = executor.task().gate(named).on_failure(policy);
+        let task = task.repeat(from_fn(move |_| moments.next()), move || {
+            if std::mem::take(&mut is_first) { Err("it fails") } else { Ok(()) }
+        });
+        let is_ended = task.unwrap().join().is_err();
+        assert_eq!(is_ended, policy == FailurePolicy::stop());
+        let told: Vec<_> = events.try_iter().collect();
+        match &*told {
+            [GateEvent::Ended { name: of, error, .. }] if is_ended => {
+                assert!(**of == *name && error.contains("it fails"), "{told:?}");
+            }
+            told => assert!(told.is_empty() && !is_ended, "{told:?}"),
+        }
+    }
+    assert_eq!(gate.statistics().ended, 1);
 }
 
 #[test]
