@@ -137,8 +137,9 @@ oldest() {
 for flag in direct-minimal-versions minimal-versions; do
   oldest punctual "$flag" --features=default --no-default-features --all-features
 done
-# The features of `punctual-jobs` bring a driver and a runtime, whose oldest versions are not built here.
-oldest punctual-jobs direct-minimal-versions --no-default-features
+# The features of `punctual-jobs` bring a driver and a runtime. With `minimal-versions` an `async-trait` of theirs does
+# not build with the oldest `quote` that it allows.
+oldest punctual-jobs direct-minimal-versions --no-default-features --features=gate --features=tls
 oldest punctual-thread-pool direct-minimal-versions --no-default-features
 
 # The companions, on the core that was packed.
@@ -152,6 +153,9 @@ rust-version = "$version"
 
 [workspace]
 
+[features]
+all = ["punctual-jobs/tls"]
+
 [dependencies]
 punctual-jobs = { path = "$outside/punctual-jobs" }
 punctual-thread-pool = { path = "$outside/punctual-thread-pool" }
@@ -162,5 +166,6 @@ END
 echo 'pub use {punctual_jobs::Jobs, punctual_thread_pool::ScheduledThreadPool};' >"$outside/companions/src/lib.rs"
 cargo check --quiet --manifest-path "$outside/companions/Cargo.toml"
 echo "the companions build"
+ci/msrv.sh "$outside/companions"
 
 ci/user_lock.sh "$outside/punctual"

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobState, Jobs};
+use punctual_jobs::{JobState, Jobs, Postgres};
 use rustix::process::Signal;
 
 use crate::{
@@ -499,4 +499,55 @@ fn a_worker_whose_lease_is_over_claims_nothing() {
     server.sql("drop trigger late on punctual.job_worker");
     machine.wait_for("ran");
     machine.wait_for("ran");
+}
+
+/// The statement that ends a run is stopped after it has begun and before it locks the row. Meanwhile the key is
+/// enqueued again. What the statement saw when it began would put the job back, to run once more beside the next one.
+#[test]
+fn a_key_that_is_enqueued_again_while_its_run_is_written_down_retires_the_run() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    Postgres::on(&executor, server.url()).migrate().unwrap();
+    // Rows are looked at by a policy before they are locked, and its function waits in that statement alone.
+    server.sql(
+        "create role app login;
+         grant usage on schema punctual to app;
+         grant select, insert, update, delete on all tables in schema punctual to app;
+         grant usage on all sequences in schema punctual to app;
+         create table public.pause (is_over boolean);
+         grant select on public.pause to app;
+         create function public.looks() returns boolean language plpgsql volatile as $$ begin
+           if position('ended(id, claim, how' in current_query()) > 0 then
+             while not exists (select from public.pause) loop perform pg_sleep(0.005); end loop;
+           end if;
+           return true;
+         end $$;
+         alter table punctual.job enable row level security;
+         create policy looks on punctual.job using (public.looks()) with check (true)",
+    );
+    let url = server.url().replace("user=punctual", "user=app");
+    let (tell, told) = std::sync::mpsc::channel();
+    let jobs = Jobs::new()
+        .on(move |_: &punctual_jobs::JobRun, job: Work| {
+            tell.send(job.number)?;
+            if job.number == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
+        })
+        .backoff::<Work>(|_| Duration::ZERO);
+    let minute = Duration::from_secs(60);
+    let app = postgres(&executor, &url).lease(minute);
+    let app = jobs.open(app).unwrap();
+    let first = app.now(Work { number: 1, millis: 0 }).key("k").enqueue().unwrap();
+    assert_eq!(told.recv_timeout(minute), Ok(1));
+    let stopped = "select count(*) from pg_stat_activity
+                    where usename = 'app' and wait_event = 'PgSleep' and query like '%ended(id, claim, how%'";
+    wait_until("the end of the run is being written down", || server.value(stopped) == "1");
+    // The superuser passes by all policies.
+    let other = sender(&executor, &server.url());
+    let second = other.now(Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
+    assert_ne!(first.id(), second.id());
+    server.sql("insert into public.pause values (true)");
+    wait_until("the first is gone", || other.state(first.id()).unwrap() == JobState::Gone);
+    assert_eq!(told.recv_timeout(minute), Ok(2));
+    drained(&server);
+    assert_eq!(told.try_recv().ok(), None, "neither runs again");
 }
