@@ -223,10 +223,14 @@ impl Jobs {
     }
 
     /// Sets what is called when a job is discarded: all of its attempts have failed, or its handler has
-    /// [said so](JobError::discard). It is called on a thread of the
-    /// executor, once for each such job unless the process ends before. On PostgreSQL the machine that ran
-    /// the last attempt calls it, or the one that has found out that this machine died: any that handles jobs, so
-    /// set it in each of them.
+    /// [said so](JobError::discard). It is called on a thread of the executor, once for each such job, and never for
+    /// one that was cancelled or replaced while it ran.
+    ///
+    /// On PostgreSQL that is once over all machines. The machine that ran the last attempt calls it, or another one that
+    /// handles jobs if that one has died, so set it in each of them. It is called a second time if the process dies,
+    /// or loses its lease, after the call and before that is written down. A shutdown waits for it, for at most
+    /// the [request time-out](crate::Postgres::request_timeout); if it was not called by then another machine calls it,
+    /// or this one when it is started again. In memory it is called unless the process ends before.
     ///
     /// Without this, such a job is one line on standard error.
     ///

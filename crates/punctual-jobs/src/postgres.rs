@@ -9,6 +9,7 @@
 //! * [`worker`]: which jobs are claimed, and when; [`listening`] wakes it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
+//! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a schedule is taken once.
 //! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
@@ -46,6 +47,7 @@ mod schema;
 mod settings;
 mod statements;
 mod tables;
+mod telling;
 mod ticks;
 mod transaction;
 mod verbs;

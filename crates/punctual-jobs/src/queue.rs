@@ -194,7 +194,7 @@ impl JobQueue {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], in a handler of this queue, which would wait for itself. The queue goes on then:
+    /// [`WouldDeadlock`], in a handler of this queue or in [`on_discarded`](crate::Jobs::on_discarded), which would wait for itself. The queue goes on then:
     /// the jobs that an in-memory queue releases are in the report alone.
     pub fn shutdown_within(
         &self,

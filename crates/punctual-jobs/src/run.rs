@@ -28,7 +28,7 @@ thread_local! {
     static HANDLING: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Returns `true` if the calling thread is in a handler of this engine.
+/// Returns `true` if the calling thread is in a handler or callback of this engine.
 pub(crate) fn is_in_handler_of(engine: &Arc<dyn Engine>) -> bool {
     HANDLING.with_borrow(|handling| handling.contains(&address(engine)))
 }
@@ -38,11 +38,11 @@ fn address(engine: &Arc<dyn Engine>) -> *const () {
     Arc::as_ptr(engine).cast()
 }
 
-/// A handler that the thread is in, until this is dropped.
-struct Handling;
+/// A handler or callback that the thread is in, until this is dropped.
+pub(crate) struct Handling;
 
 impl Handling {
-    fn begin(engine: &Arc<dyn Engine>) -> Self {
+    pub(crate) fn begin(engine: &Arc<dyn Engine>) -> Self {
         HANDLING.with_borrow_mut(|handling| handling.push(address(engine)));
         Self
     }

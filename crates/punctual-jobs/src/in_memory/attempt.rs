@@ -21,6 +21,7 @@ use crate::{
     DiscardedJob, JobId, JobQueue, JobRun,
     jobs::Definition,
     payload::Payload,
+    queue::Engine,
     run::{self, Outcome},
 };
 
@@ -127,6 +128,8 @@ impl Board {
         self.submit_or_end(aftermath.turn);
         self.submit_or_end(aftermath.again);
         if let Some(discarded) = aftermath.discarded {
+            let engine = self.arc().map(|board| board as Arc<dyn Engine>);
+            let _handling = engine.as_ref().map(run::Handling::begin);
             self.definitions.tell_discarded(&discarded);
         }
     }

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 use super::{
     claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
 };
-use crate::{DiscardedJob, JobId, When, job::with_sources, run::Outcome};
+use crate::{When, job::with_sources, run::Outcome};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -136,16 +136,7 @@ impl PostgresEngine {
             (Became::Waiting, How::Ended(Outcome::Failed(_, delay) | Outcome::Snoozed(delay))) => {
                 self.wake_when_due(When::After(delay));
             }
-            (
-                Became::Discarded,
-                How::Ended(Outcome::Failed(error, _) | Outcome::Discarded(error)),
-            ) => self.tell_discarded(DiscardedJob {
-                id: JobId(job.id),
-                name: job.name,
-                payload: job.payload.value(),
-                attempts: job.begun,
-                last_error: error,
-            }),
+            (Became::Discarded, _) => self.tell_soon(),
             _ => {}
         }
     }

@@ -23,12 +23,13 @@ use super::{
     schema::Schema,
     settings::{QueueEvent, Settings},
     tables,
+    telling::Telling,
     ticks::new_planner,
     worker::work,
 };
 use crate::{
-    Cancellation, DiscardedJob, JobHandle, JobId, JobQueue, JobState, OpenError, QueueError,
-    QueueFuture, Rescheduling, ShutdownReport, When,
+    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, until},
@@ -49,6 +50,7 @@ pub(super) struct PostgresEngine {
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
+    pub(super) telling: Telling,
     /// Has the worker look for jobs.
     pub(super) wake: Notify,
     /// Raised when the queue is closed.
@@ -81,6 +83,7 @@ pub(super) fn open(
         worker: new_name(),
         runtime: runtime.handle().clone(),
         claims: Claims::default(),
+        telling: Telling::default(),
         wake: Notify::new(),
         stop: CancellationToken::new(),
         ended: CancellationToken::new(),
@@ -190,6 +193,7 @@ impl PostgresEngine {
         work(self).await;
         beats.abort();
         listens.abort();
+        self.finish_telling().await;
     }
 
     pub(super) fn handled_names(&self) -> Vec<&'static str> {
@@ -232,14 +236,6 @@ impl PostgresEngine {
     pub(super) fn tell(&self, event: QueueEvent) -> bool {
         let Some(closure) = self.settings.on_event.clone() else { return true };
         self.executor.task().abort_if_rejected().execute(move || closure(&event)).is_ok()
-    }
-
-    /// Tells the user of a job all of whose attempts have failed, on a thread of the executor.
-    pub(super) fn tell_discarded(&self, discarded: DiscardedJob) {
-        let definitions = Arc::clone(&self.definitions);
-        // If the executor takes no task any more, the program is at its end and does not want to know.
-        let task = self.executor.task().abort_if_rejected();
-        let _ = task.execute(move || definitions.tell_discarded(&discarded));
     }
 
     /// Wakes the worker when a job of this machine is due: the poll might find it much later.

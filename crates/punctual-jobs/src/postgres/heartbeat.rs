@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
-use crate::{DiscardedJob, JobId, job::with_sources, payload::Payload};
+use crate::{JobId, job::with_sources};
 
 /// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
@@ -49,6 +49,7 @@ impl PostgresEngine {
         self.beat().await?;
         self.look_at_claims().await?;
         self.sweep().await?;
+        self.tell_of_discarded().await?;
         if rounds % 16 == 0 {
             self.pulse.ask(statements::FORGET, &[]).await?;
         }
@@ -95,17 +96,6 @@ impl PostgresEngine {
     }
 
     async fn sweep(&self) -> Result<(), AskError> {
-        for row in self.pulse.ask(statements::SWEEP, &[(&DIED, Type::TEXT)]).await? {
-            if row.get(4) {
-                self.tell_discarded(DiscardedJob {
-                    id: JobId(row.get(0)),
-                    name: row.get(1),
-                    payload: row.get::<_, Payload>(2).value(),
-                    attempts: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
-                    last_error: DIED.to_owned(),
-                });
-            }
-        }
-        Ok(())
+        self.pulse.ask(statements::SWEEP, &[(&DIED, Type::TEXT)]).await.map(drop)
     }
 }

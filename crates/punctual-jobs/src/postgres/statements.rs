@@ -228,20 +228,22 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key"
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
 /// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
 /// A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a transaction may
-/// have retired it since the statement began.
+/// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
 pub(super) const END: &str = "\
 with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
     as ended(id, claim, how, delay, error)
 ), standing as (
-  select j.id, j.retired from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
+  select j.id, j.retired, how = 'discarded' or how = 'failed' and j.attempts >= j.max_attempts as discards
+    from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
    for update of j skip locked
 ), gone as (
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
   returning ended.claim, ordering_key is not null as wakes
 ), kept as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null,
+  update @schema.job j set claim = null, claimed_at = null,
+    worker = case when discards then worker end, untold = discards,
     attempts = j.attempts - case when how in ('snoozed', 'freed') then 1 else 0 end,
     max_attempts = case how when 'discarded' then j.attempts else j.max_attempts end,
     last_error = coalesce(error, last_error),
@@ -249,7 +251,7 @@ with ended as (
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning ended.claim, ordering_key is not null or how = 'freed' as wakes, j.attempts >= j.max_attempts as is_discarded
+  returning ended.claim, ordering_key is not null or how = 'freed' as wakes, j.untold as is_discarded
 ), told as (
   select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
@@ -289,8 +291,8 @@ pub(super) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 pub(super) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
-/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. The rows
-/// are the jobs, and whether they are discarded.
+/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
+/// [tells](TELL) of those that are discarded is open.
 pub(super) const SWEEP: &str = "\
 with dead as (
   select id, retired from @schema.job j
@@ -301,6 +303,31 @@ with dead as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
 )
 update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
+  untold = attempts >= max_attempts,
   run_at = now() + make_interval(secs => exp(least(attempts, 10)))
-  from dead where j.id = dead.id and not dead.retired
-returning j.id, name, payload, attempts, attempts >= max_attempts";
+  from dead where j.id = dead.id and not dead.retired";
+
+/// $1 worker, $2 jobs that it is telling of: discarded jobs that are to be told by this worker, some at a time. They
+/// are its own, and those of workers whose lease is over.
+pub(super) const TELL: &str = "\
+with picked as (
+  select id from @schema.job j
+   where untold and claim is null and attempts >= max_attempts and not id = any($2)
+     and (worker = $1 or not exists (
+       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp()))
+   order by id limit 100 for update skip locked
+)
+update @schema.job j set worker = $1 from picked where j.id = picked.id
+returning j.id, name, payload, attempts, coalesce(last_error, '')";
+
+/// $1 worker, $2 jobs that it has told of. The rows are those for which that is written down, or that are not this
+/// worker's any more; the others are held by a transaction.
+pub(super) const TOLD: &str = "\
+with free as (
+  select id from @schema.job where id = any($2) and untold and worker = $1 for update skip locked
+), written as (
+  update @schema.job j set untold = false, worker = null from free where j.id = free.id returning j.id
+)
+select told.id from unnest($2::int8[]) told(id)
+ where exists (select from written where written.id = told.id)
+    or not exists (select from @schema.job j where j.id = told.id and untold and worker = $1)";

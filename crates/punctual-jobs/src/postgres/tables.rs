@@ -31,7 +31,8 @@ create table @schema.job (
   claimed_at timestamptz,
   last_error text,
   retired boolean not null default false,
-  cancelled boolean not null default false
+  cancelled boolean not null default false,
+  untold boolean not null default false
 );
 create table @schema.job_worker (id text primary key, until timestamptz not null);
 create table @schema.job_tick (name text primary key, tick timestamptz not null);
@@ -47,6 +48,7 @@ create index job_due on @schema.job (name, ordering_key)
   where ordering_key is not null and claim is null and attempts < max_attempts and due;
 create index job_not_due on @schema.job (run_at)
   where ordering_key is not null and claim is null and attempts < max_attempts and not due;
+create index job_untold on @schema.job (id) where untold;
 comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (…, …)';
 ";
 

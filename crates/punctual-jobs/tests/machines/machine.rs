@@ -32,6 +32,14 @@ pub(crate) fn start_with_lease(server: &Server, number: usize, lease: Duration) 
     replica
 }
 
+/// Starts a machine that dies as soon as it is to tell of a discarded job.
+pub(crate) fn start_that_dies_telling(server: &Server, number: usize) -> Replica {
+    let orders = format!("url={}\ndies=telling", server.url());
+    let mut replica = Replica::start("machine::machine", number, &orders, 0);
+    replica.wait_for("open");
+    replica
+}
+
 /// Starts a machine whose server is at this address.
 pub(crate) fn start_at(url: &str, number: usize) -> Replica {
     let mut replica = Replica::start("machine::machine", number, &format!("url={url}"), 0);
@@ -51,7 +59,15 @@ fn machine() {
         let lease = orders.millis("lease");
         postgres = postgres.lease(lease).heartbeat(lease / 4);
     }
-    let queue = handled().open(postgres).unwrap();
+    let dies = orders.has("dies");
+    let queue = handled().on_discarded(move |job| {
+        if dies {
+            say("dies_telling", &[job.id.get()]);
+            std::process::abort();
+        }
+        say("discarded", &[job.id.get(), job.attempts.into()]);
+    });
+    let queue = queue.open(postgres).unwrap();
     say("open", &[]);
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
@@ -99,7 +115,6 @@ fn handled() -> Jobs {
             say("stopped", &[job.number, i64::from(run.fencing_token().is_err())]);
             Err(JobError::new("stopped"))
         })
-        .on_discarded(|job| say("discarded", &[job.id.get(), job.attempts.into()]))
 }
 
 /// Waits until no job is left that can still run. However many there are, some have to go on.

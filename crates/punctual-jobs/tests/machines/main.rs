@@ -29,6 +29,7 @@ mod rights;
 mod runs;
 #[path = "../support/mod.rs"]
 mod support;
+mod telling;
 mod versions;
 
 /// Returns `long` for a long run and `short` otherwise.

@@ -63,3 +63,13 @@ pub(crate) fn an_unknown_key_is_unknown<W: World>() {
     let world = W::open(standard);
     assert_eq!(world.queue().cancel("nobody").unwrap(), Cancellation::Unknown);
 }
+
+pub(crate) fn a_cancelled_job_is_not_discarded<W: World>() {
+    let world = W::open(standard);
+    world.queue().now(Hold::new("job")).key("k").max_attempts(1).enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Signalled);
+    world.until("its end", || world.log().has("job is stopped"));
+    world.queue().after(2 * SHORT, Flaky::new("other", 1)).max_attempts(1).enqueue().unwrap();
+    world.expect(&["job begins", "job is stopped", "other 1", "flaky is discarded after 1"]);
+}

@@ -118,6 +118,7 @@ suite! {
         of_unique_jobs_at_once_one_is_stored,
     },
     cancelling::{
+        a_cancelled_job_is_not_discarded,
         a_waiting_job_is_removed,
         a_running_job_is_signalled,
         a_signalled_job_is_not_tried_again,

@@ -1,0 +1,157 @@
+//! Telling of discarded jobs: to the program's callback, once for each over all machines.
+//!
+//! The statement that discards a job marks it as untold. A worker that handles jobs asks for those that are its own or
+//! a dead worker's ([`TELL`](statements::TELL)), calls the callback on the executor, and writes down that it has
+//! ([`TOLD`](statements::TOLD)). So nothing depends on an answer that arrives: what was discarded and not told is in
+//! the table, and whatever went wrong is made up for at the next heartbeat.
+//!
+//! * **Once**: a job that this worker is telling of is in a map until it is written down that it was told. The
+//!   questions follow each other ([`turn`](Telling::turn)), so the answer to one is known before the next is asked.
+//! * **At least once**: a process that dies between the callback and the note leaves a job that another one tells of
+//!   again. The same happens if its lease is over meanwhile.
+//! * **Never for a job that was cancelled** or replaced: such a job is removed when its attempt ends.
+//!
+//! An executor that takes no task has the job wait for the next heartbeat. A shutdown waits for the callbacks, within
+//! its limits; what is left is another machine's, or told at the next start.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+use tokio::{
+    sync::Notify,
+    time::{Instant, timeout_at},
+};
+use tokio_postgres::{Row, types::Type};
+
+use super::{connection::AskError, engine::PostgresEngine, statements};
+use crate::{DiscardedJob, JobId, payload::Payload, queue::Engine, run};
+
+/// What this worker is telling of.
+#[derive(Default)]
+pub(super) struct Telling {
+    jobs: Mutex<HashMap<i64, Stage>>,
+    /// Had by the one that asks.
+    turn: tokio::sync::Mutex<()>,
+    /// A callback has returned, or its task was refused.
+    ended: Notify,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The callback is called, or about to be.
+    Telling,
+    /// It was called, and that has to be written down.
+    Told,
+}
+
+/// The task that calls the callback.
+struct Call {
+    engine: Arc<PostgresEngine>,
+    id: i64,
+    has_begun: bool,
+}
+
+impl PostgresEngine {
+    /// Writes down what was told, and tells of what is untold.
+    pub(super) async fn tell_of_discarded(&self) -> Result<(), AskError> {
+        let _turn = self.telling.turn.lock().await;
+        self.write_told().await?;
+        let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
+        let params = [(&self.worker as _, Type::TEXT), (&known as _, Type::INT8_ARRAY)];
+        for row in self.pulse.ask(statements::TELL, &params).await? {
+            self.begin_telling(discarded(&row));
+        }
+        Ok(())
+    }
+
+    /// Tells of what is untold, soon. What fails is made up for by a heartbeat.
+    pub(super) fn tell_soon(&self) {
+        if let Some(me) = self.me.upgrade() {
+            self.runtime.spawn(async move {
+                let _ = me.tell_of_discarded().await;
+            });
+        }
+    }
+
+    /// Tells of what is untold, and waits until it is written down, for as long as a verb may take.
+    pub(super) async fn finish_telling(&self) {
+        let finish = async {
+            self.tell_of_discarded().await?;
+            while self.telling.is_calling() {
+                self.telling.ended.notified().await;
+            }
+            let _turn = self.telling.turn.lock().await;
+            self.write_told().await
+        };
+        // What was not told by then is another machine's.
+        let _ = timeout_at(Instant::now() + self.settings.request_timeout, finish).await;
+    }
+
+    /// The caller has the turn.
+    async fn write_told(&self) -> Result<(), AskError> {
+        let told = self.telling.told();
+        if told.is_empty() {
+            return Ok(());
+        }
+        let params = [(&self.worker as _, Type::TEXT), (&told as _, Type::INT8_ARRAY)];
+        let written = self.pulse.ask(statements::TOLD, &params).await?;
+        let mut jobs = self.telling.jobs.lock();
+        for row in written {
+            jobs.remove(&row.get(0));
+        }
+        Ok(())
+    }
+
+    fn begin_telling(&self, discarded: DiscardedJob) {
+        let (id, Some(engine)) = (discarded.id.0, self.me.upgrade()) else { return };
+        self.telling.jobs.lock().insert(id, Stage::Telling);
+        let call = Call { engine, id, has_begun: false };
+        let task = self.executor.task().abort_if_rejected();
+        // The task of a refusal is dropped here, and gives the job back.
+        let _ = task.execute(move || call.run(&discarded));
+    }
+}
+
+impl Telling {
+    fn told(&self) -> Vec<i64> {
+        let jobs = self.jobs.lock();
+        jobs.iter().filter(|(_, stage)| **stage == Stage::Told).map(|(id, _)| *id).collect()
+    }
+
+    fn is_calling(&self) -> bool {
+        self.jobs.lock().values().any(|stage| *stage == Stage::Telling)
+    }
+}
+
+impl Call {
+    fn run(mut self, discarded: &DiscardedJob) {
+        // A callback that panics was called: it is not called again.
+        self.has_begun = true;
+        let engine = Arc::clone(&self.engine) as Arc<dyn Engine>;
+        let _handling = run::Handling::begin(&engine);
+        self.engine.definitions.tell_discarded(discarded);
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let telling = &self.engine.telling;
+        if self.has_begun {
+            telling.jobs.lock().insert(self.id, Stage::Told);
+            self.engine.tell_soon();
+        } else {
+            telling.jobs.lock().remove(&self.id);
+        }
+        telling.ended.notify_one();
+    }
+}
+
+fn discarded(row: &Row) -> DiscardedJob {
+    DiscardedJob {
+        id: JobId(row.get(0)),
+        name: row.get(1),
+        payload: row.get::<_, Payload>(2).value(),
+        attempts: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
+        last_error: row.get(4),
+    }
+}
