@@ -242,6 +242,7 @@ impl DrainedTask {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
         task.leave_group();
+        task.leave_gate();
         let (stop, stats) =
             (CancellationToken::with_clock(clock.clone()), Arc::new(WorkerStats::default()));
         let now = clock.read();

@@ -59,6 +59,26 @@
 //! by [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time of
 //! its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
 //!
+//! # An answer that comes later
+//!
+//! A gate that has to wait for another machine had better not do so on a worker. It hands the question on, with the
+//! [`Reply`] of [`later`], and returns the entry that came with it. The task waits in the queue then, due but parked: it is
+//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and a group that it is in counts it as active. When the
+//! reply is sent, the next free worker takes the task and acts on the answer as if the gate had just given it. It is still the same
+//! question: [`Tick::attempt`] does not count it twice.
+//!
+//! There is no time limit for the reply but the gate's own. Until it is sent, a graceful shutdown waits for a
+//! one-shot task, and ends a series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those.
+//! If the task is cancelled, paused, drained or given another moment meanwhile, the answer is for a tick that is none any more:
+//! the reply has no effect, and a lease in it is left. A resumed task asks again.
+//! On a manual clock, time does not wait for a reply.
+//!
+//! # A lease that is lost before the body
+//!
+//! Between the answer and the body the process may have been stopped, or no worker may have been free. So the worker
+//! looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place: the
+//! lease is left, and the gate is asked about the tick again at once.
+//!
 //! # Who does not ask
 //!
 //! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
@@ -71,11 +91,14 @@
 //! [failure handler](crate::Builder::failure_handler), and the tick is skipped: a gate that fails is shut. A
 //! panic of [`Lease::leave`] is reported, and changes nothing.
 
+mod reply;
+
 use std::{
     fmt,
     time::{Duration, Instant, SystemTime},
 };
 
+pub use self::reply::{PendingEntry, Reply, later};
 use crate::{
     CancellationToken, Failure, TaskId,
     sync::Arc,
@@ -128,7 +151,6 @@ impl<G: RunGate + ?Sized> RunGate for Arc<G> {
 }
 
 /// What a gate answers.
-#[derive(Clone)]
 #[non_exhaustive]
 pub enum Entry {
     /// The run takes place.
@@ -145,6 +167,9 @@ pub enum Entry {
     /// `Duration::MAX` means never: the task waits until somebody
     /// [asks for a run](crate::ScheduledFuture::run_now), gives it another moment, or cancels it.
     Again(Duration),
+    /// The answer comes later, by the [`Reply`] that [`later`] has returned with this. The task waits in the queue
+    /// for it and holds no worker; the module says [more](self#an-answer-that-comes-later).
+    Later(PendingEntry),
 }
 
 impl fmt::Debug for Entry {
@@ -154,6 +179,7 @@ impl fmt::Debug for Entry {
             Self::Hold(_) => f.write_str("Hold(..)"),
             Self::Skip => f.write_str("Skip"),
             Self::Again(delay) => f.debug_tuple("Again").field(delay).finish(),
+            Self::Later(_) => f.write_str("Later(..)"),
         }
     }
 }
@@ -200,7 +226,8 @@ pub trait Lease: Send + Sync + 'static {
         None
     }
 
-    /// Returns `true` if the lease is lost, as far as is known. The task itself asks by
+    /// Returns `true` if the lease is lost, as far as is known. The worker asks right before the run, which then does not
+    /// take place; the task itself asks by
     /// [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false

@@ -31,10 +31,20 @@ pub(crate) use self::{
     calls::Pace,
     control::{Change, Changed, body_begins},
     gate::Gated,
-    group::{Counted, Dispatcher, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
+    group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     membership::Membership,
     wall::OnWall,
 };
+use crate::{
+    sync::{Arc, Weak},
+    task::Task,
+};
+
+/// What moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
+pub(crate) trait Dispatcher: Send + Sync {
+    /// Lets these tasks go. The caller holds no lock.
+    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);
+}
 
 /// The order in which the layers of a task are asked. The time limit comes first: a task whose time is up asks nothing
 /// else. The control precedes those that ask whether the run is beside the schedule. The group precedes the gate: a

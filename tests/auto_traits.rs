@@ -251,6 +251,8 @@ fn always_public() -> Vec<Line> {
         delay_queue::Refused<u32>: all;
         gate::Entry: Send Sync Unpin;
         gate::GateFn<fn()>: all;
+        gate::PendingEntry: Send Sync Unpin;
+        gate::Reply: Send Sync Unpin;
         gate::RunEnd<'static>: all;
         gate::Tick<'static>: all;
     }

@@ -12,6 +12,7 @@
 //!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ publish
 //!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ publish ──▶ Verdict::Cancelled
 //!     ├──▶ Again ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again
+//!     ├──▶ Later ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again ──▶ parked ──▶ the reply, in place of enter
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
@@ -33,6 +34,16 @@
 //! task has another deadline by then, somebody has given it another plan, and it is another tick; so no
 //! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
 //!
+//! # An answer that comes later
+//!
+//! While a gate has not answered yet its task is in the queue, due at the moment for which it was taken, but
+//! [parked](crate::entry::Timing). The thread that gives the answer first puts it into the slot, and then lets the task go as a
+//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the
+//! answer when it queues the task. So no answer is overlooked.
+//!
+//! The task waits for an answer ([`Awaited`]) only as long as its entry is due at that moment. Each step that gives it another
+//! one, under the task's lock, drops the wait, and with it an answer that has come; if the entry was parked it is let go.
+//!
 //! # The token of a leased run
 //!
 //! A lease that is lost has to raise the token of its run and must not call the task off, which is what a
@@ -41,13 +52,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::Order;
+use super::{Dispatcher, Order};
 use crate::{
     CancelReason,
-    gate::{Entry, Lease, RunEnd, RunGate, Tick},
-    sync::Arc,
+    entry::{Requeue, Timing},
+    gate::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick},
+    sync::{Arc, Weak},
     task::{
-        Call, Core, FailureSource, HeldLease, Layer, Left, NotYet, Question, Run, RunOutcome, Task,
+        Call, Core, FailureSource, HeldLease, Layer, Left, NotYet, Question, Queuing, Replan, Run,
+        RunOutcome, Task,
     },
     time::Timestamp,
     trace,
@@ -58,8 +71,11 @@ use crate::{
 pub(crate) struct Gated {
     /// Until the task has ended.
     gate: Option<Arc<dyn RunGate>>,
+    dispatcher: Weak<dyn Dispatcher>,
     planned: Option<Asked>,
     extra: Option<Asked>,
+    /// The answer that the one of the two is for whose entry is queued.
+    awaited: Option<Awaited>,
 }
 
 /// A tick about which the gate is to be asked again.
@@ -71,15 +87,41 @@ struct Asked {
     attempt: u32,
 }
 
+/// An answer that a task waits for in the queue.
+struct Awaited {
+    answer: PendingEntry,
+    /// The deadline with which the task is queued for that.
+    entry: Timestamp,
+    parked: ParkedTask,
+}
+
+/// A task that is parked until its gate has answered.
+#[derive(Clone)]
+struct ParkedTask {
+    dispatcher: Weak<dyn Dispatcher>,
+    sequence: u64,
+    task: Weak<Task>,
+}
+
+impl ParkedTask {
+    fn let_go(self) {
+        if let Some(dispatcher) = self.dispatcher.upgrade() {
+            dispatcher.let_go(vec![(self.sequence, self.task)]);
+        }
+    }
+}
+
 /// The gate is asked about this tick.
 struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
+    /// The answer, if it has been asked.
+    awaited: Option<Awaited>,
 }
 
 impl Gated {
-    pub(crate) fn new(gate: Arc<dyn RunGate>) -> Self {
-        Self { gate: Some(gate), planned: None, extra: None }
+    pub(crate) fn new(gate: Arc<dyn RunGate>, dispatcher: Weak<dyn Dispatcher>) -> Self {
+        Self { gate: Some(gate), dispatcher, planned: None, extra: None, awaited: None }
     }
 
     fn tick(&mut self, is_extra: bool) -> &mut Option<Asked> {
@@ -90,9 +132,21 @@ impl Gated {
     fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Option<GateQuestion> {
         let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
         let first = Asked { entry, planned: entry, attempt: 0 };
-        let asked = asked.unwrap_or(first);
-        let asked = Asked { attempt: asked.attempt.saturating_add(1), ..asked };
-        Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked })
+        let mut asked = asked.unwrap_or(first);
+        let awaited = self.awaited.take();
+        if awaited.is_none() {
+            asked.attempt = asked.attempt.saturating_add(1);
+        }
+        Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked, awaited })
+    }
+
+    /// Returns the answer that is awaited, if the task is due at another moment than the one that it is for.
+    fn take_outdated(&mut self, due: Timestamp) -> Option<Awaited> {
+        self.awaited.take_if(|awaited| awaited.entry != due)
+    }
+
+    fn is_awaiting(&self) -> bool {
+        self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 }
 
@@ -117,8 +171,36 @@ impl Layer for Gated {
         }
     }
 
+    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+        if let Some(outdated) = self.take_outdated(queuing.due) {
+            queuing.deferred.push(|| discard(outdated));
+        }
+        if self.awaited.is_none() {
+            return;
+        }
+        // It is due, and what runs the tasks that are due has to wait for the answer.
+        queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
+        if self.is_awaiting() {
+            queuing.elsewhere = Some(Timing::Parked { due: queuing.due });
+        }
+    }
+
+    fn on_replan(&mut self, replan: &mut Replan) {
+        let Some(outdated) = replan.due.and_then(|due| self.take_outdated(due)) else { return };
+        replan.deferred.push(|| {
+            let parked = outdated.parked.clone();
+            discard(outdated);
+            parked.let_go();
+        });
+    }
+
     fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+        left.keep(self.awaited.take());
         left.keep(self.gate.take());
+    }
+
+    fn keeps_parked(&self) -> bool {
+        self.is_awaiting()
     }
 
     fn put_off_until(&self) -> Option<Timestamp> {
@@ -133,6 +215,12 @@ impl Question for GateQuestion {
 }
 
 impl Task {
+    /// Drops an answer for which the task waits: it is run by hand.
+    pub(crate) fn leave_gate(&self) {
+        let awaited = self.with(|parts| parts.layers()?.get::<Gated>()?.awaited.take());
+        discard(awaited);
+    }
+
     /// Returns `true` if a gate is asked before each run.
     pub(crate) fn has_gate(&self) -> bool {
         self.with(|parts| {
@@ -149,6 +237,7 @@ enum GateAnswer {
     Skip,
     /// To be asked again at this moment.
     Again(Timestamp),
+    Later(PendingEntry),
 }
 
 impl Call<'_> {
@@ -159,27 +248,52 @@ impl Call<'_> {
     /// What follows if it may not.
     #[inline(never)]
     fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
-        let GateQuestion { gate, asked } = question;
+        let GateQuestion { gate, asked, awaited } = question;
         self.run.plan_for(asked.planned);
         self.begin();
         if let Err(left_out) = self.be_in_time() {
-            self.hooks.drops(self.run.id()).discard(gate);
+            let drops = self.hooks.drops(self.run.id());
+            drops.discard(gate);
+            drops.discard(awaited);
             return Err(left_out);
         }
-        match self.ask_gate(gate, asked.attempt) {
-            GateAnswer::Run => {
-                self.run.starts_now();
-                self.be_in_time().and_then(|()| self.look_again()).inspect_err(|_| {
-                    self.leave_lease(RunEnd::NotRun, None);
-                })
+        let entry = match awaited {
+            Some(Awaited { answer, .. }) => {
+                self.hooks.drops(self.run.id()).discard(gate);
+                Some(Entry::Later(answer))
             }
+            None => self.ask_gate(gate, asked.attempt),
+        };
+        match self.follow(entry) {
+            GateAnswer::Run => self.begin_leased(asked),
             GateAnswer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
+            GateAnswer::Later(answer) => Err(self.wait_for(answer, asked)),
             GateAnswer::Skip => Err(self.skip()),
         }
     }
 
-    /// Asks the gate. If it gives a lease, the run holds that, and it is watched over.
-    fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> GateAnswer {
+    /// Looks once more whether the run may begin that the gate has let through.
+    fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
+        self.run.starts_now();
+        if self.has_lost_lease() {
+            self.leave_lease(RunEnd::NotRun, None);
+            return Err(self.put_off(Asked { entry: self.run.started(), ..asked }));
+        }
+        self.be_in_time().and_then(|()| self.look_again()).inspect_err(|_| {
+            self.leave_lease(RunEnd::NotRun, None);
+        })
+    }
+
+    /// Returns `true` if the run holds a lease that is lost before it begins. A lease that panics is none.
+    fn has_lost_lease(&self) -> bool {
+        let Some(lease) = self.run.lease() else { return false };
+        let is_lost = self.call_gate(FailureSource::Lease, || lease.is_lost()).unwrap_or(true);
+        self.hooks.drops(self.run.id()).discard(lease);
+        is_lost
+    }
+
+    /// Asks the gate; `None` if it panics.
+    fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> Option<Entry> {
         let plan = self.plan.as_ref();
         let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
             Some(plan) => (plan.tick_on_wall(), plan.offset()),
@@ -190,11 +304,23 @@ impl Call<'_> {
         let tick = tick(self.run, name.as_deref(), moment, attempt, plan.is_some());
         let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
         self.hooks.drops(self.run.id()).discard(gate);
+        entry
+    }
+
+    /// Returns what follows from an entry. If it gives a lease, the run holds that, and it is watched over.
+    fn follow(&mut self, mut entry: Option<Entry>) -> GateAnswer {
+        while let Some(Entry::Later(answer)) = entry {
+            entry = answer.take();
+            if entry.is_none() {
+                return GateAnswer::Later(answer);
+            }
+            self.hooks.drops(self.run.id()).discard(answer);
+        }
         match entry {
             Some(Entry::Run) => GateAnswer::Run,
             Some(Entry::Hold(lease)) => self.hold(lease),
             Some(Entry::Again(delay)) => GateAnswer::Again(self.run.clock().read().after(delay)),
-            Some(Entry::Skip) | None => GateAnswer::Skip,
+            Some(Entry::Skip | Entry::Later(_)) | None => GateAnswer::Skip,
         }
     }
 
@@ -256,6 +382,27 @@ impl Call<'_> {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
+        self.keep_tick();
+        RunOutcome::Again(asked.entry)
+    }
+
+    /// Keeps the tick, and has the task parked until the answer is there.
+    fn wait_for(&mut self, answer: PendingEntry, asked: Asked) -> RunOutcome {
+        let run = self.run;
+        self.await_answer();
+        let (sequence, task) = (run.id(), Arc::downgrade(run.task()));
+        run.task().with(|parts| {
+            let Some(layers) = parts.layers() else { return };
+            if let Some(gated) = layers.get::<Gated>() {
+                let dispatcher = Weak::clone(&gated.dispatcher);
+                let parked = ParkedTask { dispatcher, sequence, task };
+                let waits = parked.clone();
+                answer.when_given(|| waits.let_go());
+                *gated.tick(self.is_extra()) = Some(asked);
+                gated.awaited = Some(Awaited { answer, entry: asked.entry, parked });
+            }
+            layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
+        });
         self.keep_tick();
         RunOutcome::Again(asked.entry)
     }

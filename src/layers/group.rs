@@ -59,18 +59,13 @@ use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     entry::Timing,
+    layers::Dispatcher,
     sync::{Arc, Weak},
     task::{Deferred, Task},
     time::Timestamp,
     unwind::wake_all,
     wait::{Place, Watched, WatchedGuard},
 };
-
-/// What moves the entries of members whose turn has come.
-pub(crate) trait Dispatcher: Send + Sync {
-    /// Lets tasks go that their group has parked. The caller holds no lock.
-    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<Task>)>);
-}
 
 /// See the [module](self).
 pub(crate) struct GroupState {

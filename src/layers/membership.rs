@@ -10,7 +10,9 @@
 //! # When a permit is released
 //!
 //! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
+//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. A member that waits
+//! for the answer of its gate keeps its permit, or others would overtake it at each question; it gives the permit back if it gets
+//! another moment meanwhile ([`on_replan`](Layer::on_replan)). Every other member
 //! leaves ([`on_end`](Layer::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
 //! that was cancelled meanwhile leaves when the body has returned.
 
@@ -41,12 +43,14 @@ pub(crate) struct Membership {
     refused: Option<Timestamp>,
     /// When the task is due, if that was changed before it entered.
     replanned: Option<Timestamp>,
+    /// The moment of a run that has its permit already, and waits for the answer to a question.
+    asked: Option<Timestamp>,
 }
 
 impl Membership {
     pub(crate) fn new(group: Arc<GroupState>) -> Self {
         let (sequence, replanned) = (None, None);
-        Self { group, sequence, has_left: false, refused: None, replanned }
+        Self { group, sequence, has_left: false, refused: None, replanned, asked: None }
     }
 
     /// Leaves the group, for good. The task is not part of the schedule any more.
@@ -84,6 +88,9 @@ impl Layer for Membership {
         if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
+        if self.asked.take().is_some() {
+            return Ok(());
+        }
         let id = self.enter_late(task, call);
         match self.group.ask(id) {
             Turn::Starts => Ok(()),
@@ -111,6 +118,10 @@ impl Layer for Membership {
             self.replanned = Some(due);
             return;
         };
+        if self.asked == Some(due) {
+            return;
+        }
+        self.asked = None;
         // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
         // must not admit it as one that does.
         let waits = self.refused.take().is_some_and(|planned| due <= planned);
@@ -122,12 +133,25 @@ impl Layer for Membership {
         effects.defer(&mut queuing.deferred);
     }
 
+    fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
+        self.asked = call.awaits_answer().then_some(until);
+    }
+
     fn on_replan(&mut self, replan: &mut Replan) {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
-        match self.sequence {
-            Some(sequence) => self.group.replan(sequence, due).defer(&mut replan.deferred),
-            None => self.replanned = Some(due),
-        }
+        let Some(sequence) = self.sequence else {
+            self.replanned = Some(due);
+            return;
+        };
+        let effects = match self.asked {
+            Some(asked) if asked == due => return,
+            Some(_) => {
+                self.asked = None;
+                self.group.requeue(sequence, due, false).1
+            }
+            None => self.group.replan(sequence, due),
+        };
+        effects.defer(&mut replan.deferred);
     }
 
     fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {

@@ -97,11 +97,11 @@ impl Groups {
 }
 
 impl Dispatcher for Pool {
-    fn let_go(self: Arc<Self>, members: Vec<(u64, Weak<Task>)>) {
+    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>) {
         // All of them first: to wake a waiter or to start a worker is to call user code, for which no
-        // other member is to wait.
-        let moved = members.into_iter().filter_map(|(sequence, task)| {
-            // A task that is gone has left, or is about to.
+        // other task is to wait.
+        let moved = tasks.into_iter().filter_map(|(sequence, task)| {
+            // A task that is gone has ended, or is about to.
             let task = task.upgrade()?;
             // The task knows its slot: a worker has queued it again.
             let ticket = Ticket::without_slot(sequence);

@@ -42,6 +42,8 @@ pub(super) struct CallExtras {
     pub(super) is_extra: bool,
     /// True if the tick for which the task was taken waits on.
     pub(super) keeps_tick: bool,
+    /// True if it waits for the answer to a question.
+    pub(super) awaits_answer: bool,
     /// Why the task is ended after a run that did not take place.
     pub(super) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
@@ -225,6 +227,15 @@ impl Call<'_> {
 
     pub(crate) fn keeps_its_tick(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
+    }
+
+    /// Notes that the tick waits for the answer to a question that has been asked.
+    pub(crate) fn await_answer(&mut self) {
+        self.extras().awaits_answer = true;
+    }
+
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.awaits_answer)
     }
 
     /// Notes that the task is to be ended for this reason, after a run that does not take place.

@@ -25,6 +25,7 @@ use super::{
 use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
+    gate::Lease,
     id::Subject,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
@@ -101,6 +102,11 @@ impl Run {
     pub(crate) fn hold_lease(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
+    }
+
+    /// Returns the lease that the run holds.
+    pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
+        self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
     }
 
     /// Returns `true` if the run holds a lease.
@@ -200,7 +206,7 @@ impl Run {
         TaskContext {
             task: Arc::clone(&self.task),
             stop: self.stop(),
-            lease: self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease)),
+            lease: self.lease(),
             id: TaskId(self.id),
             number: self.number.get(),
             attempt: self.attempt.get(),

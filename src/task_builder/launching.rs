@@ -181,7 +181,7 @@ impl TaskBuilder<'_> {
         let Self { name, gate, group, timeout, .. } = self;
         layers.add(has_trigger.then_some(OnWall));
         layers.add(group.map(Membership::new));
-        layers.add(gate.map(Gated::new));
+        layers.add(gate.map(|gate| Gated::new(gate, Arc::downgrade(pool_ref.pool()) as _)));
         if name.is_some() || around.is_some() || submitter.is_some() || !layers.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);

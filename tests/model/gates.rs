@@ -1,13 +1,13 @@
 //! A gate is asked while something ends its task.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use punctual::{
     CancellationToken, RunGate, TaskError,
-    gate::{Entry, Lease, RunEnd, from_fn},
+    gate::{self, Entry, Lease, RunEnd, from_fn},
 };
 use shuttle::thread;
 
@@ -191,6 +191,71 @@ fn a_task_that_is_put_off_outlives_a_shutdown() {
         assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
         assert_eq!((task.join().expect("it was kept"), runs.get()), (0, 1));
     });
+}
+
+/// The threads from which answers come.
+#[derive(Clone, Default)]
+struct Answering(Arc<Mutex<Vec<thread::JoinHandle<()>>>>);
+
+impl Answering {
+    /// Returns a gate whose answers come later, each from a thread of its own.
+    fn gate(&self, leases: &Leases) -> impl RunGate + use<> {
+        let (answering, leases) = (self.clone(), leases.clone());
+        from_fn(move |_| {
+            let (reply, entry) = gate::later();
+            let leases = leases.clone();
+            let thread = thread::spawn(move || reply.send(leases.give()));
+            answering.0.lock().expect("nobody panics").push(thread);
+            entry
+        })
+    }
+
+    fn join(&self) {
+        let threads = std::mem::take(&mut *self.0.lock().expect("nobody panics"));
+        threads.into_iter().for_each(|thread| thread.join().expect("nobody panics"));
+    }
+}
+
+/// G68, M214: the answer meets the worker that queues the task, parked, and a shutdown: it is not overlooked.
+#[test]
+fn an_answer_that_comes_later_is_not_overlooked() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let (leases, runs, answering) = (Leases::default(), Count::default(), Answering::default());
+        let counted = runs.clone();
+        let task = executor.task().gate(answering.gate(&leases)).submit(move || counted.add());
+        executor.shutdown();
+        assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
+        assert_eq!((task.expect("it is open").join().expect("it was kept"), runs.get()), (0, 1));
+        answering.join();
+        leases.assert_left(&runs);
+    });
+}
+
+/// G54: the answer meets a cancellation, or a pause: the lease is left once, and a body runs under none other.
+#[test]
+fn an_answer_that_comes_later_meets_the_end_of_the_wait() {
+    for is_paused in [true, false] {
+        check(move || {
+            let (_, executor) = executor(1);
+            let (leases, runs, answering) =
+                (Leases::default(), Count::default(), Answering::default());
+            let counted = runs.clone();
+            let task = executor.task().gate(answering.gate(&leases)).submit(move || counted.add());
+            let task = task.expect("it is open");
+            if is_paused {
+                let is_late = !task.pause();
+                assert!(task.resume() || is_late);
+                assert_eq!((task.join().expect("it goes on"), runs.get()), (0, 1));
+            } else {
+                let is_cancelled = task.cancel();
+                assert_eq!(task.join().is_err(), is_cancelled);
+            }
+            executor.close().expect("not on a worker");
+            answering.join();
+            leases.assert_left(&runs);
+        });
+    }
 }
 
 /// A periodic task is moved while its gate puts it off: it goes on from one of the two moments.

@@ -34,8 +34,9 @@
 //!
 //! # What happens at a tick
 //!
-//! 1. The worker hands the tick to the gate's thread, and waits for the answer: for a
-//!    [request time-out](GateBuilder::request_timeout), a second at most.
+//! 1. The worker hands the tick to the gate's thread, and goes on with other tasks. The task waits for the answer in the
+//!    queue ([`Entry::Later`](punctual::gate::Entry::Later)): for a [request time-out](GateBuilder::request_timeout)
+//!    at most, and not at all while there is no connection.
 //! 2. The gate reads the row and the database's clock. If the tick is not due by that clock, it asks again
 //!    when it will be; an earlier start than planned is possible by 50 ms. If the tick has been claimed,
 //!    and its run has ended, it is skipped. If somebody holds the row, the gate looks again from time to
@@ -43,7 +44,8 @@
 //!    waits for a run that goes on.
 //! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fencing token,
 //!    which is a number in the row, is a larger one then: all names of a schema draw theirs from one sequence.
-//! 4. The task runs. At a third of the lease it is renewed.
+//! 4. A worker that is free takes the task, looks whether the lease is still there, and runs it; if not, the gate is asked again. At
+//!    a third of the lease it is renewed. If no worker was free until then, the tick is given back, for other replicas as well.
 //! 5. At the end the row says that the run has ended. The worker does not wait for that.
 //!
 //! A run that was claimed and did not begin, because its task was cancelled meanwhile, is given back.
@@ -110,6 +112,9 @@
 //! the lease be renewed. `finish` in its place also marks the tick as done: the effects and the end of the
 //! tick are both there afterwards, or neither is. So that tick has its effects once, however often it is
 //! begun. [`Gate::guard`] and [`Gate::finish`] call them from Rust.
+//!
+//! In a transaction that is REPEATABLE READ or SERIALIZABLE both fail with a serialization failure if the lease was renewed since
+//! its first statement: see [`Gate::finish`].
 //!
 //! # What does not fit
 //!

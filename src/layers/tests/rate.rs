@@ -4,12 +4,13 @@
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
-use super::{Gated, Order};
+use super::{Dispatcher, Gated, Order};
 use crate::{
     CancellationToken, Clock, FailurePolicy, ManualClock, TaskState, gate,
+    pool::Pool,
     schedule::{MissedRuns, Schedule},
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     task::{
@@ -47,6 +48,11 @@ impl Layer for RateLimit {
     fn begins(&mut self, call: &Call<'_>) {
         self.begun.push_back(call.run.started());
     }
+}
+
+/// The tasks here are in no queue.
+fn no_pool() -> Weak<dyn Dispatcher> {
+    Weak::<Pool>::new()
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -97,7 +103,7 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
     });
     task.extend(|extras| {
         extras.layers.add(Some(limit));
-        extras.layers.add(Some(Gated::new(Arc::new(gate))));
+        extras.layers.add(Some(Gated::new(Arc::new(gate), no_pool())));
     });
     let seen = || (runs.load(Ordering::Relaxed), asked.load(Ordering::Relaxed));
 
@@ -127,7 +133,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
         next.run()
     });
     task.extend(|extras| {
-        extras.layers.add(Some(Gated::new(Arc::new(gate))));
+        extras.layers.add(Some(Gated::new(Arc::new(gate), no_pool())));
         extras.around = Some(around);
     });
     let after = [0, 10, 20, 30].map(|moment| {

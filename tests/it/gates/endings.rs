@@ -38,13 +38,13 @@ impl Scene {
     }
 
     /// Gives a lease, or this answer in its place.
-    fn gate(&self, answer: Option<Entry>) -> impl RunGate + use<> {
+    fn gate(&self, answer: Option<Answer>) -> impl RunGate + use<> {
         let (asking, go_on, leases) =
             (self.asking.clone(), self.go_on.clone(), self.leases.clone());
         from_fn(move |_| {
             asking.add();
             go_on.wait_for(1);
-            answer.clone().unwrap_or_else(|| leases.give())
+            answer.map_or_else(|| leases.give(), |answer| answer())
         })
     }
 
@@ -73,14 +73,15 @@ fn not_run() -> [(u64, Seen); 2] {
     [(1, Seen::Watched), (1, Seen::NotRun(None))]
 }
 
+type Answer = fn() -> Entry;
 /// An answer, or a lease, and what becomes of the lease.
-type Case = (Option<Entry>, Vec<(u64, Seen)>);
+type Case = (Option<Answer>, Vec<(u64, Seen)>);
 
 /// What can be answered, and what becomes of a lease then if the body does not run.
 fn answers() -> [Case; 4] {
-    let again = Some(Entry::Again(ms(10)));
-    let skip = Some(Entry::Skip);
-    [(None, not_run().to_vec()), (Some(Entry::Run), vec![]), (again, vec![]), (skip, vec![])]
+    let [run, again, skip]: [Answer; 3] = [|| Entry::Run, || Entry::Again(ms(10)), || Entry::Skip];
+    let [run, again, skip] = [run, again, skip].map(|answer| (Some(answer), vec![]));
+    [(None, not_run().to_vec()), run, again, skip]
 }
 
 /// G53, G54, M158, M159: a task that is cancelled while its gate is asked has ended at once, and its body does not
@@ -89,7 +90,7 @@ fn answers() -> [Case; 4] {
 fn a_task_is_cancelled_while_its_gate_is_asked() {
     for (answer, leases) in answers() {
         let scene = Scene::new();
-        let task = scene.executor.task().gate(scene.gate(answer.clone()));
+        let task = scene.executor.task().gate(scene.gate(answer));
         let task = task.submit(scene.body()).unwrap();
         scene.asking.wait_for(1);
         assert_eq!(task.state(), TaskState::Running);
@@ -136,7 +137,7 @@ fn an_executor_is_stopped_while_a_gate_is_asked() {
     for (answer, leases) in answers() {
         for is_periodic in [false, true] {
             let scene = Scene::new();
-            let task = scene.executor.task().gate(scene.gate(answer.clone()));
+            let task = scene.executor.task().gate(scene.gate(answer));
             let future = if is_periodic {
                 task.schedule_at_fixed_rate(ms(0), ms(10), scene.body()).unwrap()
             } else {
@@ -146,7 +147,7 @@ fn an_executor_is_stopped_while_a_gate_is_asked() {
             assert_eq!(scene.executor.shutdown_now().len(), 0);
             assert!(!future.is_done());
             scene.assert_not_run(&leases);
-            let is_skipped = matches!(answer, Some(Entry::Skip)) && !is_periodic;
+            let is_skipped = answer.is_some_and(|it| matches!(it(), Entry::Skip)) && !is_periodic;
             let reason =
                 if is_skipped { CancelReason::SkippedByGate } else { CancelReason::ShutdownNow };
             assert_cancelled(&future, reason);
@@ -178,11 +179,11 @@ fn a_time_limit_expires_while_a_gate_is_asked() {
 fn a_gate_that_takes_all_the_time_lets_nothing_run() {
     let (clock, executor) = manual(1);
     let (leases, runs) = (Leases::new(&clock), Counter::new());
-    for answer in [None, Some(Entry::Run), Some(Entry::Skip)] {
+    for answer in [None, Some((|| Entry::Run) as Answer), Some(|| Entry::Skip)] {
         let (time, given, noted) = (clock.clone(), leases.clone(), runs.clone());
         let gate = from_fn(move |_| {
             time.advance(ms(10));
-            answer.clone().unwrap_or_else(|| given.give())
+            answer.map_or_else(|| given.give(), |answer| answer())
         });
         let task = executor.task().timeout(ms(10)).gate(gate).submit(move || noted.add()).unwrap();
         clock.run_until_idle();
@@ -268,7 +269,7 @@ fn a_shutdown_keeps_what_its_policies_say() {
 #[test]
 fn the_drop_of_the_owner_ends_what_waits() {
     let scene = Scene::new();
-    let gate = scene.gate(Some(Entry::Again(ms(10))));
+    let gate = scene.gate(Some(|| Entry::Again(ms(10))));
     let task = scene.executor.task().gate(gate).submit(scene.body()).unwrap();
     scene.asking.wait_for(1);
     let Scene { executor, go_on, runs, drops, .. } = scene;
@@ -334,7 +335,7 @@ fn a_run_in_the_caller_asks_nobody() {
 #[test]
 fn a_report_names_what_a_gate_has_skipped() {
     let scene = Scene::new();
-    let gate = scene.gate(Some(Entry::Skip));
+    let gate = scene.gate(Some(|| Entry::Skip));
     let task = scene.executor.task().name("swept").gate(gate).submit(scene.body()).unwrap();
     scene.asking.wait_for(1);
     let handle = scene.executor.handle();

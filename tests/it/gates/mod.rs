@@ -3,6 +3,7 @@
 
 mod again;
 mod endings;
+mod later;
 mod leases;
 mod moves;
 mod replicas;

@@ -66,8 +66,9 @@ impl GateBuilder {
         self
     }
 
-    /// Sets for how long at most a worker waits for an answer of the database, from its tick on; the default is
-    /// one second, or the lease if that is shorter. No longer than the lease.
+    /// Sets for how long at most a question waits for the database, from its tick on; the default is one second, or the
+    /// lease if that is shorter. No longer than the lease. No worker waits with it. While there is no connection, since the
+    /// last attempt has failed or the server has fallen silent, a question fails at once.
     pub fn request_timeout(mut self, request_timeout: Duration) -> Self {
         self.request_timeout = Some(request_timeout);
         self
@@ -86,8 +87,8 @@ impl GateBuilder {
         self
     }
 
-    /// Sets a function that is told of each [event](GateEvent). It is called on a worker or on the gate's
-    /// own thread, with no lock held, and should be quick: that thread renews the leases. A panic of it is
+    /// Sets a function that is told of each [event](GateEvent). It is called on the gate's own thread
+    /// or on a worker, with no lock held, and should be quick: that thread renews the leases. A panic of it is
     /// ignored.
     pub fn on_event(mut self, listener: impl Fn(&GateEvent) + Send + Sync + 'static) -> Self {
         self.listener = Some(Arc::new(listener));

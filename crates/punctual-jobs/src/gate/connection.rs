@@ -1,8 +1,9 @@
 //! One connection, which is made again whenever it is lost.
 //!
 //! A task of its own connects, publishes the client, drives it until it ends, and begins again after a
-//! pause that grows to half a second. Whoever asks waits for a client no longer than its own
-//! deadline, and for the answer no longer either.
+//! pause that grows to half a second. A statement waits for a connection that is being made, and for its answer, no
+//! longer than until its deadline. It waits for no connection that there is no reason to expect: once an attempt has failed, or a
+//! connection has fallen silent, each statement fails at once until there is a connection again.
 //!
 //! A statement without an answer by its deadline means that the connection is of no use: the server may be
 //! frozen, or the network may have forgotten it. So it is dropped, and the server is asked to cancel what
@@ -23,6 +24,7 @@ use tokio_postgres::{
 
 /// How long one attempt to connect may take.
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+const SILENT: &str = "the server did not answer in time";
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -71,7 +73,7 @@ where
 /// Why a statement has no answer.
 #[derive(Debug)]
 pub(crate) enum AskError {
-    /// There was no connection by the deadline; the last attempt failed for this reason.
+    /// There is no connection, for this reason.
     NoConnection(String),
     /// There was no answer by the deadline.
     NoAnswer,
@@ -98,8 +100,23 @@ pub(crate) fn in_words(error: &Error) -> String {
     }
 }
 
-/// The client of the moment, or why there is none.
-type Current = Result<Arc<Linked>, String>;
+/// What there is to send statements through.
+enum Link {
+    /// A connection is being made, and may well be there soon: it is the first, or the one before was closed.
+    Connecting,
+    Up(Arc<Linked>),
+    /// The last attempt has failed, or the last connection has fallen silent, for this reason. It is tried again.
+    Down(String),
+}
+
+impl Link {
+    fn usable(&self) -> Option<&Arc<Linked>> {
+        match self {
+            Self::Up(linked) if !linked.client.is_closed() => Some(linked),
+            _ => None,
+        }
+    }
+}
 
 struct Linked {
     client: Client,
@@ -110,15 +127,20 @@ struct Linked {
 /// See the [module](self).
 pub(crate) struct Connection {
     connector: Arc<dyn Connector>,
-    current: watch::Receiver<Current>,
+    link: watch::Receiver<Link>,
 }
 
 impl Connection {
     /// Begins to connect, on the runtime that this is called in. It ends when the connection is dropped.
     pub(crate) fn begin(config: Config, connector: Arc<dyn Connector>) -> Self {
-        let (publish, current) = watch::channel(Err("connecting".to_owned()));
+        let (publish, link) = watch::channel(Link::Connecting);
         tokio::spawn(keep_connected(config, Arc::clone(&connector), publish));
-        Self { connector, current }
+        Self { connector, link }
+    }
+
+    /// Waits until there is a connection, whatever becomes of the attempts until then.
+    pub(crate) async fn wait(&self, deadline: Instant) -> Result<(), AskError> {
+        self.link_when(deadline, |link| link.usable().is_some()).await.map(drop)
     }
 
     /// Sends a statement, and returns the rows of its answer.
@@ -157,22 +179,28 @@ impl Connection {
         }
     }
 
-    /// Waits for a connection.
+    /// Returns the connection, or waits for one that is being made.
     async fn linked(&self, deadline: Instant) -> Result<Arc<Linked>, AskError> {
-        let mut current = self.current.clone();
-        let is_there =
-            |current: &Current| matches!(current, Ok(linked) if !linked.client.is_closed());
-        let found = timeout_at(deadline, current.wait_for(is_there)).await;
-        if let Ok(Ok(current)) = found {
-            if let Ok(linked) = &*current {
-                return Ok(Arc::clone(linked));
-            }
-        }
-        let why = match &*self.current.borrow() {
-            Ok(_) => "it was just lost".to_owned(),
-            Err(why) => why.clone(),
+        self.link_when(deadline, |link| link.usable().is_some() || matches!(link, Link::Down(_)))
+            .await
+    }
+
+    /// Waits for the link to be such, and returns the connection if there is one then.
+    async fn link_when(
+        &self,
+        deadline: Instant,
+        is_such: impl FnMut(&Link) -> bool,
+    ) -> Result<Arc<Linked>, AskError> {
+        let mut link = self.link.clone();
+        drop(timeout_at(deadline, link.wait_for(is_such)).await);
+        let link = self.link.borrow();
+        let why = match (&*link, link.usable()) {
+            (_, Some(linked)) => return Ok(Arc::clone(linked)),
+            (Link::Connecting, _) => "it is being made",
+            (Link::Up(_), _) => "it was just lost",
+            (Link::Down(why), _) => why,
         };
-        Err(AskError::NoConnection(why))
+        Err(AskError::NoConnection(why.to_owned()))
     }
 }
 
@@ -180,25 +208,25 @@ impl Connection {
 async fn keep_connected(
     config: Config,
     connector: Arc<dyn Connector>,
-    publish: watch::Sender<Current>,
+    publish: watch::Sender<Link>,
 ) {
     let mut pause = FIRST_PAUSE;
     while !publish.is_closed() {
-        let why = match timeout(CONNECT_LIMIT, connector.connect(config.clone())).await {
+        let link = match timeout(CONNECT_LIMIT, connector.connect(config.clone())).await {
             Ok(Ok((client, driver))) => {
                 let linked = Arc::new(Linked { client, broken: Notify::new() });
-                drop(publish.send_replace(Ok(Arc::clone(&linked))));
+                drop(publish.send_replace(Link::Up(Arc::clone(&linked))));
                 let begun = Instant::now();
-                let why = drive(&linked, driver, &publish).await;
+                let link = drive(&linked, driver, &publish).await;
                 if begun.elapsed() > LONGEST_PAUSE {
                     pause = FIRST_PAUSE;
                 }
-                why
+                link
             }
-            Ok(Err(error)) => in_words(&error),
-            Err(_) => "the server did not answer in time".to_owned(),
+            Ok(Err(error)) => Link::Down(in_words(&error)),
+            Err(_) => Link::Down(SILENT.to_owned()),
         };
-        drop(publish.send_replace(Err(why)));
+        drop(publish.send_replace(link));
         // Until the pause is over, or nobody is left.
         if timeout(pause, publish.closed()).await.is_ok() {
             return;
@@ -207,22 +235,19 @@ async fn keep_connected(
     }
 }
 
-/// Drives a connection until it ends, is found to be broken, or is not needed any more; returns why.
-async fn drive(linked: &Linked, mut driver: Driver, publish: &watch::Sender<Current>) -> String {
+/// Drives a connection until it ends, is found to be silent, or is not needed any more; returns what there is then.
+async fn drive(linked: &Linked, mut driver: Driver, publish: &watch::Sender<Link>) -> Link {
     let mut broken = Box::pin(linked.broken.notified());
     let mut unwanted = Box::pin(publish.closed());
     std::future::poll_fn(|context| {
         use std::task::Poll;
-        if let Poll::Ready(end) = driver.as_mut().poll(context) {
-            return Poll::Ready(match end {
-                Ok(()) => "the connection was closed".to_owned(),
-                Err(error) => in_words(&error),
-            });
-        }
         if broken.as_mut().poll(context).is_ready() {
-            return Poll::Ready("the server did not answer in time".to_owned());
+            return Poll::Ready(Link::Down(SILENT.to_owned()));
         }
-        unwanted.as_mut().poll(context).map(|()| "it is not needed any more".to_owned())
+        if driver.as_mut().poll(context).is_ready() {
+            return Poll::Ready(Link::Connecting);
+        }
+        unwanted.as_mut().poll(context).map(|()| Link::Connecting)
     })
     .await
 }

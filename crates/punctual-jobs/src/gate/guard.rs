@@ -41,6 +41,14 @@ impl Gate {
     /// effects and its end are there then, or neither is. To be called just before the commit: from the
     /// call on the lease is not renewed, and after the commit another replica may have the next tick.
     ///
+    /// # In which transactions
+    ///
+    /// READ COMMITTED, the default, always works. In REPEATABLE READ and SERIALIZABLE this and
+    /// [`guard`](Self::guard) fail if the lease was renewed after the transaction's first statement, which may be so after any
+    /// time and is so after a third of the lease: the renewal has written the row, and PostgreSQL answers with a serialization
+    /// failure (`SQLSTATE` 40001). Roll back then and do it again, in a transaction whose slow work is done before it begins; or
+    /// take READ COMMITTED for it.
+    ///
     /// # Errors
     ///
     /// As [`guard`](Self::guard); and the same error if the tick is done already.

@@ -9,7 +9,8 @@
 //!
 //! While anything is held, a heartbeat looks at each lease, at least four times a second, because a timer
 //! stands still while the machine sleeps and the lease does not. It renews what has a third of its lease
-//! behind it, and reports what is lost.
+//! behind it, and reports what is lost. A run that has not begun by then, because no worker was free, is given back
+//! instead: so a replica that is busy holds a tick up no longer than that, and asks again when a worker is free.
 //!
 //! # One report
 //!
@@ -31,7 +32,7 @@ use tokio::{
 use tokio_postgres::types::Type;
 
 use super::{
-    boot_clock,
+    Gate, boot_clock,
     connection::{AskError, Connection},
     error::GateError,
     event::{GateEvent, Reporter},
@@ -63,7 +64,10 @@ pub(crate) struct Ask {
     /// The failed run that is tried again.
     pub(crate) retry_of: Option<Arc<LeaseState>>,
     pub(crate) deadline: Instant,
-    pub(crate) reply: SyncSender<Answer>,
+    /// Told the answer, on the gate's own thread.
+    pub(crate) reply: Box<dyn FnOnce(Answer) + Send + Sync>,
+    /// The one that is asked.
+    pub(crate) gate: Gate,
 }
 
 /// A run has ended, or has not begun.
@@ -92,9 +96,12 @@ pub(crate) enum Answer {
 }
 
 /// A lease that was granted. It is given back if it is dropped without having been [left](Grant::leave).
+///
+/// It keeps the gate open, or the lease would not be renewed any more while the run still goes on: the task of a run that was
+/// cancelled may have been the last that had the gate.
 pub(crate) struct Grant {
     pub(crate) state: Arc<LeaseState>,
-    requests: UnboundedSender<Request>,
+    gate: Gate,
     is_left: bool,
 }
 
@@ -108,7 +115,7 @@ impl Grant {
         self.is_left = true;
         let leave = Leave { state: Arc::clone(&self.state), how };
         // If the keeper has gone, nobody is left to tell: the lease ends by itself.
-        drop(self.requests.send(Request::Leave(leave)));
+        drop(self.gate.0.requests.send(Request::Leave(leave)));
     }
 }
 
@@ -228,6 +235,7 @@ impl Keeper {
     }
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
+        self.connection.wait(deadline).await.map_err(|why| GateError::database(&why))?;
         self.settings.tables.make(&self.connection, deadline).await
     }
 
@@ -235,8 +243,8 @@ impl Keeper {
     async fn serve(self: Arc<Self>, ask: Ask) {
         let answer =
             self.answer(&ask).await.unwrap_or_else(|why| Answer::Unreachable(why.to_string()));
-        // If nobody waits any more, the answer is dropped, and a grant is given back.
-        drop(ask.reply.send(answer));
+        // If the task waits no longer, a grant is given back.
+        (ask.reply)(answer);
     }
 
     async fn answer(&self, ask: &Ask) -> Result<Answer, AskError> {
@@ -261,7 +269,7 @@ impl Keeper {
                     return Ok(self.locked());
                 };
                 *last_fence = fence;
-                Ok(self.granted(&ask.name, fence, sent))
+                Ok(self.granted(ask, fence, sent))
             }
         }
     }
@@ -296,11 +304,11 @@ impl Keeper {
         Ok(Answer::Later(Duration::ZERO))
     }
 
-    fn granted(&self, name: &Arc<str>, fence: i64, sent: Duration) -> Answer {
+    fn granted(&self, ask: &Ask, fence: i64, sent: Duration) -> Answer {
         let lease = self.settings.lease;
-        let state = Arc::new(LeaseState::new(Arc::clone(name), fence, sent, lease));
-        let requests = self.requests.clone();
-        let grant = Grant { state: Arc::clone(&state), requests, is_left: false };
+        let state = Arc::new(LeaseState::new(Arc::clone(&ask.name), fence, sent, lease));
+        let gate = ask.gate.clone();
+        let grant = Grant { state: Arc::clone(&state), gate, is_left: false };
         if state.is_lost() {
             // The process was frozen, or the answer took longer than the lease. The grant goes back.
             return Answer::Later(BUSY);
@@ -405,7 +413,15 @@ impl Keeper {
                 self.take_off_if_over(&state);
             }
             for state in self.held.begin_renewals(boot_clock::now()) {
-                tokio::spawn(Arc::clone(&self).renew(state));
+                if state.lapse_unless_begun() {
+                    self.held.remove(&state);
+                    drop(
+                        self.requests
+                            .send(Request::Leave(Leave { state, how: Leaving::GivenBack })),
+                    );
+                } else {
+                    tokio::spawn(Arc::clone(&self).renew(state));
+                }
             }
         }
     }

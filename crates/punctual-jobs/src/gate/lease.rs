@@ -37,6 +37,7 @@ pub(crate) struct LeaseState {
 #[derive(Debug)]
 struct Inner {
     standing: Standing,
+    has_begun: bool,
     tokens: Vec<CancellationToken>,
 }
 
@@ -53,7 +54,8 @@ impl LeaseState {
     /// Makes the state of a lease of this length, whose request was sent at `sent`.
     pub(crate) fn new(name: Arc<str>, fence: i64, sent: Duration, lease: Duration) -> Self {
         let standing = Standing::Until(end(sent, lease));
-        Self { name, fence, inner: Mutex::new(Inner { standing, tokens: Vec::new() }) }
+        let inner = Inner { standing, has_begun: false, tokens: Vec::new() };
+        Self { name, fence, inner: Mutex::new(inner) }
     }
 
     /// Returns `true` if the lease is over. Reads the clock.
@@ -106,9 +108,22 @@ impl LeaseState {
         self.inner.lock().standing == Standing::Finished
     }
 
-    /// Sees to it that the token is raised when the lease is lost; at once if it is.
+    /// Ends the lease if its run has not begun. Returns `true` if so: then that run does not take place.
+    pub(crate) fn lapse_unless_begun(&self) -> bool {
+        let mut inner = self.inner.lock();
+        let lapses = !inner.has_begun;
+        if lapses {
+            inner.standing = Standing::Lost;
+        }
+        lapses
+    }
+
+    /// Notes that the run is about to begin. The token is raised when the lease is lost; at once if it is.
     pub(crate) fn watch(&self, token: CancellationToken) {
-        self.inner.lock().tokens.push(token);
+        let mut inner = self.inner.lock();
+        inner.has_begun = true;
+        inner.tokens.push(token);
+        drop(inner);
         // Raises it, if the lease is lost.
         self.change(|_| ());
     }

@@ -3,15 +3,16 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, mpsc},
+    sync::Arc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use parking_lot::Mutex;
 use punctual::{
     CancellationToken, TaskId,
-    gate::{Entry, Lease, RunEnd, RunGate, Tick},
+    gate::{self, Entry, Lease, RunEnd, RunGate, Tick},
 };
+use tokio::sync::mpsc::error::SendError;
 
 use super::{
     Gate, boot_clock,
@@ -25,8 +26,6 @@ use super::{
 /// The first pause before a row is looked at again that somebody holds, or that could not be looked at. The
 /// next ones are twice as long each, up to a third of the lease.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
-/// How much longer than its limit a worker waits, for an answer that comes just in time.
-const GRACE: Duration = Duration::from_millis(50);
 
 /// A name that replicas compete for. It is the gate of a task:
 /// [`TaskBuilder::gate`](punctual::TaskBuilder::gate) takes it. Made by [`Gate::for_name`].
@@ -85,101 +84,121 @@ impl NamedGate {
     pub fn name(&self) -> &str {
         &self.name
     }
+}
 
-    /// Sends the question to the gate's thread, and waits for the answer.
-    fn ask(&self, tick: SystemTime, retry_of: Option<Arc<LeaseState>>) -> Answer {
-        let inner = &self.gate.0;
-        let (reply, answer) = mpsc::sync_channel(1);
-        let deadline = Instant::now() + inner.request_timeout;
-        let rule = retry_of.as_ref().map_or(self.rule, |failed| Rule::Retry(failed.fence));
-        let (name, deadline) = (Arc::clone(&self.name), deadline.into());
-        let ask = Ask { name, tick, rule, retry_of, deadline, reply };
-        let late = || Answer::Unreachable("the gate's own thread does not answer".to_owned());
-        if inner.requests.send(Request::Ask(ask)).is_err() {
-            return late();
+impl RunGate for NamedGate {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        Reporter::count(&self.gate.0.reporter.asked);
+        let mut question = Question {
+            named: self.clone(),
+            task: tick.task_id(),
+            tick: whole_micros(tick.planned_wall()),
+            is_on_wall: tick.is_on_wall(),
+            attempt: tick.attempt(),
+            retry_of: None,
+        };
+        if matches!(self.rule, Rule::Ticks(_)) && !tick.is_on_wall() {
+            let Some(retry) = self.retries.find(tick) else {
+                return question.skip(SkipReason::NotOnWallClock);
+            };
+            (question.tick, question.retry_of) = (retry.tick, Some(retry.failed));
         }
-        answer.recv_timeout(inner.request_timeout + GRACE).unwrap_or_else(|_| late())
+        question.ask()
+    }
+}
+
+/// A question about one tick, on its way to the gate's thread and back.
+struct Question {
+    named: NamedGate,
+    task: TaskId,
+    tick: SystemTime,
+    is_on_wall: bool,
+    attempt: u32,
+    /// The failed run of the same tick, if it is asked for once more.
+    retry_of: Option<Arc<LeaseState>>,
+}
+
+impl Question {
+    /// Sends the question to the gate's thread, which answers.
+    fn ask(self) -> Entry {
+        let NamedGate { gate, name, rule, .. } = &self.named;
+        let (gate, name) = (gate.clone(), Arc::clone(name));
+        let (requests, tick, retry_of) =
+            (gate.0.requests.clone(), self.tick, self.retry_of.clone());
+        let rule = retry_of.as_ref().map_or(*rule, |failed| Rule::Retry(failed.fence));
+        let deadline = Instant::now() + gate.0.request_timeout;
+        let (reply, entry) = gate::later();
+        let reply = Box::new(move |answer| reply.send(self.entry(answer)));
+        let ask = Ask { name, tick, rule, retry_of, deadline: deadline.into(), reply, gate };
+        if let Err(SendError(Request::Ask(ask))) = requests.send(Request::Ask(ask)) {
+            (ask.reply)(Answer::Unreachable("the gate's own thread has ended".to_owned()));
+        }
+        entry
     }
 
-    fn entry(&self, tick: &Tick<'_>, planned: SystemTime, answer: Answer) -> Entry {
-        let reporter = &self.gate.0.reporter;
+    fn entry(&self, answer: Answer) -> Entry {
+        let NamedGate { gate: Gate(inner), unasked, .. } = &self.named;
+        if !matches!(answer, Answer::Unreachable(_)) {
+            unasked.lock().remove(&self.task);
+        }
+        let reporter = &inner.reporter;
         match answer {
             Answer::Granted(grant) => {
                 Reporter::count(&reporter.granted);
                 let state = Arc::clone(&grant.state);
-                let (task, retries) = (tick.task_id(), Arc::clone(&self.retries));
-                let grant = Mutex::new(Some(grant));
-                let (tick, reporter) = (planned, Arc::clone(reporter));
+                let (task, tick, reporter) = (self.task, self.tick, Arc::clone(reporter));
+                let (retries, grant) = (Arc::clone(&self.named.retries), Mutex::new(Some(grant)));
                 Entry::Hold(Arc::new(HeldLease { state, grant, task, tick, retries, reporter }))
             }
             Answer::Held(left) => {
                 Reporter::count(&reporter.postponed);
-                Entry::Again(left.min(self.pause(tick.attempt())))
+                Entry::Again(left.min(self.pause()))
             }
             Answer::Later(span) => {
                 Reporter::count(&reporter.postponed);
-                Entry::Again(span.min(self.gate.0.lease))
+                Entry::Again(span.min(inner.lease))
             }
             Answer::Passed => {
                 Reporter::count(&reporter.refused);
                 Entry::Skip
             }
-            Answer::Ahead => self.skip(planned, SkipReason::ClockSetBack),
-            Answer::Unreachable(error) => self.unreachable(tick, planned, error),
+            Answer::Ahead => self.skip(SkipReason::ClockSetBack),
+            Answer::Unreachable(error) => self.unreachable(error),
         }
     }
 
     /// The gate is shut when it cannot be asked. It is asked again for as long as a lease lasts.
-    fn unreachable(&self, tick: &Tick<'_>, planned: SystemTime, error: String) -> Entry {
-        let Gate(inner) = &self.gate;
-        let name = Arc::clone(&self.name);
-        inner.reporter.report(&GateEvent::Unreachable { name, tick: planned, error });
+    fn unreachable(&self, error: String) -> Entry {
+        let NamedGate { gate: Gate(inner), name, unasked, .. } = &self.named;
+        let (name, tick) = (Arc::clone(name), self.tick);
+        inner.reporter.report(&GateEvent::Unreachable { name, tick, error });
         let now = boot_clock::now();
         let since = {
-            let mut unasked = self.unasked.lock();
-            let entry = unasked.entry(tick.task_id()).or_insert((planned, now));
+            let mut unasked = unasked.lock();
+            let entry = unasked.entry(self.task).or_insert((tick, now));
             // A request for another moment has made another tick of it.
-            if entry.0 != planned && tick.is_on_wall() {
-                *entry = (planned, now);
+            if entry.0 != tick && self.is_on_wall {
+                *entry = (tick, now);
             }
             entry.1
         };
         if now.saturating_sub(since) < inner.lease {
-            return Entry::Again(self.pause(tick.attempt()).min(inner.request_timeout));
+            return Entry::Again(self.pause().min(inner.request_timeout));
         }
-        self.unasked.lock().remove(&tick.task_id());
-        self.skip(planned, SkipReason::Unreachable)
+        unasked.lock().remove(&self.task);
+        self.skip(SkipReason::Unreachable)
     }
 
-    fn skip(&self, tick: SystemTime, reason: SkipReason) -> Entry {
-        let name = Arc::clone(&self.name);
-        self.gate.0.reporter.report(&GateEvent::Skipped { name, tick, reason });
+    fn skip(&self, reason: SkipReason) -> Entry {
+        let NamedGate { gate, name, .. } = &self.named;
+        let (name, tick) = (Arc::clone(name), self.tick);
+        gate.0.reporter.report(&GateEvent::Skipped { name, tick, reason });
         Entry::Skip
     }
 
-    fn pause(&self, attempt: u32) -> Duration {
-        let doubled = FIRST_PAUSE.saturating_mul(1 << attempt.saturating_sub(1).min(20));
-        doubled.min(self.gate.0.lease / 3)
-    }
-}
-
-impl RunGate for NamedGate {
-    fn enter(&self, tick: &Tick<'_>) -> Entry {
-        let reporter = &self.gate.0.reporter;
-        Reporter::count(&reporter.asked);
-        let mut planned = whole_micros(tick.planned_wall());
-        let mut retry_of = None;
-        if matches!(self.rule, Rule::Ticks(_)) && !tick.is_on_wall() {
-            let Some(retry) = self.retries.find(tick) else {
-                return self.skip(planned, SkipReason::NotOnWallClock);
-            };
-            (planned, retry_of) = (retry.tick, Some(retry.failed));
-        }
-        let answer = self.ask(planned, retry_of);
-        if !matches!(answer, Answer::Unreachable(_)) {
-            self.unasked.lock().remove(&tick.task_id());
-        }
-        self.entry(tick, planned, answer)
+    fn pause(&self) -> Duration {
+        let doubled = FIRST_PAUSE.saturating_mul(1 << self.attempt.saturating_sub(1).min(20));
+        doubled.min(self.named.gate.0.lease / 3)
     }
 }
 

@@ -202,3 +202,33 @@ fn a_row_that_an_idle_guard_has_locked_is_asked_about_less_and_less_often() {
         assert!(ran.recv().unwrap() > token);
     });
 }
+
+/// What a transaction of each isolation can do when the lease has been renewed since its first statement.
+#[test]
+fn a_renewal_refuses_the_snapshot_of_a_stricter_transaction() {
+    let renewed = |isolation: &'static str| {
+        let name = format!("isolated {isolation}");
+        let gate = row(&name);
+        block_on(async {
+            let (client, other) = (begin().await, Server::shared().connect().await);
+            client
+                .batch_execute(&format!("set transaction isolation level {isolation}"))
+                .await
+                .unwrap();
+            rows(&client, "select count(*) from punctual.gate").await.unwrap();
+            let renew = format!(
+                "update punctual.gate set lease_until = clock_timestamp() where name = '{name}'"
+            );
+            other.batch_execute(&renew).await.unwrap();
+            let finished = gate.finish(&client, &name, 5).await;
+            finished.map_err(|error| {
+                assert!(!is_stale_fencing_token(&error), "it has not lost its lease");
+                error.code().unwrap().code().to_owned()
+            })
+        })
+    };
+    assert_eq!(renewed("read committed"), Ok(()));
+    for isolation in ["repeatable read", "serializable"] {
+        assert_eq!(renewed(isolation), Err("40001".to_owned()), "{isolation}");
+    }
+}

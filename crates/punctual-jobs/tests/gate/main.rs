@@ -22,3 +22,4 @@ mod set_back;
 #[path = "../support/mod.rs"]
 mod support;
 mod ticks;
+mod waiting;

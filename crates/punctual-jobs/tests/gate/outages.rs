@@ -108,7 +108,7 @@ fn a_tick_in_a_short_outage_runs_when_the_server_is_back() {
 
 /// G5
 #[test]
-fn a_server_that_does_not_answer_holds_no_worker_longer_than_the_limit() {
+fn a_server_that_does_not_answer_holds_no_worker() {
     let server = Server::start();
     let (url, name) = (server.url(), "mute".to_owned());
     let more = "beside=1\n".to_owned();
@@ -122,10 +122,10 @@ fn a_server_that_does_not_answer_holds_no_worker_longer_than_the_limit() {
     server.thaw();
     replica.wait_for("begin");
     let said = replica.end();
+    // The request time-out is one second. The server was frozen for longer.
     let longest = words(&said, "asked").map(|it| it.numbers[0]).max().unwrap();
-    // The limit is one second. The server was frozen for four of them.
     println!("a worker was held for {longest} us at most");
-    assert!((900_000..2_500_000).contains(&longest), "a worker was held for {longest} us");
+    assert!(longest < 900_000, "a worker was held for {longest} us");
     let latest = words(&said, "latest").next().unwrap().numbers[0];
     println!("another task was {latest} us late at most");
     assert!(latest < 900_000, "another task was {latest} us late");

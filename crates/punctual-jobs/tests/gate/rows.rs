@@ -192,15 +192,9 @@ fn of_many_replicas_that_race_for_a_tick_one_has_it() {
         .iter()
         .map(|gate| {
             let (named, ticks) = (gate.for_name("raced").unwrap(), Arc::clone(&ticks));
-            let noting = punctual::gate::from_fn(move |tick| {
-                let entry = punctual::gate::RunGate::enter(&named, tick);
-                if matches!(entry, punctual::gate::Entry::Hold(_)) {
-                    ticks.lock().push(tick.planned_wall());
-                }
-                entry
-            });
             let trigger = punctual_jobs::aligned(Duration::from_millis(50));
-            executor.task().gate(noting).repeat(trigger, || {}).unwrap()
+            let body = move || ticks.lock().push(current_task().unwrap().planned_wall());
+            executor.task().gate(named).repeat(trigger, body).unwrap()
         })
         .collect();
     wait_until("many ticks have been claimed", || ticks.lock().len() >= 60);

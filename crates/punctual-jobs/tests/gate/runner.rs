@@ -165,7 +165,7 @@ pub(crate) fn micros(moment: SystemTime) -> i64 {
     i64::try_from(moment.duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
 }
 
-/// A gate that notes which tick it has let in, since a body is not told, and how long it took.
+/// A gate that notes which tick it was asked about last, since a body is not told, and how long a worker was occupied.
 struct Recording(NamedGate, Arc<AtomicI64>);
 
 impl RunGate for Recording {
@@ -179,9 +179,8 @@ impl RunGate for Recording {
             say("asked", &[i64::try_from(longest.as_micros()).unwrap()]);
         }
         drop(longest);
-        if matches!(entry, Entry::Hold(_)) {
-            self.1.store(micros(tick.planned_wall()), Ordering::SeqCst);
-        }
+        // The next one is asked about when this one has run, or does not run.
+        self.1.store(micros(tick.planned_wall()), Ordering::SeqCst);
         entry
     }
 }

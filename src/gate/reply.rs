@@ -1,0 +1,143 @@
+//! An answer that a gate gives later.
+//!
+//! The gate keeps the [`Reply`], and the task waits for the [`PendingEntry`]: two ends of one slot, whose lock orders an answer
+//! and a task that waits no longer. Whichever comes second finds what the first has left. So an answer reaches
+//! the run that it is for, or its lease is left; and it never reaches another run.
+
+use std::{fmt, mem};
+
+use super::{Entry, RunEnd};
+use crate::{
+    sync::{Arc, Mutex},
+    unwind::discard,
+};
+
+/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`].
+///
+/// Does not block. Costs one allocation.
+///
+/// ```
+/// use std::thread;
+/// use punctual::{ScheduledThreadPoolExecutor, gate::{self, Entry}};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let gate = gate::from_fn(|_| {
+///     let (reply, entry) = gate::later();
+///     thread::spawn(|| reply.send(Entry::Run)); // it asks another machine
+///     entry
+/// });
+/// assert_eq!(executor.task().gate(gate).submit(|| "it may")?.join()?, "it may");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[must_use = "the entry is what the gate returns"]
+pub fn later() -> (Reply, Entry) {
+    let slot = Arc::new(Slot(Mutex::new(Answer::Awaited(None))));
+    (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
+}
+
+/// Answers a question that a gate was asked before. Made by [`later`].
+///
+/// Dropping it without an answer skips the run, as a panic of the gate does.
+#[must_use = "dropping it skips the run"]
+pub struct Reply(Arc<Slot>);
+
+/// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
+pub struct PendingEntry(Arc<Slot>);
+
+struct Slot(Mutex<Answer>);
+
+enum Answer {
+    /// Not there yet. This is called when it is.
+    Awaited(Option<Box<dyn FnOnce() + Send>>),
+    Given(Entry),
+    /// The task has taken it, or waits for it no longer.
+    Closed,
+}
+
+impl Reply {
+    /// Answers, on any thread. The next free worker then acts on the answer. Does not block; it may start a worker.
+    ///
+    /// If the task waits no longer, since it was cancelled, paused or given another moment, or since its executor is gone,
+    /// nothing happens, and a [lease](Entry::Hold) is left as that of a run that did not take place, by this call.
+    pub fn send(self, entry: Entry) {
+        self.0.answer(entry);
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // Closed, or answered, unless it was never sent.
+        self.0.answer(Entry::Skip);
+    }
+}
+
+impl Slot {
+    fn answer(&self, entry: Entry) {
+        let mut answer = self.0.lock();
+        let Answer::Awaited(call) = &mut *answer else {
+            drop(answer);
+            return give_back(entry);
+        };
+        let call = call.take();
+        *answer = Answer::Given(entry);
+        drop(answer);
+        if let Some(call) = call {
+            call();
+        }
+    }
+}
+
+impl PendingEntry {
+    /// Returns `true` if the answer is there.
+    pub(crate) fn is_given(&self) -> bool {
+        !matches!(*self.0.0.lock(), Answer::Awaited(_))
+    }
+
+    /// Takes the answer, if it is there.
+    pub(crate) fn take(&self) -> Option<Entry> {
+        let mut answer = self.0.0.lock();
+        match mem::replace(&mut *answer, Answer::Closed) {
+            Answer::Given(entry) => Some(entry),
+            other => {
+                *answer = other;
+                None
+            }
+        }
+    }
+
+    /// Has this called when the answer is given, by the thread that gives it, unless it is there already.
+    pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
+        if let Answer::Awaited(place) = &mut *self.0.0.lock() {
+            *place = Some(Box::new(call));
+        }
+    }
+}
+
+impl Drop for PendingEntry {
+    fn drop(&mut self) {
+        let answer = mem::replace(&mut *self.0.0.lock(), Answer::Closed);
+        if let Answer::Given(entry) = answer {
+            give_back(entry);
+        }
+    }
+}
+
+/// Drops the answer for a run that does not take place. User code: the caller holds no lock.
+fn give_back(entry: Entry) {
+    if let Entry::Hold(lease) = &entry {
+        discard(crate::unwind::contain(|| lease.leave(RunEnd::NotRun, None)));
+    }
+    discard(entry);
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for PendingEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingEntry").finish_non_exhaustive()
+    }
+}
