@@ -31,7 +31,7 @@ use crate::{
 /// ```
 #[must_use = "the entry is what the gate returns"]
 pub fn later() -> (Reply, Entry) {
-    let slot = Arc::new(Slot(Mutex::new(Answer::Awaited(None))));
+    let slot = Arc::new(ReplySlot(Mutex::new(ReplyState::Awaited(None))));
     (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
 }
 
@@ -39,14 +39,14 @@ pub fn later() -> (Reply, Entry) {
 ///
 /// Dropping it without an answer skips the run, as a panic of the gate does.
 #[must_use = "dropping it skips the run"]
-pub struct Reply(Arc<Slot>);
+pub struct Reply(Arc<ReplySlot>);
 
 /// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
-pub struct PendingEntry(Arc<Slot>);
+pub struct PendingEntry(Arc<ReplySlot>);
 
-struct Slot(Mutex<Answer>);
+struct ReplySlot(Mutex<ReplyState>);
 
-enum Answer {
+enum ReplyState {
     /// Not there yet. This is called when it is.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
@@ -71,15 +71,15 @@ impl Drop for Reply {
     }
 }
 
-impl Slot {
+impl ReplySlot {
     fn answer(&self, entry: Entry) {
         let mut answer = self.0.lock();
-        let Answer::Awaited(call) = &mut *answer else {
+        let ReplyState::Awaited(call) = &mut *answer else {
             drop(answer);
             return give_back(entry);
         };
         let call = call.take();
-        *answer = Answer::Given(entry);
+        *answer = ReplyState::Given(entry);
         drop(answer);
         if let Some(call) = call {
             call();
@@ -90,14 +90,14 @@ impl Slot {
 impl PendingEntry {
     /// Returns `true` if the answer is there.
     pub(crate) fn is_given(&self) -> bool {
-        !matches!(*self.0.0.lock(), Answer::Awaited(_))
+        !matches!(*self.0.0.lock(), ReplyState::Awaited(_))
     }
 
     /// Takes the answer, if it is there.
     pub(crate) fn take(&self) -> Option<Entry> {
         let mut answer = self.0.0.lock();
-        match mem::replace(&mut *answer, Answer::Closed) {
-            Answer::Given(entry) => Some(entry),
+        match mem::replace(&mut *answer, ReplyState::Closed) {
+            ReplyState::Given(entry) => Some(entry),
             other => {
                 *answer = other;
                 None
@@ -107,7 +107,7 @@ impl PendingEntry {
 
     /// Has this called when the answer is given, by the thread that gives it, unless it is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
-        if let Answer::Awaited(place) = &mut *self.0.0.lock() {
+        if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));
         }
     }
@@ -115,8 +115,8 @@ impl PendingEntry {
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        let answer = mem::replace(&mut *self.0.0.lock(), Answer::Closed);
-        if let Answer::Given(entry) = answer {
+        let answer = mem::replace(&mut *self.0.0.lock(), ReplyState::Closed);
+        if let ReplyState::Given(entry) = answer {
             give_back(entry);
         }
     }

@@ -41,7 +41,7 @@
 //! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the
 //! answer when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`Awaited`]) only as long as its entry is due at that moment. Each step that gives it another
+//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it another
 //! one, under the task's lock, drops the wait, and with it an answer that has come; if the entry was parked it is let go.
 //!
 //! # The token of a leased run
@@ -75,7 +75,7 @@ pub(crate) struct Gated {
     planned: Option<Asked>,
     extra: Option<Asked>,
     /// The answer that the one of the two is for whose entry is queued.
-    awaited: Option<Awaited>,
+    awaited: Option<AwaitedReply>,
 }
 
 /// A tick about which the gate is to be asked again.
@@ -88,7 +88,7 @@ struct Asked {
 }
 
 /// An answer that a task waits for in the queue.
-struct Awaited {
+struct AwaitedReply {
     answer: PendingEntry,
     /// The deadline with which the task is queued for that.
     entry: Timestamp,
@@ -116,7 +116,7 @@ struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
     /// The answer, if it has been asked.
-    awaited: Option<Awaited>,
+    awaited: Option<AwaitedReply>,
 }
 
 impl Gated {
@@ -141,7 +141,7 @@ impl Gated {
     }
 
     /// Returns the answer that is awaited, if the task is due at another moment than the one that it is for.
-    fn take_outdated(&mut self, due: Timestamp) -> Option<Awaited> {
+    fn take_outdated(&mut self, due: Timestamp) -> Option<AwaitedReply> {
         self.awaited.take_if(|awaited| awaited.entry != due)
     }
 
@@ -258,7 +258,7 @@ impl Call<'_> {
             return Err(left_out);
         }
         let entry = match awaited {
-            Some(Awaited { answer, .. }) => {
+            Some(AwaitedReply { answer, .. }) => {
                 self.hooks.drops(self.run.id()).discard(gate);
                 Some(Entry::Later(answer))
             }
@@ -399,7 +399,7 @@ impl Call<'_> {
                 let waits = parked.clone();
                 answer.when_given(|| waits.let_go());
                 *gated.tick(self.is_extra()) = Some(asked);
-                gated.awaited = Some(Awaited { answer, entry: asked.entry, parked });
+                gated.awaited = Some(AwaitedReply { answer, entry: asked.entry, parked });
             }
             layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
         });
