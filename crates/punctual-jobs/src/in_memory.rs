@@ -48,6 +48,9 @@ use crate::{
 };
 
 /// Opens a queue in this process: `jobs.open(InMemory::on(&executor))`. See [`Jobs`](crate::Jobs).
+///
+/// If the executor has a bound and refuses the task of a later attempt, or drops a waiting one to make room for another,
+/// the job is [discarded](crate::Jobs::on_discarded). On PostgreSQL such a job waits, and the attempt does not count.
 #[derive(Clone, Debug)]
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
 pub struct InMemory {

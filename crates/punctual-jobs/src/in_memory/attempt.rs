@@ -2,7 +2,8 @@
 //!
 //! The task owns an [`Attempt`], which is dropped with it. If the task was dropped without having run, and
 //! nobody has put another task in its place, the executor has refused it or was shut down: the job is
-//! taken off the board, since nothing will ever run it.
+//! taken off the board, since nothing will ever run it. If the executor goes on, and no caller learns of that from the
+//! submission's error, the job is discarded: `on_discarded` is told.
 
 use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
@@ -30,8 +31,22 @@ pub(super) struct Attempt {
     definition: Arc<Definition>,
     id: i64,
     generation: u64,
+    refusal: Refusal,
     has_run: bool,
 }
+
+/// Who learns that the executor has refused the task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// The caller who has enqueued the job or moved it.
+    IsReturned,
+    /// What is told of discarded jobs.
+    Discards,
+}
+
+/// The last error of a job that is discarded for that.
+const REFUSED: &str =
+    "the executor has refused the task of the next attempt, or has dropped it to make room";
 
 /// A run that has begun.
 struct Claim {
@@ -54,10 +69,10 @@ impl Attempt {
     pub(super) fn new(
         board: Arc<Board>,
         definition: Arc<Definition>,
-        id: i64,
-        generation: u64,
+        (id, generation): (i64, u64),
+        refusal: Refusal,
     ) -> Self {
-        Self { board, definition, id, generation, has_run: false }
+        Self { board, definition, id, generation, refusal, has_run: false }
     }
 
     /// The body of the task.
@@ -81,7 +96,7 @@ impl Attempt {
         }
         if let Arrival::Wait(next) = state.arrive(self.id) {
             drop(state);
-            board.submit_or_end(next);
+            board.submit_or_discard(next);
             return None;
         }
         state.running += 1;
@@ -110,7 +125,7 @@ impl Attempt {
 impl Drop for Attempt {
     fn drop(&mut self) {
         if !self.has_run {
-            self.board.forget(self.id, self.generation);
+            self.board.forget(self.id, self.generation, self.refusal);
         }
     }
 }
@@ -125,9 +140,14 @@ impl Board {
     /// An attempt has ended.
     fn finish(&self, id: i64, outcome: Outcome) {
         let aftermath = self.settle(id, outcome);
-        self.submit_or_end(aftermath.turn);
-        self.submit_or_end(aftermath.again);
-        if let Some(discarded) = aftermath.discarded {
+        self.submit_or_discard(aftermath.turn);
+        self.submit_or_discard(aftermath.again);
+        self.tell_discarded(aftermath.discarded);
+    }
+
+    /// Tells of a discarded job. User code: the caller holds no lock.
+    fn tell_discarded(&self, discarded: Option<DiscardedJob>) {
+        if let Some(discarded) = discarded {
             let engine = self.arc().map(|board| board as Arc<dyn Engine>);
             let _handling = engine.as_ref().map(run::Handling::begin);
             self.definitions.tell_discarded(&discarded);
@@ -168,19 +188,21 @@ impl Board {
     }
 
     /// The executor has dropped the task of a job: nothing will run it.
-    fn forget(&self, id: i64, generation: u64) {
+    fn forget(&self, id: i64, generation: u64, refusal: Refusal) {
         let mut state = self.state.lock();
-        let is_lost = state.jobs.get(&id).is_some_and(|entry| {
-            entry.generation == generation && matches!(entry.stage, Stage::Waiting(_))
-        });
-        if !is_lost {
+        let Some(entry) = state.jobs.get(&id).filter(|it| it.generation == generation) else {
             return;
-        }
+        };
+        let Stage::Waiting(queued) = &entry.stage else { return };
+        let is_unheard = queued.is_some() || refusal == Refusal::Discards;
+        let is_told = is_unheard && !self.executor.is_shutdown();
         let (task, turn) = state.withdraw(id);
+        let discarded = if is_told { state.discard(id, REFUSED.to_owned()) } else { None };
         let entry = state.remove(id);
         drop(state);
         drop((task, entry));
-        self.submit_or_end(turn);
+        self.submit_or_discard(turn);
+        self.tell_discarded(discarded);
     }
 }
 

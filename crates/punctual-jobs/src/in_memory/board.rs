@@ -17,7 +17,13 @@ use std::{
 use parking_lot::MutexGuard;
 use punctual::{TaskHandle, trigger::Due};
 
-use super::{Board, attempt::Attempt, ordering::Turns, refused, stopping::Closing};
+use super::{
+    Board,
+    attempt::{Attempt, Refusal},
+    ordering::Turns,
+    refused,
+    stopping::Closing,
+};
 use crate::{
     Cancellation, JobHandle, JobId, JobState, QueueError, Rescheduling, StopReason, When,
     jobs::Definition,
@@ -124,8 +130,8 @@ impl Board {
         drop(state);
         let (task, turn) = replaced.map_or((None, None), |old| (old.task, old.turn));
         self.cancel_task(task);
-        self.submit_or_end(turn);
-        self.submit(Next { id, generation, due })?;
+        self.submit_or_discard(turn);
+        self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
         Ok(JobHandle { id: JobId(id), name, is_skipped: false })
     }
 
@@ -182,8 +188,8 @@ impl Board {
         };
         drop(state);
         self.cancel_task(task);
-        self.submit_or_end(turn);
-        self.submit(Next { id, generation, due })?;
+        self.submit_or_discard(turn);
+        self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
         Ok(Rescheduling::Moved)
     }
 
@@ -206,12 +212,12 @@ impl Board {
         drop(state);
         drop(entry);
         self.cancel_task(task);
-        self.submit_or_end(turn);
+        self.submit_or_discard(turn);
         Ok(Cancellation::Removed)
     }
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
-    pub(super) fn submit(&self, next: Next) -> Result<(), QueueError> {
+    fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
         let Next { id, generation, due } = next;
         let mut state = self.state.lock();
         let definition = state.jobs.get(&id).map(|entry| Arc::clone(&entry.definition));
@@ -221,7 +227,7 @@ impl Board {
         if let Some(limit) = definition.time_limit {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
         }
-        let mut attempt = Attempt::new(board, definition, id, generation);
+        let mut attempt = Attempt::new(board, definition, (id, generation), refusal);
         let trigger = punctual::trigger::from_fn(move |last| (last.runs() == 0).then_some(due));
         match task.repeat(trigger, move || attempt.run()) {
             Ok(future) => {
@@ -245,10 +251,10 @@ impl Board {
         }
     }
 
-    /// Submits a task on behalf of nobody who could be told that it was refused.
-    pub(super) fn submit_or_end(&self, next: Option<Next>) {
+    /// Submits a task for which no caller waits. If the executor refuses it, the job is discarded.
+    pub(super) fn submit_or_discard(&self, next: Option<Next>) {
         if let Some(next) = next {
-            let _ = self.submit(next);
+            let _ = self.submit(next, Refusal::Discards);
         }
     }
 

@@ -274,3 +274,46 @@ fn the_jitter_of_a_schedule_is_kept() {
     world.clock().run_for(3 * hour);
     assert!(world.log().len() >= 2 && world.log().lines().iter().all(|line| line == "true"));
 }
+
+/// Nobody waits for the submission of a later attempt, so what is told of discarded jobs learns that it was refused.
+#[test]
+fn a_job_whose_next_attempt_is_refused_is_discarded() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).core_pool_size(1);
+    let executor = builder.max_pending(1).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let fills = executor.handle();
+    let jobs = Jobs::new()
+        .on(move |_: &JobRun, _: Failing| {
+            let _far = fills.schedule(Duration::from_secs(3600), || ())?;
+            Err(JobError::new("once"))
+        })
+        .on_discarded(move |job| _ = tell.send((job.id, job.attempts, job.last_error.clone())));
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    let job = queue.now(Failing {}).key("k").enqueue().unwrap();
+    clock.run_until_idle();
+    let (id, attempts, error) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!((id, attempts), (job.id(), 1));
+    assert!(error.contains("refused"), "{error}");
+    assert!(matches!(queue.state(id).unwrap(), JobState::Discarded { .. }));
+    assert_eq!(queue.cancel("k").unwrap(), punctual_jobs::Cancellation::Unknown);
+    assert!(queue.now(Failing {}).enqueue().is_err(), "the caller is told");
+    assert!(told.try_recv().is_err());
+}
+
+/// A job that waits is dropped to make room for a task of the program's.
+#[test]
+fn a_job_that_makes_room_is_discarded() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().clock(clock).max_pending(1);
+    let executor =
+        builder.rejected_execution_handler(punctual::DiscardOldestPolicy).build().unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let jobs = Jobs::new()
+        .on(|_: &JobRun, _: Failing| Ok(()))
+        .on_discarded(move |job| _ = tell.send((job.id, job.attempts)));
+    let queue = jobs.open(InMemory::on(&executor)).unwrap();
+    let job = queue.after(Duration::from_secs(60), Failing {}).enqueue().unwrap();
+    let _other = executor.schedule(Duration::from_secs(60), || ()).unwrap();
+    assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), (job.id(), 0));
+}
