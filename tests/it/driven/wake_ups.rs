@@ -1,13 +1,13 @@
 //! Wake-ups of a caller that sleeps, and how many there are.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, mpsc},
     task::{Wake, Waker},
     thread,
     time::Duration,
 };
 
-use punctual::{DrivenExecutor, ScheduledThreadPoolExecutor, trigger::on_demand};
+use punctual::{DrivenExecutor, ScheduledThreadPoolExecutor, gate, trigger::on_demand};
 
 use super::{SECOND, Wakes, driven, driven_with};
 use crate::{
@@ -199,4 +199,25 @@ fn no_wake_up_is_lost() {
         });
         assert_eq!(executor.pending_count(), 0);
     }
+}
+
+/// A gate answers later: the caller is woken, and runs the task.
+#[test]
+fn the_caller_is_woken_by_the_answer_of_a_gate() {
+    let (_, mut executor) = driven();
+    let wakes = Wakes::of(&mut executor);
+    let (tell, replies) = mpsc::channel();
+    let gate = gate::from_fn(move |_| {
+        let (reply, entry) = gate::later();
+        tell.send(reply).unwrap();
+        entry
+    });
+    let task = executor.task().gate(gate).submit(|| 4).unwrap();
+    assert_eq!((executor.run_due(), executor.run_due()), (0, 0));
+    assert_eq!(executor.time_until_next(), None);
+    let before = wakes.count();
+    replies.try_recv().unwrap().send(gate::Entry::Run);
+    assert_eq!(wakes.count(), before + 1);
+    assert_eq!(executor.run_due(), 1);
+    assert_eq!(task.join().unwrap(), 4);
 }

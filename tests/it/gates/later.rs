@@ -321,19 +321,6 @@ fn a_member_is_stopped_while_it_is_asked() {
     eventually("the group has ended", || group.is_terminated());
 }
 
-/// A driver that waits is woken by the answer.
-#[test]
-fn a_driven_executor_goes_on_when_the_answer_is_there() {
-    let clock = punctual::ManualClock::new();
-    let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock).build_driven().unwrap();
-    let replies = Replies::default();
-    let task = executor.task().gate(replies.gate()).submit(|| 4).unwrap();
-    assert_eq!((executor.run_due(), executor.run_due()), (0, 0));
-    replies.answer(Entry::Run);
-    assert_eq!(executor.run_due(), 1);
-    assert_eq!(task.join().unwrap(), 4);
-}
-
 /// G53, M217: a lease that is lost before the body, whether the worker is late or the process was stopped: the body does not
 /// run under it, and the gate is asked about the tick once more.
 #[test]
