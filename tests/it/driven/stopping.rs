@@ -236,3 +236,27 @@ fn it_may_be_dropped_by_a_thread_that_ends() {
     });
     ran.wait_for(1);
 }
+
+/// The drop runs what is due, and so waits for the answer of a gate to a task that is.
+#[test]
+fn the_drop_waits_for_the_answer_of_a_gate() {
+    let (_, mut executor) = driven();
+    let (tell, replies) = std::sync::mpsc::channel();
+    let gate = punctual::gate::from_fn(move |_| {
+        let (reply, entry) = punctual::gate::later();
+        tell.send(reply).unwrap();
+        entry
+    });
+    let task = executor.task().gate(gate).submit(|| 4).unwrap();
+    assert_eq!(executor.run_due(), 0);
+    let (handle, reply) = (executor.handle(), replies.try_recv().unwrap());
+    let answers = std::thread::spawn(move || {
+        while !handle.is_shutdown() {
+            std::thread::yield_now();
+        }
+        reply.send(punctual::gate::Entry::Run);
+    });
+    drop(executor);
+    assert!(task.is_done(), "its run precedes the end of the drop");
+    answers.join().unwrap();
+}
