@@ -114,7 +114,10 @@ impl Seen {
 
 /// Returns what a replica does about the tick that is planned for `tick`.
 pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
-    if let Some(by) = seen.set_back(rule) {
+    // A tick that has not come sets nothing right: if it is the server's clock that is wrong for a while, what has been
+    // claimed would be forgotten, and could be claimed again when that clock is right.
+    let has_come = !matches!(rule, Rule::Ticks(_)) || span(seen.now, tick) <= TOLERANCE;
+    if let Some(by) = seen.set_back(rule).filter(|_| has_come) {
         return Verdict::SetBack(by);
     }
     match rule {
