@@ -206,7 +206,7 @@ fn a_task_that_is_moved_asks_anew() {
     }
 }
 
-/// What is asked of a task that does not give it another moment leaves the question open.
+/// A verb that does not give the task another moment leaves the question open.
 #[test]
 fn a_run_that_is_asked_for_is_the_one_that_waits() {
     let (clock, executor) = manual(1);

@@ -2,7 +2,7 @@
 //!
 //! All of them share one connection, and each is a few statements long. Requests for one *name* take turns,
 //! so that the keeper knows at each look which of the name's fencing tokens it has handed out: a row that is its
-//! own with a fencing token that it has not is a claim whose answer was lost, and nobody runs it. Requests for
+//! own with a fencing token that it has not is a claim whose answer was lost, and no task runs it. Requests for
 //! different names overlap.
 //!
 //! # Renewal
@@ -42,7 +42,7 @@ use super::{
     tables::Tables,
 };
 
-/// After how long a row is looked at again that somebody had locked; twice as long each time.
+/// The keeper looks again after this time at a row that another transaction had locked; twice as long each time.
 const BUSY: Duration = Duration::from_millis(10);
 /// After how long the end of a run is told again that could not be told.
 const RETRY: Duration = Duration::from_millis(100);
@@ -274,7 +274,7 @@ impl Keeper {
         }
     }
 
-    /// The answer about a row that somebody has locked, or has just claimed.
+    /// Returns the answer about a row that another transaction has locked, or another replica has just claimed.
     fn locked(&self) -> Answer {
         Answer::Held(self.settings.lease)
     }

@@ -148,7 +148,7 @@ fn decide_tick(seen: &Seen, tick: SystemTime, lost: OnHolderDeath) -> Verdict {
     }
 }
 
-/// It has been due already, and waits for nobody: whoever holds the row has claimed another tick since.
+/// A retry has been due already, and does not wait: a replica that holds the row has claimed another tick since.
 fn decide_retry(seen: &Seen, tick: SystemTime, fence: i64) -> Verdict {
     let Some(row) = &seen.row else { return Verdict::Passed };
     // A claim that was given back leaves the row at a moment before its tick.

@@ -1,7 +1,7 @@
 //! One attempt: from the task that is due to what becomes of the job.
 //!
 //! The task owns an [`Attempt`], which is dropped with it. If the task was dropped without having run, and
-//! nobody has put another task in its place, the executor has refused it or was shut down: the job is
+//! the board has no other task in its place, the executor has refused it or was shut down: the job is
 //! taken off the board, since nothing will ever run it. If the executor goes on, and no caller learns of that from the
 //! submission's error, the job is discarded: `on_discarded` is told.
 
@@ -35,12 +35,12 @@ pub(super) struct Attempt {
     has_run: bool,
 }
 
-/// Who learns that the executor has refused the task.
+/// How a refusal of the task by the executor is reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The caller who has enqueued the job or moved it.
+    /// The caller that has enqueued the job or moved it gets an error.
     IsReturned,
-    /// What is told of discarded jobs.
+    /// The callback for discarded jobs is called.
     Discards,
 }
 

@@ -92,7 +92,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Returns a connection that is made when it is needed, and again after so long a silence.
+    /// Returns a connection that connects at the first statement, and again if the server was silent for that long.
     pub(super) fn connection(&self, silence: Duration) -> Connection {
         Connection::new(self.address.clone(), silence)
     }

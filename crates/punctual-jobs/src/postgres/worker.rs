@@ -63,7 +63,7 @@ struct Worker {
     /// The last claim has filled all slots.
     is_full: bool,
     running: JoinSet<Ended>,
-    /// What is to be written down.
+    /// The runs whose ends the worker writes down next.
     ended: Vec<Ended>,
     /// What could not be, and waits until `again`.
     left: Vec<Ended>,
@@ -194,7 +194,7 @@ impl Worker {
             self.restraint = FIRST_RESTRAINT;
         }
         let event = || QueueEvent::RunsRefused { runs: self.refused, error: self.refusal.clone() };
-        // What is told goes to the same executor, which may refuse it as well: it is tried again.
+        // The callback runs on the same executor, which may refuse it as well; the worker then tries again.
         if self.refused > 0 && self.engine.tell(event()) {
             self.refused = 0;
         }
@@ -211,7 +211,7 @@ impl Worker {
             self.engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
             Vec::new()
         });
-        // An answer that was under way for so long may be about claims that are lost: they are freed by a heartbeat.
+        // After so long the claims in the answer may be lost. A heartbeat frees them.
         if asked.elapsed() > self.engine.settings.lease / 2 {
             return Vec::new();
         }
