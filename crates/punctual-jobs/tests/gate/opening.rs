@@ -7,9 +7,8 @@ use punctual_jobs::gate::{Gate, GateErrorKind};
 
 use crate::support::{block_on, server::Server, wait_until};
 
-#[test]
-fn replicas_that_open_at_once_migrate_once() {
-    let server = Server::start();
+/// Opens eight gates at once, in five schemas.
+fn open_at_once(server: &Server) {
     for round in 0..5 {
         let open = |_| {
             let (url, schema) = (server.url(), format!("at_once_{round}"));
@@ -20,6 +19,12 @@ fn replicas_that_open_at_once_migrate_once() {
             one.join().unwrap().unwrap();
         }
     }
+}
+
+#[test]
+fn replicas_that_open_at_once_migrate_once() {
+    let server = Server::start();
+    open_at_once(&server);
     let tables = "select count(*) from pg_tables where tablename = 'gate'";
     assert_eq!(server.value(tables), "5");
 }
@@ -72,16 +77,7 @@ fn an_older_program_leaves_the_tables_of_a_newer_one_alone() {
 fn a_database_of_serializable_transactions_is_migrated_once() {
     let server = Server::start();
     server.sql("alter database postgres set default_transaction_isolation = 'serializable'");
-    for round in 0..5 {
-        let open = |_| {
-            let (url, schema) = (server.url(), format!("at_once_{round}"));
-            thread::spawn(move || Gate::postgres(url).schema(schema).open().map(drop))
-        };
-        let all: Vec<_> = (0..8).map(open).collect();
-        for one in all {
-            one.join().unwrap().unwrap();
-        }
-    }
+    open_at_once(&server);
 }
 
 #[test]
