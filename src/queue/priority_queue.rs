@@ -14,7 +14,7 @@
 //! * [`ArrayHeap`](array_heap) is the four-ary heap: `sift_up`, `sift_down`, `grow`.
 //! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the
 //!   order in which they become due.
-//! * [`Calendar`] has the entries that are a second or more behind the first one. Insertion and removal cost
+//! * [`Calendar`] has the entries that are 17 ms or more behind the first one. Insertion and removal cost
 //!   the same there however many there are. Most of them are timeouts that are cancelled there; the others
 //!   come to the near part, bucket by bucket. While the near part has only a few entries it admits every
 //!   entry.

@@ -2,7 +2,7 @@
 //!
 //! Most entries that are far ahead are timeouts, and most of these are cancelled long before they are
 //! due. To keep them in order would be wasted work: they need none until their time comes near. So an
-//! entry that is a second or more behind the first one of the *near part* (heap and run) goes into a
+//! entry that is 17 ms or more behind the first one of the *near part* (heap and run) goes into a
 //! *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
 //! [slot table](super::slots), so that an insertion writes two places, and a removal reads and writes
 //! these two and the head of the chunk, and touches no other entry.
@@ -16,9 +16,9 @@
 //!
 //! ```text
 //!   first entry
-//!   │      level 30, 67 ms each    level 31, 0.13 s each       level 32, 0.27 s each
+//!   │      level 24, 1 ms each     level 25, 2.1 ms each       level 26, 4.2 ms each
 //!   ├──────┼┴┴┴┴┴┴┴┴┼──┴──┴──┴──┴──┴──┼────┴────┴────┴────┴────┴────┴────┼─ …
-//!   0      1.1 s    2.1 s             4.3 s                              8.6 s
+//!   0      17 ms    34 ms             67 ms                              134 ms
 //! ```
 //!
 //! A level has a ring of [`RING`] places, and the bucket that begins at `start` lies at the place that
@@ -51,8 +51,9 @@ use super::{
     slots::{NONE, Slots, TakenFar, chunk_of},
 };
 
-/// The level of the nearest entries: these are 2³⁰ ns behind the first one, about a second.
-pub(super) const NEAREST: u32 = if SMALL { 6 } else { 30 };
+/// The level of the nearest entries: these are 2²⁴ ns behind the first one, about 17 ms. So a heap with a million tasks of the
+/// next second has one in sixty of them at a time, and stays in the caches.
+pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
 /// The number of places of a level: twice as many as the buckets that it needs for one first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
