@@ -3,7 +3,7 @@
 //! Each stripe has one, and where the other modules say *the heap* of a stripe they mean the whole of it.
 //!
 //! ```text
-//!   near part   array heap │ sorted run    in order
+//!   near part   array heap │ sorted run │ lanes    in order
 //!   calendar    bucket, bucket, …          without order, until a bucket's time comes near
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
@@ -13,7 +13,8 @@
 //!
 //! * [`ArrayHeap`](array_heap) is the four-ary heap: `sift_up`, `sift_down`, `grow`.
 //! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the
-//!   order in which they become due.
+//!   order in which they become due. [`Lanes`](lanes) are there as well, while the heap is large, for many that
+//!   are due at nearly one moment.
 //! * [`Calendar`] has the entries that are 17 ms or more behind the first one. Insertion and removal cost
 //!   the same there however many there are. Most of them are timeouts that are cancelled there; the others
 //!   come to the near part, bucket by bucket. While the near part has only a few entries it admits every
@@ -52,6 +53,7 @@
 
 mod array_heap;
 mod calendar;
+mod lanes;
 mod near_part;
 mod slots;
 mod sorted_run;
@@ -207,7 +209,7 @@ impl<E> PriorityQueue<E> {
     /// Ends a reservation by putting an element back into its slot.
     pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
         self.table.put_back(ticket.slot, element);
-        self.near.insert_into_heap(&mut self.table, key(deadline, ticket.sequence), ticket.slot);
+        self.near.insert_slot(&mut self.table, key(deadline, ticket.sequence), ticket.slot);
     }
 
     /// Ends a reservation by freeing its slot.
@@ -413,7 +415,7 @@ impl<E> PriorityQueue<E> {
     /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in
     /// entries moved.
     pub(super) fn bring_near(&mut self) -> usize {
-        self.calendar.next_chunk().map_or(0, |chunk| self.move_near(chunk))
+        self.calendar.next_chunk(&self.table).map_or(0, |chunk| self.move_near(chunk))
     }
 
     /// Returns the deadlines of the first two entries, or moments before them, and
@@ -491,7 +493,7 @@ impl<E> PriorityQueue<E> {
         for (offset, key) in keys.iter().enumerate() {
             let slot = slot_of(chunk, offset);
             if self.table.get(slot).is_some() {
-                self.near.insert_into_heap(&mut self.table, *key, slot);
+                self.near.insert_slot(&mut self.table, *key, slot);
             }
         }
         let work = self.near.len() - before + keys.len() / PLACES_PER_ENTRY;

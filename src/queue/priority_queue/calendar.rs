@@ -2,7 +2,7 @@
 //!
 //! Most entries that are far ahead are timeouts, and most of these are cancelled long before they are
 //! due. To keep them in order would be wasted work: they need none until their time comes near. So an
-//! entry that is 17 ms or more behind the first one of the *near part* (heap and run) goes into a
+//! entry that is 17 ms or more behind the first one of the *near part* (heap, run and lanes) goes into a
 //! *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
 //! [slot table](super::slots), so that an insertion writes two places, and a removal reads and writes
 //! these two and the head of the chunk, and touches no other entry.
@@ -229,9 +229,10 @@ impl Calendar {
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
 
-    /// Returns a chunk of the nearest bucket.
-    pub(super) fn next_chunk(&self) -> Option<u32> {
-        self.first_chunk(self.nearest)
+    /// Returns the oldest chunk of the nearest bucket, if nothing was removed from it. So entries with equal deadlines
+    /// come near in the order of their submission, which is the order that the lanes need.
+    pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
+        self.first_chunk(self.nearest).map(|first| slots.next_in_ring(first))
     }
 
     /// Makes a chunk one of the near part, and returns the keys of its places.

@@ -1,29 +1,33 @@
-//! The near part: every entry that is kept in order, in the [array heap](super::array_heap) or in the
-//! [sorted run](super::sorted_run). It knows no bucket of the calendar.
+//! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
+//! [sorted run](super::sorted_run) or in the [lanes](super::lanes). It knows no bucket of the calendar.
 //!
 //! Entries that arrive in the order in which they become due need no heap. They go to the sorted run
-//! beside it; one bit of a position tells which of the two holds the entry. The first entry is the
-//! smaller of the heap's root and the first of the run. An entry goes to the heap if the run ends with a
-//! larger key. It moves from the run to the heap in two cases: one with a nearer deadline arrives, and the
+//! beside it; some bits of a position tell which part holds the entry. The first entry is the
+//! smallest of the heap's root and the first of the run and of the lanes. An entry goes to the heap if the run ends with a
+//! larger key, or to a lane if it belongs to a burst and the heap is large. It moves from the run to the heap in two cases: one
+//! with a nearer deadline arrives, and the
 //! run has only this entry or a few that are far behind; or removals have left the run with many more
 //! holes than entries.
 //!
 //! # Invariants
 //!
-//! 1. `first` is the smallest key of heap and run.
+//! 1. `first` is the smallest key of heap, run and lanes.
 //! 2. The run is never longer than twice the number of entries that it once had, and once most of these
-//!    have been removed the rest is in the heap.
+//!    have been removed the rest is in the heap. The same is true of each lane.
 
 use super::{
-    FEW, UnderLock,
+    FEW, SMALL, UnderLock,
     array_heap::{ArrayHeap, Positions, VACANT},
     calendar,
+    lanes::Lanes,
     slots::Slots,
     sorted_run::{self, SortedRun},
 };
 
-/// When the run has this many more holes than entries, entries move from it to the heap.
-pub(super) const TOLERANCE: usize = 64;
+/// A heap with this many entries is large: what it has does not all stay in the nearest cache.
+const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
+/// The number of the run that is not a lane.
+const RUN: u32 = 0;
 /// The difference between two keys of which one is far behind the other.
 const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
 
@@ -31,17 +35,19 @@ const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
 pub(super) struct NearPart {
     heap: ArrayHeap,
     run: SortedRun,
+    lanes: Lanes,
     first: u128,
 }
 
 impl NearPart {
     pub(super) const fn new() -> Self {
-        Self { heap: ArrayHeap::new(), run: SortedRun::new(), first: VACANT }
+        let run = SortedRun::numbered(RUN);
+        Self { heap: ArrayHeap::new(), run, lanes: Lanes::new(), first: VACANT }
     }
 
     #[inline]
     pub(super) fn len(&self) -> usize {
-        self.heap.len() + self.run.len()
+        self.heap.len() + self.run.len() + self.lanes.len()
     }
 
     /// Returns the smallest key, or one that is larger than any if there is no entry.
@@ -52,18 +58,20 @@ impl NearPart {
 
     /// Returns the slot of the first entry.
     pub(super) fn first_slot(&self) -> Option<u32> {
-        if self.run.first() < self.heap.first() {
+        if self.run.first() == self.first {
             self.run.first_slot()
-        } else {
+        } else if self.heap.first() == self.first {
             self.heap.first_slot()
+        } else {
+            self.lanes.first_slot()
         }
     }
 
     /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
     /// missed if it is behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
-        let (heap, run) = (&self.heap, &self.run);
-        let mut keys = [heap.first(), heap.second(), run.first(), run.second()];
+        let (heap, run, [first, second]) = (&self.heap, &self.run, self.lanes.first_two());
+        let mut keys = [heap.first(), heap.second(), run.first(), run.second(), first, second];
         keys.sort_unstable();
         [keys[0], keys[1]]
     }
@@ -71,10 +79,12 @@ impl NearPart {
     /// Returns the key at a position.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
-        if sorted_run::contains(position) {
+        if !sorted_run::contains(position) {
+            self.heap.key(position as usize)
+        } else if sorted_run::number(position) == RUN {
             self.run.key(position)
         } else {
-            self.heap.key(position as usize)
+            self.lanes.key(position)
         }
     }
 
@@ -94,19 +104,34 @@ impl NearPart {
             self.run.push(key, slot);
             return slot;
         }
+        if self.heap.len() >= LARGE {
+            if let Some(position) = self.lane_for(key, table) {
+                let slot = table.insert(element, position);
+                self.lanes.push(key, slot);
+                return slot;
+            }
+        }
         let slot = table.insert(element, self.heap.next());
         self.heap.insert(table, key, slot);
         slot
     }
 
+    /// Returns the position that the entry gets in a lane, if there is one for it.
+    fn lane_for(&mut self, key: u128, positions: &mut impl Positions) -> Option<u32> {
+        let Self { heap, lanes, .. } = self;
+        lanes.position_for(key, |key, slot| heap.insert(positions, key, slot))
+    }
+
     /// Inserts an entry whose element has its slot already.
-    pub(super) fn insert_into_heap(
-        &mut self,
-        positions: &mut impl Positions,
-        key: u128,
-        slot: u32,
-    ) {
+    pub(super) fn insert_slot(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         self.first = self.first.min(key);
+        if self.heap.len() >= LARGE {
+            if let Some(position) = self.lane_for(key, positions) {
+                positions.set_position(slot, position);
+                self.lanes.push(key, slot);
+                return;
+            }
+        }
         self.heap.insert(positions, key, slot);
     }
 
@@ -115,8 +140,10 @@ impl NearPart {
     pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
         let first = if self.run.first() == self.first {
             self.run.pop()?
-        } else {
+        } else if self.heap.first() == self.first {
             self.heap.pop(positions)?
+        } else {
+            self.lanes.pop()?
         };
         self.renew_first();
         Some(first)
@@ -133,10 +160,10 @@ impl NearPart {
     ) -> bool {
         if !sorted_run::contains(position) {
             self.heap.remove_at(positions, position as usize);
-        } else {
-            if self.run.remove(position) {
-                self.limit_holes(positions);
-            }
+        } else if sorted_run::number(position) != RUN {
+            self.remove_from_lane(positions, position);
+        } else if self.run.remove(position) {
+            self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
         }
         let was_first = key == self.first;
         if was_first {
@@ -156,7 +183,11 @@ impl NearPart {
         if !sorted_run::contains(position) {
             self.heap.replace_at(positions, position as usize, key, slot);
         } else {
-            self.run.remove(position);
+            if sorted_run::number(position) == RUN {
+                self.run.remove(position);
+            } else {
+                self.remove_from_lane(positions, position);
+            }
             self.heap.insert(positions, key, slot);
         }
         self.renew_first();
@@ -169,6 +200,9 @@ impl NearPart {
         is_kept: impl FnMut(&mut P, u128, u32) -> bool,
     ) {
         self.move_run_to_heap(positions);
+        for (key, slot) in self.lanes.take_all() {
+            self.heap.insert(positions, key, slot);
+        }
         self.heap.retain(positions, is_kept);
         self.renew_first();
     }
@@ -176,31 +210,20 @@ impl NearPart {
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
     pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
-        self.run.up_to(latest).for_each(&mut note);
+        self.run.up_to(latest).chain(self.lanes.up_to(latest)).for_each(&mut note);
         self.heap.up_to(latest, note);
     }
 
     /// After the first entry may have left.
     #[inline]
     fn renew_first(&mut self) {
-        self.first = self.heap.first().min(self.run.first());
+        self.first = self.heap.first().min(self.run.first()).min(self.lanes.first());
     }
 
-    /// After the run has got a hole: moves two of its entries to the heap if it has too many holes, so that these do not
-    /// accumulate.
-    fn limit_holes(&mut self, positions: &mut impl Positions) {
-        for _ in 0..2 {
-            if self.run.holes() > self.run.len() + TOLERANCE {
-                self.move_first_to_heap(positions);
-            }
-        }
-    }
-
-    /// Moves the first entry of the run to the heap.
-    fn move_first_to_heap(&mut self, positions: &mut impl Positions) {
-        if let Some((key, slot)) = self.run.pop() {
-            self.heap.insert(positions, key, slot);
-        }
+    #[cold]
+    fn remove_from_lane(&mut self, positions: &mut impl Positions, position: u32) {
+        let Self { heap, lanes, .. } = self;
+        lanes.remove(position, |key, slot| heap.insert(positions, key, slot));
     }
 
     /// Opens the run to a key that is nearer than its last one, if it has only a few entries, which make way: one
@@ -218,8 +241,8 @@ impl NearPart {
 
     #[cold]
     fn move_run_to_heap(&mut self, positions: &mut impl Positions) {
-        while self.run.len() > 0 {
-            self.move_first_to_heap(positions);
+        while let Some((key, slot)) = self.run.pop() {
+            self.heap.insert(positions, key, slot);
         }
     }
 }

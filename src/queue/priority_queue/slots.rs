@@ -390,6 +390,11 @@ impl<E> Slots<E> {
         self.chunks.get(first as usize).is_some_and(|chunk| chunk.next != first)
     }
 
+    /// Returns the chunk behind this one in its ring, which is this one itself if it is alone.
+    pub(super) fn next_in_ring(&self, index: u32) -> u32 {
+        self.chunks[index as usize].next
+    }
+
     /// If the chunk is first in its ring, the next one is from now on, if there is one.
     fn step_over(&self, index: u32, first: &mut u32) {
         if *first == index {

@@ -13,18 +13,26 @@
 //!
 //! The first and the last place in use are never holes: a removal there also drops all holes next
 //! to it. So timeouts that are cancelled soon after they were set, at the back, leave nothing, and
-//! a run never consists of holes alone. The [near part](super::near_part) limits the number of holes in the middle
-//! by moving entries from here to itself.
+//! a run never consists of holes alone. If there are many more holes in the middle than entries, some entries leave the run
+//! ([`limit_holes`](SortedRun::limit_holes)).
 //!
-//! A position is the number of a place, counted through all chunks (modulo 2³¹). It does not change
-//! while the entry is in the run, and is meaningless once the run is empty.
+//! A position is the number of the run and that of a place, counted through all chunks (modulo 2²⁴, which is how many places a
+//! run may have). It does not change while the entry is in the run, and is meaningless once the run is empty.
 
 use std::collections::VecDeque;
 
-use super::tables::{CHUNK, KeyChunk, MASK, SHIFT};
+use super::{
+    SMALL,
+    tables::{CHUNK, KeyChunk, MASK, SHIFT},
+};
 
-/// This bit is set in positions of the run, and clear in positions of the heap.
+/// This bit is set in positions of a run, and clear in positions of the heap.
 const IN_RUN: u32 = 1 << 31;
+/// The bits of a position that name the place. Those above it name the run.
+const PLACE: u32 = (1 << PLACE_BITS) - 1;
+const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
+/// When a run has this many more holes than entries, some entries leave it.
+pub(super) const TOLERANCE: usize = 64;
 /// The key of a hole.
 const HOLE: u128 = u128::MAX;
 /// How many places `second` examines before it gives up.
@@ -33,6 +41,8 @@ const GLANCE: usize = 64;
 /// See the [module](self).
 pub(super) struct SortedRun {
     chunks: VecDeque<KeyChunk<u128, u32>>,
+    /// What all positions have in common: the bit that they are in a run, and its number.
+    tag: u32,
     /// The number of the first place of the first chunk.
     base: u32,
     /// The first place in use and the one after the last, relative to `base`.
@@ -44,16 +54,24 @@ pub(super) struct SortedRun {
     last: u128,
 }
 
-/// Returns `true` if the position is one of the run, and not of the heap.
+/// Returns `true` if the position is one of a run, and not of the heap.
 #[inline]
-pub(super) fn contains(position: u32) -> bool {
+pub(super) const fn contains(position: u32) -> bool {
     position & IN_RUN != 0
 }
 
+/// Returns the number of the run that a position is in.
+#[inline]
+pub(super) const fn number(position: u32) -> u32 {
+    (position & !IN_RUN) >> PLACE_BITS
+}
+
 impl SortedRun {
-    pub(super) const fn new() -> Self {
+    /// Returns an empty run that has this number in its positions.
+    pub(super) const fn numbered(number: u32) -> Self {
         let chunks = VecDeque::new();
-        Self { chunks, base: 0, front: 0, back: 0, live: 0, first: HOLE, last: 0 }
+        let tag = IN_RUN | number << PLACE_BITS;
+        Self { chunks, tag, base: 0, front: 0, back: 0, live: 0, first: HOLE, last: 0 }
     }
 
     #[inline]
@@ -69,6 +87,11 @@ impl SortedRun {
     #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
+    }
+
+    /// Returns the largest key; it means nothing if the run is empty.
+    pub(super) fn last(&self) -> u128 {
+        self.last
     }
 
     /// Returns the slot of the first entry.
@@ -94,13 +117,13 @@ impl SortedRun {
     /// Returns `true` if the key may be appended.
     #[inline]
     pub(super) fn admits(&self, key: u128) -> bool {
-        self.last <= key
+        self.last <= key && self.back <= PLACE as usize
     }
 
     /// Returns the position that the next pushed entry will get.
     #[inline]
     pub(super) fn next(&self) -> u32 {
-        self.base.wrapping_add(self.back as u32) | IN_RUN
+        self.base.wrapping_add(self.back as u32) & PLACE | self.tag
     }
 
     /// Appends an entry whose key is larger than all others.
@@ -163,6 +186,18 @@ impl SortedRun {
         self.remove_one_of_several(self.place(position))
     }
 
+    /// After a removal has left a hole: passes two entries to `displaced` if there are too many holes, so that
+    /// these do not accumulate.
+    pub(super) fn limit_holes(&mut self, mut displaced: impl FnMut(u128, u32)) {
+        for _ in 0..2 {
+            if self.holes() > self.live + TOLERANCE {
+                if let Some((key, slot)) = self.pop() {
+                    displaced(key, slot);
+                }
+            }
+        }
+    }
+
     fn remove_one_of_several(&mut self, place: usize) -> bool {
         self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
         let is_first = place == self.front;
@@ -182,7 +217,7 @@ impl SortedRun {
 
     #[inline]
     fn place(&self, position: u32) -> usize {
-        (position.wrapping_sub(self.base) & !IN_RUN) as usize
+        (position.wrapping_sub(self.base) & PLACE) as usize
     }
 
     /// Moves the front on from an entry that was popped and has no other right behind it.
@@ -228,7 +263,7 @@ impl SortedRun {
             self.chunks.pop_front();
             self.front -= CHUNK;
             self.back -= CHUNK;
-            self.base = self.base.wrapping_add(CHUNK as u32) & !IN_RUN;
+            self.base = self.base.wrapping_add(CHUNK as u32) & PLACE;
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{super::drained::Drained, near_part::TOLERANCE, *};
+use super::{super::drained::Drained, sorted_run::TOLERANCE, *};
 
 impl<E> PriorityQueue<E> {
     /// Asserts the invariants of the module.

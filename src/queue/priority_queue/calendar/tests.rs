@@ -123,7 +123,7 @@ fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
         assert_eq!(subject.calendar.floor(), BucketPlace::of(deadline, key(deadline, 0)).start);
         assert_eq!(subject.remove(entry), Some(deadline));
         // The bucket is still in use, as the idle one, until its chunk is brought near.
-        let chunk = subject.calendar.next_chunk().expect("there is one");
+        let chunk = subject.calendar.next_chunk(&subject.slots).expect("there is one");
         assert!(subject.calendar.give_up(&mut subject.slots, chunk).is_empty());
         subject.calendar.check(&subject.slots);
     }
@@ -194,7 +194,7 @@ fn a_chunk_that_comes_near_keeps_its_slots_and_its_free_places() {
         (0..6).map(|_| subject.insert(1_000, 1_000).expect("it is far")).collect();
     let (gone, kept) = entries.split_at(3);
     assert!(gone.iter().all(|entry| subject.remove(*entry).is_some()));
-    let chunk = subject.calendar.next_chunk().expect("it is the nearest");
+    let chunk = subject.calendar.next_chunk(&subject.slots).expect("it is the nearest");
     let keys = subject.calendar.give_up(&mut subject.slots, chunk);
     subject.calendar.check(&subject.slots);
     assert!(subject.calendar.is_unused() && subject.calendar.len() == 0);

@@ -1,6 +1,6 @@
 //! What the tests of the whole see of the near part, and how much the sorted run spares.
 
-use super::*;
+use super::{sorted_run::TOLERANCE, *};
 
 impl NearPart {
     /// Asserts the invariants of the module.
@@ -10,7 +10,8 @@ impl NearPart {
             assert!(table.get(slot).is_some(), "slot {slot} is empty");
         }
         assert!(self.run.holes() <= 2 * (self.run.len() + TOLERANCE), "holes");
-        assert_eq!(self.first, self.heap.first().min(self.run.first()));
+        self.lanes.check();
+        assert_eq!(self.first, self.heap.first().min(self.run.first()).min(self.lanes.first()));
     }
 
     pub(in super::super) fn run(&self) -> &SortedRun {
@@ -33,4 +34,31 @@ fn only_entries_out_of_order_enter_the_heap() {
     assert_eq!((near.heap.len(), near.run.len()), (2, 5));
     let popped: Vec<_> = std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key).collect();
     assert_eq!(popped, [2, 3, 4, 5, 6, 7, 8]);
+}
+
+/// Entries of a burst are in lanes while the heap is large, and all leave in order.
+#[test]
+fn a_burst_passes_by_a_large_heap() {
+    let (mut near, mut table) = (NearPart::new(), Slots::new());
+    let mut keys: Vec<u128> =
+        (0..500_u64).map(|n| u128::from(1_000 + n * n % 7) << 64 | u128::from(n)).collect();
+    for key in &keys {
+        near.insert(&mut table, *key, UnderLock::new(*key));
+        near.check(&table);
+    }
+    assert!(near.heap.len() < 20 && near.lanes.len() > 300);
+    let popped: Vec<_> = std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key).collect();
+    keys.sort_unstable();
+    assert_eq!(popped, keys);
+}
+
+/// A run has so many places, and what comes then goes to the heap.
+#[test]
+fn what_a_full_run_does_not_admit_goes_to_the_heap() {
+    let (mut near, mut table) = (NearPart::new(), Slots::new());
+    let keys = 1..70_000_u128;
+    keys.clone().for_each(|key| _ = near.insert(&mut table, key << 64, UnderLock::new(key)));
+    assert!(near.heap.len() > 0);
+    near.check(&table);
+    assert!(keys.eq(std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key >> 64)));
 }

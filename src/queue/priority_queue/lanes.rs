@@ -1,0 +1,202 @@
+//! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly one moment.
+//!
+//! A program that wants many tasks to run at one instant computes a delay for each, from a reading of the clock
+//! of its own. So their deadlines are that instant and some nanoseconds more, as many as lie between two readings:
+//! a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a large
+//! heap each costs some ten cache misses.
+//!
+//! Such entries are recognized by their deadlines, which are no more than a microsecond from that of the entry before.
+//! Each goes to the lane that the last six bits of its deadline name, and a lane has one deadline of a burst. So what is
+//! in it is in the order of submission, and where deadlines have only a few values each value has a lane of its own:
+//!
+//! ```text
+//!   deadline … 1000   a d e h l …
+//!            … 1001   c f g i …
+//!            … 1010   b k …
+//! ```
+//!
+//! An entry whose lane has another deadline goes to the heap: so a thread that was interrupted between the two readings
+//! does not close the lane to all others. Only if the other entry is alone it makes way, since it may be the outlier.
+//!
+//! No order rests on what is a burst and what is not. The [near part](super::near_part) asks the lanes only if its heap is
+//! large, so that other queues have none.
+//!
+//! # The first entry
+//!
+//! `first` is the smallest key of all lanes. If the next entry of a lane has the deadline of the one that was popped, it is
+//! the first of all lanes, since no other lane has entries with that deadline. So the lanes are compared once for each deadline,
+//! and not for each entry.
+
+use super::{
+    SMALL,
+    array_heap::VACANT,
+    deadline_of,
+    sorted_run::{self, SortedRun},
+};
+
+/// The number of lanes.
+const LANES: u32 = 64;
+/// Two entries whose deadlines are no farther apart, in nanoseconds, belong to one burst.
+const BURST: u64 = if SMALL { 4 } else { 1_000 };
+
+/// See the [module](self).
+pub(super) struct Lanes {
+    /// Empty until an entry comes, and again once the last one has left.
+    runs: Vec<SortedRun>,
+    len: usize,
+    /// The smallest key, or one that is larger than any.
+    first: u128,
+    /// The deadline of the entry that came last, in nanoseconds, whether there was a lane for it or not.
+    latest: u64,
+}
+
+#[inline]
+const fn nanos(key: u128) -> u64 {
+    deadline_of(key).as_nanos()
+}
+
+/// Returns the number of the lane of a key.
+#[inline]
+const fn lane_of(key: u128) -> usize {
+    nanos(key) as usize % LANES as usize
+}
+
+impl Lanes {
+    pub(super) const fn new() -> Self {
+        Self { runs: Vec::new(), len: 0, first: VACANT, latest: 0 }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the smallest key, or one that is larger than any if there is no entry.
+    #[inline]
+    pub(super) fn first(&self) -> u128 {
+        self.first
+    }
+
+    /// Returns the slot of the first entry.
+    pub(super) fn first_slot(&self) -> Option<u32> {
+        self.runs.get(lane_of(self.first))?.first_slot()
+    }
+
+    /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
+    /// missed if it is behind many holes.
+    pub(super) fn first_two(&self) -> [u128; 2] {
+        let keys = self.runs.iter().flat_map(|run| [run.first(), run.second()]);
+        keys.fold(
+            [VACANT; 2],
+            |[first, second], key| {
+                if key < first { [key, first] } else { [first, second.min(key)] }
+            },
+        )
+    }
+
+    /// Returns the position that an entry with this key gets by [`push`](Self::push), or `None` if there is no lane for it.
+    /// An entry that makes way is passed to `displaced`.
+    #[inline]
+    pub(super) fn position_for(
+        &mut self,
+        key: u128,
+        displaced: impl FnOnce(u128, u32),
+    ) -> Option<u32> {
+        let before = std::mem::replace(&mut self.latest, nanos(key));
+        if before.abs_diff(nanos(key)) > BURST { None } else { self.open(key, displaced) }
+    }
+
+    /// The same, for an entry of a burst.
+    fn open(&mut self, key: u128, displaced: impl FnOnce(u128, u32)) -> Option<u32> {
+        if self.runs.is_empty() {
+            self.runs.extend((1..=LANES).map(SortedRun::numbered));
+        }
+        let run = &mut self.runs[lane_of(key)];
+        if run.len() > 0 && nanos(run.last()) != nanos(key) {
+            if run.len() > 1 {
+                return None;
+            }
+            let (alone, slot) = run.pop()?;
+            displaced(alone, slot);
+            self.len -= 1;
+            self.renew_first();
+        }
+        let run = &self.runs[lane_of(key)];
+        run.admits(key).then(|| run.next())
+    }
+
+    /// Appends an entry for which there is a lane.
+    #[inline]
+    pub(super) fn push(&mut self, key: u128, slot: u32) {
+        self.runs[lane_of(key)].push(key, slot);
+        self.len += 1;
+        self.first = self.first.min(key);
+    }
+
+    /// Takes the first entry out.
+    #[inline]
+    pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
+        let run = self.runs.get_mut(lane_of(self.first))?;
+        let popped = run.pop()?;
+        self.len -= 1;
+        let next = run.first();
+        if nanos(next) == nanos(popped.0) {
+            self.first = next;
+        } else {
+            self.renew_first();
+            self.release_if_empty();
+        }
+        Some(popped)
+    }
+
+    /// Returns the key of the entry at a position, or one that is larger than any if there is none.
+    pub(super) fn key(&self, position: u32) -> u128 {
+        self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
+    }
+
+    /// Removes the entry at a position. Entries that leave as well, because too many holes are between them,
+    /// are passed to `displaced`.
+    pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(u128, u32)) {
+        let Some(run) = self.run_of(position) else { return };
+        let run = &mut self.runs[run];
+        let before = run.len();
+        if run.remove(position) {
+            run.limit_holes(&mut displaced);
+        }
+        self.len -= before - run.len();
+        self.renew_first();
+        self.release_if_empty();
+    }
+
+    /// Takes all entries out, lane by lane.
+    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (u128, u32)> + use<> {
+        let Self { runs, .. } = std::mem::replace(self, Self::new());
+        runs.into_iter().flat_map(|mut run| std::iter::from_fn(move || run.pop()))
+    }
+
+    /// Returns the keys that are no larger than `latest`, with their slots, in no particular order.
+    pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
+        self.runs.iter().flat_map(move |run| run.up_to(latest))
+    }
+
+    /// Returns the index of the run in which a position is.
+    fn run_of(&self, position: u32) -> Option<usize> {
+        let index = sorted_run::number(position).checked_sub(1)? as usize;
+        (index < self.runs.len()).then_some(index)
+    }
+
+    /// After the first entry may have left.
+    fn renew_first(&mut self) {
+        self.first = self.runs.iter().map(SortedRun::first).min().unwrap_or(VACANT);
+    }
+
+    /// After an entry has left, and no other takes its place.
+    fn release_if_empty(&mut self) {
+        if self.len == 0 {
+            self.runs = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The lanes alone.
+
+use super::*;
+
+impl Lanes {
+    /// Asserts what the module says of its fields.
+    pub(in super::super) fn check(&self) {
+        let firsts = self.runs.iter().map(SortedRun::first);
+        assert_eq!(self.first, firsts.min().unwrap_or(VACANT));
+        assert_eq!(self.len, self.runs.iter().map(SortedRun::len).sum::<usize>());
+        assert_eq!(self.len == 0, self.runs.is_empty());
+    }
+}
+
+const fn at(nanos: u64, sequence: u64) -> u128 {
+    (nanos as u128) << 64 | sequence as u128
+}
+
+/// Offers an entry, and returns `true` if there was a lane for it, with what made way.
+fn offer(lanes: &mut Lanes, key: u128) -> (bool, Option<u128>) {
+    let mut displaced = None;
+    let position = lanes.position_for(key, |key, _| displaced = Some(key));
+    if let Some(position) = position {
+        lanes.push(key, key as u32);
+        assert_eq!(lanes.key(position), key);
+    }
+    lanes.check();
+    (position.is_some(), displaced)
+}
+
+/// Returns lanes to which an entry that is due at this moment belongs to a burst.
+fn after(nanos: u64) -> Lanes {
+    Lanes { latest: nanos, ..Lanes::new() }
+}
+
+#[test]
+fn a_burst_leaves_by_deadline_and_then_by_submission() {
+    let mut lanes = after(1_000);
+    let keys: Vec<_> = (0..500).map(|n| at(1_000 + n * n % 4, n)).collect();
+    assert!(keys.iter().all(|key| offer(&mut lanes, *key) == (true, None)));
+    assert_eq!(lanes.first_two(), [at(1_000, 0), at(1_000, 2)]);
+    assert_eq!(lanes.up_to(at(1_000, u64::MAX)).count(), 250);
+    let mut sorted = keys;
+    sorted.sort_unstable();
+    for key in sorted {
+        assert_eq!(lanes.first(), key);
+        assert_eq!(lanes.first_slot(), Some(key as u32));
+        assert_eq!(lanes.pop(), Some((key, key as u32)));
+        lanes.check();
+    }
+    assert_eq!((lanes.pop(), lanes.first()), (None, VACANT));
+}
+
+#[test]
+fn what_is_far_from_the_one_before_is_in_no_lane() {
+    let mut lanes = Lanes::new();
+    for nanos in [1_000, 2_000, 1_000, 50] {
+        assert_eq!(offer(&mut lanes, at(nanos, nanos)), (false, None));
+    }
+}
+
+/// An outlier closes no lane to the others: it makes way if it came first, and has no lane if it came later.
+#[test]
+fn a_lane_has_one_deadline() {
+    let mut lanes = after(1_000);
+    let (outlier, usual) = (1_000 + u64::from(LANES), 1_000);
+    lanes.latest = outlier;
+    assert_eq!(offer(&mut lanes, at(outlier, 1)), (true, None));
+    lanes.latest = usual;
+    assert_eq!(offer(&mut lanes, at(usual, 2)), (true, Some(at(outlier, 1))));
+    lanes.latest = usual;
+    assert_eq!(offer(&mut lanes, at(usual, 3)), (true, None));
+    lanes.latest = outlier;
+    assert_eq!(offer(&mut lanes, at(outlier, 4)), (false, None));
+    assert_eq!(lanes.len(), 2);
+}
+
+/// Entries that are removed leave holes, not too many, and the last one leaves nothing.
+#[test]
+fn removals_leave_few_holes() {
+    let mut lanes = after(1_000);
+    let positions: Vec<_> = (0..1_000_u64)
+        .map(|n| {
+            let position = lanes.position_for(at(1_000, n), |_, _| panic!("none is alone"));
+            lanes.push(at(1_000, n), n as u32);
+            position.unwrap()
+        })
+        .collect();
+    let mut displaced = Vec::new();
+    for (n, position) in positions.iter().enumerate().filter(|(n, _)| n % 3 > 0) {
+        if lanes.key(*position) == at(1_000, n as u64) {
+            lanes.remove(*position, |key, _| displaced.push(key));
+            lanes.check();
+        }
+    }
+    let run = &lanes.runs[lane_of(at(1_000, 0))];
+    assert!(run.holes() <= run.len() + sorted_run::TOLERANCE);
+    assert!(!displaced.is_empty());
+    let all: Vec<_> = lanes.take_all().map(|(key, _)| key).chain(displaced).collect();
+    assert!((0..1_000).step_by(3).all(|n| all.contains(&at(1_000, n))));
+    lanes.check();
+}
