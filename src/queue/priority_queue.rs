@@ -15,7 +15,7 @@
 //! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the
 //!   order in which they become due. [`Lanes`](lanes) are there as well, while the heap is large, for many that
 //!   are due at nearly one moment.
-//! * [`Calendar`] has the entries that are 17 ms or more behind the first one. Insertion and removal cost
+//! * [`Calendar`] has the entries that are 17 ms or more behind the first one, if they are not in the run. Insertion and removal cost
 //!   the same there however many there are. Most of them are timeouts that are cancelled there; the others
 //!   come to the near part, bucket by bucket. While the near part has only a few entries it admits every
 //!   entry.
@@ -59,7 +59,7 @@ mod slots;
 mod sorted_run;
 mod tables;
 
-use std::mem::ManuallyDrop;
+use std::{mem::ManuallyDrop, ops::Range};
 
 use self::{
     array_heap::VACANT,
@@ -75,6 +75,10 @@ const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { array_heap::CAPACITY };
 /// With this many entries or fewer the near part admits every entry: a heap of two levels costs
 /// little, and a small queue needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
+/// An entry that is so many nanoseconds behind the first one goes to the sorted run rather than to the calendar, if it is
+/// behind all that is there: it costs less there. The end is about a second.
+const IN_ORDER: Range<u64> =
+    calendar::DISTANCE..if SMALL { calendar::DISTANCE + 5 } else { 1 << 30 };
 /// The crate's own tests and the models see a calendar that begins a few nanoseconds ahead and consists of
 /// small chunks. So the few entries that they have are in all parts of the queue.
 const SMALL: bool = cfg!(any(test, shuttle, loom));
@@ -174,9 +178,12 @@ impl<E> PriorityQueue<E> {
         let mut element = element;
         if self.near.len() > FEW {
             let distance = deadline.as_nanos().saturating_sub(self.first_near().as_nanos());
-            match self.calendar.insert(&mut self.table, distance, key, element) {
-                Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
-                Err(back) => element = back,
+            let is_of_run = IN_ORDER.contains(&distance) && self.near.admits_in_order(key);
+            if !is_of_run {
+                match self.calendar.insert(&mut self.table, distance, key, element) {
+                    Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
+                    Err(back) => element = back,
+                }
             }
         }
         let slot = self.near.insert(&mut self.table, key, element);

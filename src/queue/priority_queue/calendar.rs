@@ -54,6 +54,8 @@ use super::{
 /// The level of the nearest entries: these are 2²⁴ ns behind the first one, about 17 ms. So a heap with a million tasks of the
 /// next second has one in sixty of them at a time, and stays in the caches.
 pub(super) const NEAREST: u32 = if SMALL { 6 } else { 24 };
+/// An entry that is nearer to the first one, in nanoseconds, is not for the calendar.
+pub(super) const DISTANCE: u64 = 1 << NEAREST;
 /// The number of places of a level: twice as many as the buckets that it needs for one first entry.
 const RING: usize = 32;
 const RING_BITS: u32 = RING.trailing_zeros();
@@ -157,7 +159,7 @@ impl Calendar {
         key: u128,
         element: UnderLock<E>,
     ) -> Result<(u32, HeadChange), UnderLock<E>> {
-        if distance < 1 << NEAREST {
+        if distance < DISTANCE {
             return Err(element);
         }
         match self.insert_at(slots, BucketPlace::of(distance, key), key, element) {

@@ -96,7 +96,7 @@ impl Lanes {
 
     /// Returns the position that an entry with this key gets by [`push`](Self::push), or `None` if there is no lane for it.
     /// An entry that makes way is passed to `displaced`.
-    #[inline]
+    #[inline(never)]
     pub(super) fn position_for(
         &mut self,
         key: u128,
@@ -126,7 +126,7 @@ impl Lanes {
     }
 
     /// Appends an entry for which there is a lane.
-    #[inline]
+    #[inline(never)]
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         self.runs[lane_of(key)].push(key, slot);
         self.len += 1;
@@ -134,13 +134,14 @@ impl Lanes {
     }
 
     /// Takes the first entry out.
-    #[inline]
+    // Not compiled into the ways by which a queue without lanes goes, nor is any of what follows.
+    #[inline(never)]
     pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
         let run = self.runs.get_mut(lane_of(self.first))?;
         let popped = run.pop()?;
         self.len -= 1;
         let next = run.first();
-        if nanos(next) == nanos(popped.0) {
+        if next != VACANT && nanos(next) == nanos(popped.0) {
             self.first = next;
         } else {
             self.renew_first();
@@ -150,6 +151,7 @@ impl Lanes {
     }
 
     /// Returns the key of the entry at a position, or one that is larger than any if there is none.
+    #[inline(never)]
     pub(super) fn key(&self, position: u32) -> u128 {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
     }
@@ -181,7 +183,7 @@ impl Lanes {
 
     /// Returns the index of the run in which a position is.
     fn run_of(&self, position: u32) -> Option<usize> {
-        let index = sorted_run::number(position).checked_sub(1)? as usize;
+        let index = sorted_run::number(position)?.checked_sub(1)? as usize;
         (index < self.runs.len()).then_some(index)
     }
 

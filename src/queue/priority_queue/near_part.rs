@@ -29,7 +29,7 @@ const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
 /// The number of the run that is not a lane.
 const RUN: u32 = 0;
 /// The difference between two keys of which one is far behind the other.
-const DISTANT: u128 = 1 << (64 + calendar::NEAREST);
+const DISTANT: u128 = (calendar::DISTANCE as u128) << 64;
 
 /// See the [module](self).
 pub(super) struct NearPart {
@@ -79,13 +79,17 @@ impl NearPart {
     /// Returns the key at a position.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
-        if !sorted_run::contains(position) {
-            self.heap.key(position as usize)
-        } else if sorted_run::number(position) == RUN {
-            self.run.key(position)
-        } else {
-            self.lanes.key(position)
+        match sorted_run::number(position) {
+            Some(RUN) => self.run.key(position),
+            Some(_) => self.lanes.key(position),
+            None => self.heap.key(position as usize),
         }
+    }
+
+    /// Returns `true` if the run admits the key.
+    #[inline]
+    pub(super) fn admits_in_order(&self, key: u128) -> bool {
+        self.run.admits(key)
     }
 
     /// Inserts an entry, and stores its element in the table. Returns the slot.
@@ -140,7 +144,7 @@ impl NearPart {
     pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
         let first = if self.run.first() == self.first {
             self.run.pop()?
-        } else if self.heap.first() == self.first {
+        } else if self.lanes.len() == 0 || self.heap.first() == self.first {
             self.heap.pop(positions)?
         } else {
             self.lanes.pop()?
@@ -158,12 +162,14 @@ impl NearPart {
         position: u32,
         key: u128,
     ) -> bool {
-        if !sorted_run::contains(position) {
-            self.heap.remove_at(positions, position as usize);
-        } else if sorted_run::number(position) != RUN {
-            self.remove_from_lane(positions, position);
-        } else if self.run.remove(position) {
-            self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
+        match sorted_run::number(position) {
+            Some(RUN) => {
+                if self.run.remove(position) {
+                    self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
+                }
+            }
+            Some(_) => self.remove_from_lane(positions, position),
+            None => self.heap.remove_at(positions, position as usize),
         }
         let was_first = key == self.first;
         if was_first {
@@ -180,15 +186,16 @@ impl NearPart {
         key: u128,
         slot: u32,
     ) {
-        if !sorted_run::contains(position) {
-            self.heap.replace_at(positions, position as usize, key, slot);
-        } else {
-            if sorted_run::number(position) == RUN {
+        match sorted_run::number(position) {
+            Some(RUN) => {
                 self.run.remove(position);
-            } else {
-                self.remove_from_lane(positions, position);
+                self.heap.insert(positions, key, slot);
             }
-            self.heap.insert(positions, key, slot);
+            Some(_) => {
+                self.remove_from_lane(positions, position);
+                self.heap.insert(positions, key, slot);
+            }
+            None => self.heap.replace_at(positions, position as usize, key, slot),
         }
         self.renew_first();
     }
@@ -217,7 +224,10 @@ impl NearPart {
     /// After the first entry may have left.
     #[inline]
     fn renew_first(&mut self) {
-        self.first = self.heap.first().min(self.run.first()).min(self.lanes.first());
+        self.first = self.heap.first().min(self.run.first());
+        if self.lanes.len() > 0 {
+            self.first = self.first.min(self.lanes.first());
+        }
     }
 
     #[cold]

@@ -54,16 +54,10 @@ pub(super) struct SortedRun {
     last: u128,
 }
 
-/// Returns `true` if the position is one of a run, and not of the heap.
+/// Returns the number of the run that a position is in, or `None` if it is one of the heap.
 #[inline]
-pub(super) const fn contains(position: u32) -> bool {
-    position & IN_RUN != 0
-}
-
-/// Returns the number of the run that a position is in.
-#[inline]
-pub(super) const fn number(position: u32) -> u32 {
-    (position & !IN_RUN) >> PLACE_BITS
+pub(super) const fn number(position: u32) -> Option<u32> {
+    if position & IN_RUN == 0 { None } else { Some((position & !IN_RUN) >> PLACE_BITS) }
 }
 
 impl SortedRun {

@@ -392,3 +392,20 @@ fn survivors_do_not_keep_the_sorted_run_long() {
         assert_eq!(left, (0..count).filter(|n| n % 500 == 3).collect::<Vec<_>>());
     }
 }
+
+/// An entry that is far, but not very, stays in the run if it comes in order, and goes to the calendar if it does not.
+#[test]
+fn a_run_goes_on_into_the_first_second() {
+    let mut heap = PriorityQueue::new();
+    let mut insert = |nanos, sequence| {
+        heap.insert(Timestamp::from_nanos(nanos), sequence, UnderLock::new(()))
+            .expect("there is room");
+        (heap.near.run().len(), heap.calendar.len())
+    };
+    let few = FEW as u64 + 1;
+    (0..few).for_each(|n| _ = insert(1, n));
+    assert_eq!(insert(IN_ORDER.end, few), (few as usize + 1, 0));
+    assert_eq!(insert(IN_ORDER.end - 1, few + 1), (few as usize + 1, 1));
+    assert_eq!(insert(IN_ORDER.end, few + 2), (few as usize + 2, 1));
+    assert_eq!(insert(IN_ORDER.end + 1, few + 3), (few as usize + 2, 2));
+}
