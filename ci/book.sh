@@ -4,18 +4,12 @@
 # from a page to a source works in the site as it does in the repository. Fails if mdBook warns, and if a link, an
 # anchor or a picture of a page leads nowhere in the site.
 #
-# Installs mdBook in the version below into target/tools, if it is not there; that takes some minutes. The features
-# that are left out are a server and a watcher; `target/tools/bin/mdbook build docs/book` builds the pages alone.
+# Installs mdBook if it is not there (ci/tool.sh), which takes a minute; `$(ci/tool.sh mdbook) build docs/book` builds
+# the pages alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-version=0.5.4
-mdbook=target/tools/bin/mdbook
 site=target/site
-
-if [[ "$("$mdbook" --version 2>/dev/null)" != "mdbook v$version" ]]; then
-  cargo install mdbook --locked --version "$version" --no-default-features --features search \
-    --root target/tools --quiet
-fi
+mdbook=$(ci/tool.sh mdbook)
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT

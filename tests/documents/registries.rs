@@ -17,7 +17,7 @@ const HOSTS: [[&str; 2]; 7] = [
 ];
 
 /// Files that may name a registry.
-const LOCK_FILES: [&str; 3] = ["Cargo.lock", "go.sum", "package-lock.json"];
+const LOCK_FILES: [&str; 4] = ["Cargo.lock", "go.sum", "imports.lock", "package-lock.json"];
 
 /// Folders that hold what is built or fetched, and no source.
 const BUILT: [&str; 4] = [".git", "artifacts", "node_modules", "target"];
