@@ -13,8 +13,8 @@ use std::{
 
 use serde_json::Value;
 
-/// The crates whose types every program has.
-const STANDARD: [&str; 3] = ["alloc", "core", "std"];
+/// The crates whose types every program has, and the one that is released together with the companions.
+const ALWAYS: [&str; 4] = ["alloc", "core", "punctual", "std"];
 
 /// The published crates, by the names of their data.
 const CRATES: [(&str, &str); 3] = [
@@ -51,7 +51,7 @@ fn path(meant: &Value) -> String {
     parts.map(|part| part.as_str().expect("a name")).collect::<Vec<_>>().join("::")
 }
 
-/// What the public interface names of other crates than the standard library.
+/// What the public interface names of other crates than those.
 fn of_other_crates(data: &Value) -> Named {
     let (paths, mut named) = (&data["paths"], Named::new());
     for item in data["index"].as_object().expect("items").values() {
@@ -70,16 +70,19 @@ fn of_other_crates(data: &Value) -> Named {
             named.entry(path(exported)).or_default().insert(name);
         }
     }
-    named.retain(|path, _| !STANDARD.contains(&path.split("::").next().expect("a crate")));
+    named.retain(|path, _| !ALWAYS.contains(&path.split("::").next().expect("a crate")));
     named
 }
 
 /// The rows of the page: a crate, and a type that its interface names.
-fn listed(page: &str) -> BTreeSet<(&str, &str)> {
+fn listed(page: &str) -> BTreeSet<(String, String)> {
     let section = page.split("## Types of other crates").nth(1).expect("the section");
     let section = section.split("\n## ").next().expect("its text");
     let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | `"));
-    rows.map(|(package, rest)| (package, rest.split('`').next().expect("a type"))).collect()
+    let cells = |(package, rest): (&str, &str)| {
+        (package.to_owned(), rest.split('`').next().expect("a type").to_owned())
+    };
+    rows.map(cells).collect()
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn the_page_lists_every_type_of_another_crate() {
         let data: Value = serde_json::from_str(&text).expect("what rustdoc writes");
         assert!(data["index"].as_object().is_some_and(|items| items.len() > 20), "{name}");
         for (path, items) in of_other_crates(&data) {
-            if !listed.remove(&(package, path.as_str())) {
+            if !listed.remove(&(package.to_owned(), path.clone())) {
                 unlisted.push(format!("{package}: {path}, by {items:?}"));
             }
         }
