@@ -4,6 +4,7 @@
 #
 #   ci/look.sh              builds the site in target/site and looks at it
 #   ci/look.sh --pictures   keeps pictures of the main pages as well, in target/site-look
+#   ci/look.sh --all        looks at the colours of each decision and each page of evidence, and not of one of each
 #
 # Needs node, npm and chromium (or what CHROMIUM names). As root on Debian it installs what is missing; elsewhere
 # it says what was not looked at, and why.
@@ -49,5 +50,9 @@ fi
 documents=(README.md CONTRIBUTING.md CHANGELOG.md benches/peers/README.md crates/*/README.md)
 node target/look/render.mjs . "$site" "${documents[@]}"
 shots=
-[[ "${1:-}" != --pictures ]] || shots=target/site-look
-node target/look/look.mjs "$site" "$chromium" "$shots" "${documents[@]}"
+extent=kinds
+case ${1:-} in
+  --pictures) shots=target/site-look ;;
+  --all) extent=all ;;
+esac
+node target/look/look.mjs "$site" "$chromium" "$shots" "$extent" "${documents[@]}"

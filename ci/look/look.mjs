@@ -1,9 +1,10 @@
 // Opens the pages of a site in a browser, wide and narrow, light and dark, and says what is wrong with them.
 //
-//   node look.mjs SITE CHROMIUM FOLDER DOCUMENT ...
+//   node look.mjs SITE CHROMIUM FOLDER EXTENT DOCUMENT ...
 //
-// keeps pictures of the main pages in the folder, if its name is not empty. The documents are those that render.mjs
-// has made pages of.
+// keeps pictures of the main pages in the folder, if its name is not empty. With the extent `all` every page is looked at
+// in every look; otherwise pages of one kind share the look at their colours. The documents are those that
+// render.mjs has made pages of.
 
 import { mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -14,7 +15,7 @@ import { chromium } from "playwright-core";
 import { brokenPictures, contrast, drawing, links, overflows } from "./checks.mjs";
 import { Site } from "./site.mjs";
 
-const [root, executablePath, shots, ...documents] = process.argv.slice(2);
+const [root, executablePath, shots, extent, ...documents] = process.argv.slice(2);
 const rendered = documents.map((document) => document.replace(/\.md$/, ".html"));
 
 const LOOKS = ["light", "dark"].flatMap((scheme) => [1280, 360].map((width) => ({ scheme, width })));
@@ -119,14 +120,19 @@ async function read(tab, note) {
   }
 }
 
+// Folders of many pages for those who change the crate. They have the style sheet of the book, and nothing of their own.
+const ALIKE = ["docs/decisions/", "docs/evidence/"];
+
 // The pages, and of each whether its colours are checked.
 function pages(front) {
-  const chapters = [...rendered, ...site.pages("docs").filter((page) => !ADDED.includes(page))];
+  const every = [...rendered, ...site.pages("docs").filter((page) => !ADDED.includes(page))];
+  const folder = (page) => (extent === "all" ? undefined : ALIKE.find((prefix) => page.startsWith(prefix)));
+  const chapters = every.filter((page) => !folder(page));
   const pictures = readdirSync(join(site.root, "docs/pictures")).filter((file) => file.endsWith(".svg"));
-  // The colours of rustdoc's pages are the same on all of one kind.
+  // The colours of rustdoc's pages are the same on all of one kind, and so are those of the pages that are alike.
   const kinds = new Set();
   const look = (page) => {
-    const kind = page.split("/").at(-1).split(".")[0];
+    const kind = folder(page) ?? page.split("/").at(-1).split(".")[0];
     const isFirst = !kinds.has(kind);
     kinds.add(kind);
     return { page, reads: isFirst, isPlain: !isFirst };
@@ -134,6 +140,7 @@ function pages(front) {
   return [
     ...[...chapters, FRONT].map((page) => ({ page, reads: true })),
     ...pictures.map((file) => ({ page: `docs/pictures/${file}` })),
+    ...every.filter(folder).map(look),
     ...front.filter((page) => page !== FRONT).map(look),
   ];
 }
