@@ -160,6 +160,11 @@ pub use self::{
     named::NamedGate,
     rules::OnHolderDeath,
 };
+#[cfg(all(test, feature = "postgres"))]
+pub(crate) use self::{
+    connection::{Boxed, Connector, Driver},
+    sql::Statements as AllStatements,
+};
 use self::{
     event::Reporter,
     keeper::{HeldList, Request},

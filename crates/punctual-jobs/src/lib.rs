@@ -98,6 +98,8 @@ pub mod pooler;
 mod postgres;
 mod queue;
 mod queue_future;
+#[cfg(all(test, feature = "postgres"))]
+mod replicas;
 mod report;
 mod run;
 mod schedule;

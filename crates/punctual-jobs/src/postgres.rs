@@ -45,7 +45,9 @@ mod moment;
 mod running;
 mod schema;
 mod settings;
-mod statements;
+#[cfg(test)]
+mod simulated;
+pub(crate) mod statements;
 mod tables;
 mod telling;
 mod ticks;
@@ -55,3 +57,5 @@ mod worker;
 
 pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, QueueEvent};
+#[cfg(test)]
+pub(crate) use self::simulated::Simulated;

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 /// Returns the time since some moment in the past, which is the same for the whole process.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(test)))]
 pub(crate) fn now() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
@@ -15,9 +15,16 @@ pub(crate) fn now() -> Duration {
 }
 
 /// Returns the time since some moment in the past, which is the same for the whole process.
-#[cfg(not(target_os = "linux"))]
+#[cfg(any(not(target_os = "linux"), test))]
 pub(crate) fn now() -> Duration {
-    use std::{sync::OnceLock, time::Instant};
+    use std::sync::OnceLock;
+
+    // In a unit test the clock of the runtime that the thread is in, which may be simulated.
+    #[cfg(not(test))]
+    use std::time::Instant;
+    #[cfg(test)]
+    use tokio::time::Instant;
+
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     ORIGIN.get_or_init(Instant::now).elapsed()
 }

@@ -123,6 +123,30 @@ impl GateBuilder {
     }
 
     fn start(self) -> Result<Gate, GateError> {
+        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(GateError::thread)?;
+        let (mut inner, keep) = self.prepare()?;
+        let thread = thread::Builder::new().name("punctual-gate".to_owned());
+        let thread = thread.spawn(move || runtime.block_on(keep)).map_err(GateError::thread)?;
+        inner.thread = Some(thread);
+        Ok(Gate(Arc::new(inner)))
+    }
+
+    /// Starts the gate without a thread of its own, on a runtime that somebody else drives, and makes no tables.
+    #[cfg(all(test, feature = "postgres"))]
+    pub(crate) fn start_on(
+        mut self,
+        runtime: &runtime::Handle,
+        connector: Arc<dyn Connector>,
+    ) -> Result<Gate, GateError> {
+        self.connector = connector;
+        let (inner, keep) = self.prepare()?;
+        drop(runtime.spawn(keep));
+        Ok(Gate(Arc::new(inner)))
+    }
+
+    /// Checks the settings; returns a gate without a thread, and what that thread is to do.
+    fn prepare(self) -> Result<(Inner, impl Future<Output = ()> + Send + use<>), GateError> {
         let Self { url, schema, lease, request_timeout, on_holder_death, listener, connector } =
             self;
         check_schema(&schema)?;
@@ -138,8 +162,6 @@ impl GateBuilder {
         let (requests, receiver) = unbounded_channel();
         let held = Arc::new(HeldList::default());
         let reporter = Arc::new(Reporter::new(listener));
-        let runtime = runtime::Builder::new_current_thread().enable_io().enable_time().build();
-        let runtime = runtime.map_err(GateError::thread)?;
         let keep = {
             let (requests, reporter, held) =
                 (requests.clone(), Arc::clone(&reporter), Arc::clone(&held));
@@ -149,19 +171,18 @@ impl GateBuilder {
                 keeper.run(receiver).await;
             }
         };
-        let thread = thread::Builder::new().name("punctual-gate".to_owned());
-        let thread = thread.spawn(move || runtime.block_on(keep)).map_err(GateError::thread)?;
         let statements = Statements::new(&schema);
-        Ok(Gate(Arc::new(Inner {
+        let inner = Inner {
             requests,
-            thread: Some(thread),
+            thread: None,
             held,
             reporter,
             statements,
             lease,
             request_timeout,
             on_holder_death,
-        })))
+        };
+        Ok((inner, keep))
     }
 }
 

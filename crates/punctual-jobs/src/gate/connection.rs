@@ -31,9 +31,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 /// A parameter of a statement.
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
-type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// What has to be polled for a client to work; ends with the connection.
-type Driver = Boxed<Result<(), Error>>;
+pub(crate) type Driver = Boxed<Result<(), Error>>;
 
 /// How a connection is made: with which kind of encryption.
 pub(crate) trait Connector: Send + Sync {

@@ -126,10 +126,10 @@ impl Question {
         let (requests, tick, retry_of) =
             (gate.0.requests.clone(), self.tick, self.retry_of.clone());
         let rule = retry_of.as_ref().map_or(*rule, |failed| Rule::Retry(failed.fence));
-        let deadline = Instant::now() + gate.0.request_timeout;
+        let deadline = tokio::time::Instant::now() + gate.0.request_timeout;
         let (reply, entry) = gate::later();
         let reply = Box::new(move |answer| reply.send(self.entry(answer)));
-        let ask = Ask { name, tick, rule, retry_of, deadline: deadline.into(), reply, gate };
+        let ask = Ask { name, tick, rule, retry_of, deadline, reply, gate };
         if let Err(SendError(Request::Ask(ask))) = requests.send(Request::Ask(ask)) {
             (ask.reply)(Answer::Unreachable("the gate's own thread has ended".to_owned()));
         }

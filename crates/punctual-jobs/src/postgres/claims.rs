@@ -44,6 +44,8 @@ struct State {
     /// By claim.
     runs: HashMap<i64, Run>,
     known: HashSet<i64>,
+    /// The lease is over as far as is known here, and no heartbeat was answered since.
+    is_lease_over: bool,
     closing: Option<Closing>,
 }
 
@@ -76,7 +78,7 @@ pub(super) enum End {
 }
 
 impl Claims {
-    /// Enters a run. `None` if the queue is closing: the job is to be released.
+    /// Enters a run. `None` if the queue is closing or its lease is over: the job is to be released.
     pub(super) fn begin(&self, job: &Claimed, name: &'static str) -> Option<oneshot::Receiver<()>> {
         let (release, released) = oneshot::channel();
         let run = Run {
@@ -89,7 +91,7 @@ impl Claims {
         };
         let mut state = self.state.lock();
         state.known.insert(job.claim);
-        if state.closing.is_some() {
+        if state.closing.is_some() || state.is_lease_over {
             return None;
         }
         state.runs.insert(job.claim, run);
@@ -168,9 +170,20 @@ impl Claims {
         self.raise(|claim, _| claims.contains(&claim), StopReason::ClaimLost)
     }
 
-    /// Raises the tokens of all runs: their claims may be lost.
+    /// Raises the tokens of all runs: their claims may be lost. No other begins until the lease is
+    /// [prolonged](Self::prolong).
     pub(super) fn lose_all(&self) -> Vec<JobId> {
+        self.state.lock().is_lease_over = true;
         self.raise(|_, _| true, StopReason::ClaimLost)
+    }
+
+    /// A heartbeat was answered. Returns `true` if the lease was over before.
+    pub(super) fn prolong(&self) -> bool {
+        std::mem::take(&mut self.state.lock().is_lease_over)
+    }
+
+    pub(super) fn is_lease_over(&self) -> bool {
+        self.state.lock().is_lease_over
     }
 
     fn raise(&self, is_meant: impl Fn(i64, &Run) -> bool, reason: StopReason) -> Vec<JobId> {

@@ -11,17 +11,23 @@
 use std::{
     error::Error as StdError,
     fmt,
+    future::Future,
+    pin::Pin,
     sync::Arc,
-    time::{Duration, Instant},
+    task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    task::JoinHandle,
+    time::{Instant, timeout, timeout_at},
+};
 use tokio_postgres::{
-    Client, Config, Error, Row, Socket,
+    AsyncMessage, Client, Config, Error, Row,
     config::TargetSessionAttrs,
     error::SqlState,
-    tls::MakeTlsConnect,
     types::{ToSql, Type},
 };
 
@@ -32,8 +38,60 @@ use crate::error::Source;
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// What has to be polled for a client to work.
-pub(super) type Driver =
-    tokio_postgres::Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>;
+pub(super) struct Driver(Box<dyn Messages + Send>);
+
+/// A connection of the driver's, over any stream.
+trait Messages {
+    fn poll_message(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<AsyncMessage, Error>>>;
+}
+
+impl<S, T> Messages for tokio_postgres::Connection<S, T>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    fn poll_message(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
+        tokio_postgres::Connection::poll_message(self, context)
+    }
+}
+
+impl Driver {
+    pub(super) fn new<S, T>(connection: tokio_postgres::Connection<S, T>) -> Self
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        Self(Box::new(connection))
+    }
+
+    /// Returns what the server says without having been asked; `None` at the end of the connection.
+    pub(super) fn poll_message(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<AsyncMessage, Error>>> {
+        self.0.poll_message(context)
+    }
+}
+
+impl Future for Driver {
+    type Output = Result<(), Error>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            match ready!(self.poll_message(context)) {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
 
 /// How long making a connection may take.
 const CONNECTING: Duration = Duration::from_secs(5);
@@ -44,13 +102,21 @@ pub(super) struct Address {
     pub(super) config: Config,
     connector: Connector,
     pub(super) schema: Schema,
+    #[cfg(test)]
+    pub(super) simulated: Option<Arc<crate::replicas::Network>>,
 }
 
 impl Address {
     pub(super) fn new(mut config: Config, connector: Connector, schema: Schema) -> Self {
         // Of several hosts the primary, and of one host no other.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        Self { config, connector, schema }
+        Self {
+            config,
+            connector,
+            schema,
+            #[cfg(test)]
+            simulated: None,
+        }
     }
 
     #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
@@ -60,8 +126,18 @@ impl Address {
 
     /// Connects. The client works while the other one is polled.
     pub(super) async fn connect(&self) -> Result<(Client, Driver), AskError> {
+        #[cfg(test)]
+        if let Some(simulated) = &self.simulated {
+            let dialled = simulated.dial(self.config.clone());
+            let connected = timeout(CONNECTING, dialled).await;
+            let connected = connected.map_err(|_| AskError::Silent(CONNECTING))?;
+            let (client, connection) = connected.map_err(AskError::Server)?;
+            return Ok((client, Driver::new(connection)));
+        }
         let connected = timeout(CONNECTING, self.config.connect(self.connector())).await;
-        connected.map_err(|_| AskError::Silent(CONNECTING))?.map_err(AskError::Server)
+        let connected = connected.map_err(|_| AskError::Silent(CONNECTING))?;
+        let (client, connection) = connected.map_err(AskError::Server)?;
+        Ok((client, Driver::new(connection)))
     }
 }
 
@@ -202,7 +278,7 @@ impl Session {
         let mut answer = std::pin::pin!(self.client.query_typed(statement, params));
         let mut since = Instant::now();
         loop {
-            if let Ok(answer) = tokio::time::timeout_at((since + limit).into(), &mut answer).await {
+            if let Ok(answer) = timeout_at(since + limit, &mut answer).await {
                 *self.heard.lock() = Instant::now();
                 return answer.map_err(AskError::Server);
             }

@@ -71,25 +71,8 @@ pub(super) fn open(
 ) -> Result<JobQueue, OpenError> {
     let runtime = new_runtime()?;
     let definitions = opening.definitions;
-    let silence = settings.lease / 2;
-    let engine = Arc::new_cyclic(|me| PostgresEngine {
-        me: me.clone(),
-        executor,
-        definitions: Arc::clone(&definitions),
-        verbs: settings.connection(settings.request_timeout),
-        work: settings.connection(silence),
-        pulse: settings.connection(silence),
-        settings,
-        worker: new_name(),
-        runtime: runtime.handle().clone(),
-        claims: Claims::default(),
-        telling: Telling::default(),
-        wake: Notify::new(),
-        stop: CancellationToken::new(),
-        ended: CancellationToken::new(),
-        planner: Mutex::default(),
-        schedules: Mutex::default(),
-    });
+    let engine =
+        PostgresEngine::new(executor, settings, Arc::clone(&definitions), runtime.handle().clone());
     let (tell, told) = mpsc::channel();
     let on_thread = Arc::clone(&engine);
     let body = move || {
@@ -141,6 +124,34 @@ fn new_name() -> String {
 }
 
 impl PostgresEngine {
+    /// Makes an engine that does nothing yet, whose tasks are to be those of this runtime.
+    pub(super) fn new(
+        executor: Handle,
+        settings: Settings,
+        definitions: Arc<Definitions>,
+        runtime: runtime::Handle,
+    ) -> Arc<Self> {
+        let silence = settings.lease / 2;
+        Arc::new_cyclic(|me| Self {
+            me: me.clone(),
+            executor,
+            definitions,
+            verbs: settings.connection(settings.request_timeout),
+            work: settings.connection(silence),
+            pulse: settings.connection(silence),
+            settings,
+            worker: new_name(),
+            runtime,
+            claims: Claims::default(),
+            telling: Telling::default(),
+            wake: Notify::new(),
+            stop: CancellationToken::new(),
+            ended: CancellationToken::new(),
+            planner: Mutex::default(),
+            schedules: Mutex::default(),
+        })
+    }
+
     /// Does what has to be done before the queue is open.
     async fn begin(&self) -> Result<(), OpenError> {
         let request_timeout = self.settings.request_timeout;
@@ -172,7 +183,7 @@ impl PostgresEngine {
         periodic.into_iter().try_for_each(|periodic| self.begin_periodic(&handle, periodic))
     }
 
-    async fn run(self: &Arc<Self>) {
+    pub(super) async fn run(self: &Arc<Self>) {
         self.work_and_beat().await;
         let schedules = std::mem::take(&mut *self.schedules.lock());
         for schedule in schedules {
@@ -198,7 +209,11 @@ impl PostgresEngine {
 
     pub(super) fn handled_names(&self) -> Vec<&'static str> {
         let kinds = self.definitions.kinds.values();
-        kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect()
+        let mut names: Vec<_> =
+            kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect();
+        // A map has them in another order in each process.
+        names.sort_unstable();
+        names
     }
 
     /// Has a future run on the queue's thread, and returns its answer.

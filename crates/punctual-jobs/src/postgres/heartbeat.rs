@@ -8,10 +8,13 @@
 //! The lease is counted here from before the last heartbeat that was answered, and for nine tenths of its length, so
 //! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are raised: by
 //! then another machine may have begun. An answer that comes says which claims stand, and the others are lost.
+//!
+//! In its last tenth the server still lets this machine claim jobs. They would be swept a moment later, beside their runs. So
+//! nothing is claimed, and a claim that arrives is freed, until a heartbeat is answered.
 
 use std::{collections::HashSet, sync::Arc};
 
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
@@ -26,21 +29,28 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
     loop {
-        sleep(heartbeat).await;
+        let (now, over) = (Instant::now(), stood + trusted);
+        // The end of the lease is not slept through, however soon the last question has failed.
+        let next = if now < over { over.min(now + heartbeat) } else { now + heartbeat };
+        sleep_until(next).await;
+        engine.lose_all_after(over);
         let asked = Instant::now();
-        if asked > stood + trusted {
-            engine.lost(engine.claims.lose_all());
-        }
-        let deadline = (stood + trusted).max(asked + heartbeat);
+        let deadline = over.max(asked + heartbeat);
         rounds += 1;
         match timeout_at(deadline, engine.round(rounds)).await {
-            Ok(Ok(())) => stood = asked,
+            Ok(Ok(())) => {
+                stood = asked;
+                if engine.claims.prolong() {
+                    engine.wake.notify_one();
+                }
+            }
             Ok(Err(error)) => engine.report(QueueEvent::ServerAway { error: with_sources(&error) }),
             Err(_) => {
                 let error = "there was no answer in time".to_owned();
                 engine.report(QueueEvent::ServerAway { error });
             }
         }
+        engine.lose_all_after(stood + trusted);
     }
 }
 
@@ -87,6 +97,13 @@ impl PostgresEngine {
         let lost = claims.into_iter().filter(|claim| !standing.contains(claim)).collect();
         self.lost(self.claims.lose(&lost));
         Ok(())
+    }
+
+    /// Raises the tokens of all runs if this moment has come.
+    fn lose_all_after(&self, over: Instant) {
+        if Instant::now() >= over {
+            self.lost(self.claims.lose_all());
+        }
     }
 
     fn lost(&self, jobs: Vec<JobId>) {

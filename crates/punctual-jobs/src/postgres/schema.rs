@@ -30,7 +30,7 @@ impl Schema {
     }
 
     /// Puts the name into a statement: `@schema` is the quoted name, `@channel` the name in a text.
-    pub(super) fn name_in(&self, statement: &str) -> String {
+    pub(crate) fn name_in(&self, statement: &str) -> String {
         let quoted = format!("\"{}\"", self.0);
         statement.replace("@schema", &quoted).replace("@channel", &self.0)
     }

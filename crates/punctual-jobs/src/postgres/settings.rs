@@ -266,7 +266,7 @@ impl Postgres {
         engine::block_on(tables::make(&settings.address))?
     }
 
-    fn checked(self) -> Result<(Handle, Settings), OpenError> {
+    pub(super) fn checked(self) -> Result<(Handle, Settings), OpenError> {
         let config: Config =
             self.url.parse().map_err(|error| OpenError::Address(Box::new(error)))?;
         let heartbeat = self.heartbeat.unwrap_or(self.lease / 4);

@@ -30,19 +30,19 @@
 
 /// Said on each connection of the queue's when it is made: what a database or a role has set otherwise does not
 /// hold here.
-pub(super) const GREETING: &str = "\
+pub(crate) const GREETING: &str = "\
 set session characteristics as transaction isolation level read committed, read write;
 set lock_timeout = '100ms';
 set search_path = pg_catalog";
 
 /// The version of the tables.
-pub(super) const VERSION: &str = "select max(version) from @schema.job_version";
+pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 
 /// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 whether the moment
 /// of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked again.
 ///
 /// A job with that key that runs loses it, and is retired: it is over when its attempt is.
-pub(super) const SEND: &str = "\
+pub(crate) const SEND: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), runs as (
@@ -68,7 +68,7 @@ select id, false, case when due then pg_notify('@channel', '') end from sent";
 ///
 /// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
 /// inserted, moved or removed a job with that key and is not committed.
-pub(super) const SEND_UNIQUE: &str = "\
+pub(crate) const SEND_UNIQUE: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), sent as (
@@ -85,7 +85,7 @@ select id, true, 0 from @schema.job
  where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)";
 
 /// $1 key, $2 moment, $3 delay in seconds
-pub(super) const RESCHEDULE: &str = "\
+pub(crate) const RESCHEDULE: &str = "\
 with moment as materialized (
   select coalesce($2, clock_timestamp() + make_interval(secs => $3)) as run_at, clock_timestamp() as time
 ), found as (
@@ -98,7 +98,7 @@ with moment as materialized (
 select exists (select 1 from moved), (select pg_notify('@channel', '') from moved where due) from found";
 
 /// $1 key
-pub(super) const CANCEL: &str = "\
+pub(crate) const CANCEL: &str = "\
 with found as (
   select id, claim is not null as runs from @schema.job
    where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
@@ -111,11 +111,11 @@ with found as (
 select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
 
 /// $1 id
-pub(super) const STATE: &str =
+pub(crate) const STATE: &str =
     "select claim is not null, attempts, max_attempts, last_error from @schema.job where id = $1";
 
 /// $1 ids, $2 claims: which of them stand, and which jobs were cancelled.
-pub(super) const STANDING: &str = "\
+pub(crate) const STANDING: &str = "\
 select run.claim, coalesce(job.cancelled, false)
   from unnest($1::int8[], $2::int8[]) as run(id, claim)
   join @schema.job job on job.id = run.id and job.claim = run.claim";
@@ -127,7 +127,7 @@ select run.claim, coalesce(job.cancelled, false)
 ///
 /// The row cannot have a tick that has not come, unless the server's clock was set back. A minute is left for
 /// one that is corrected a little: within it moments that come twice are ticks once.
-pub(super) const TICK: &str = "\
+pub(crate) const TICK: &str = "\
 with moment as materialized (
   select clock_timestamp() + interval '50 milliseconds' as time
 ), asked as materialized (
@@ -161,7 +161,7 @@ select newest, exists (select from taken), exists (select from enqueued), early,
   (select ahead from ahead where newest is not null), (select count(*) from told) from asked";
 
 /// Marks jobs with an ordering key that have become due; as many rows as were marked.
-pub(super) const MARK_DUE: &str = "\
+pub(crate) const MARK_DUE: &str = "\
 update @schema.job set due = true where id in (
   select id from @schema.job
    where ordering_key is not null and claim is null and attempts < max_attempts and not due and run_at <= now()
@@ -169,11 +169,11 @@ update @schema.job set due = true where id in (
 returning 1";
 
 /// How many rows [`MARK_DUE`] marks at most.
-pub(super) const MARKED_AT_MOST: usize = 1000;
+pub(crate) const MARKED_AT_MOST: usize = 1000;
 
 /// $1 names, $2 worker, $3 how many: claims jobs without an ordering key, of the first name first. A worker whose
 /// lease is over gets none: the next sweep would take them for those of a dead process.
-pub(super) const CLAIM: &str = "\
+pub(crate) const CLAIM: &str = "\
 with picked as (
   select job.id from unnest($1::text[]) as kind(name) cross join lateral (
     select id from @schema.job
@@ -193,7 +193,7 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key"
 /// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
 /// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
 /// its row is locked, or has a claim when it is looked at under the lock.
-pub(super) const CLAIM_FIRST: &str = "\
+pub(crate) const CLAIM_FIRST: &str = "\
 with recursive keys(name, key) as (
   select kind.name, (select min(ordering_key) from @schema.job
     where ordering_key > $4 and name = kind.name and due and claim is null and attempts < max_attempts)
@@ -229,7 +229,7 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key"
 /// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
 /// A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a transaction may
 /// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
-pub(super) const END: &str = "\
+pub(crate) const END: &str = "\
 with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
     as ended(id, claim, how, delay, error)
@@ -267,7 +267,7 @@ select ended.claim, case
 
 /// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
 /// it has no run; one that is younger than the lease may have its answer under way.
-pub(super) const BEAT: &str = "\
+pub(crate) const BEAT: &str = "\
 with beat as (
   insert into @schema.job_worker (id, until) values ($1, clock_timestamp() + make_interval(secs => $2))
   on conflict (id) do update set until = excluded.until
@@ -285,15 +285,15 @@ with beat as (
 select pg_notify('@channel', '') from freed limit 1";
 
 /// $1 worker
-pub(super) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
+pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 
 /// Forgets workers that have ended without a word.
-pub(super) const FORGET: &str =
+pub(crate) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
 /// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
 /// [tells](TELL) of those that are discarded is open.
-pub(super) const SWEEP: &str = "\
+pub(crate) const SWEEP: &str = "\
 with dead as (
   select id, retired from @schema.job j
    where claim is not null and not exists (
@@ -309,7 +309,7 @@ update @schema.job j set claim = null, worker = null, claimed_at = null, last_er
 
 /// $1 worker, $2 jobs that it is telling of: discarded jobs that are to be told by this worker, some at a time. They
 /// are its own, and those of workers whose lease is over.
-pub(super) const TELL: &str = "\
+pub(crate) const TELL: &str = "\
 with picked as (
   select id from @schema.job j
    where untold and claim is null and attempts >= max_attempts and not id = any($2)
@@ -322,7 +322,7 @@ returning j.id, name, payload, attempts, coalesce(last_error, '')";
 
 /// $1 worker, $2 jobs that it has told of. The rows are those for which that is written down, or that are not this
 /// worker's any more; the others are held by a transaction.
-pub(super) const TOLD: &str = "\
+pub(crate) const TOLD: &str = "\
 with free as (
   select id from @schema.job where id = any($2) and untold and worker = $1 for update skip locked
 ), written as (

@@ -202,7 +202,10 @@ impl Worker {
 
     /// Claims jobs for so many slots, if there may be any.
     async fn look(&mut self, free: usize) -> Vec<Row> {
-        let is_restrained = self.restrained.is_some() || self.engine.executor.is_shutdown();
+        let engine = &self.engine;
+        let is_restrained = self.restrained.is_some()
+            || engine.executor.is_shutdown()
+            || engine.claims.is_lease_over();
         if free == 0 || is_restrained || !std::mem::take(&mut self.looks) {
             return Vec::new();
         }

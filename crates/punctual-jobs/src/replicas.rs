@@ -1,0 +1,152 @@
+//! Three replicas with gates and queues, and the database that they share, in one process and from a seed.
+//!
+//! Everything is the real thing but three: the *time*, which is simulated; the *socket*, in whose place there is a stream
+//! in memory; and the *database*, which is a translation of the statements to tables in memory ([`gate_rows`],
+//! [`job_rows`]). The seam is the connection: the client is `tokio-postgres`, which speaks its protocol to
+//! the other end of the [`wire`]. So the keeper, the leases, the worker, the heartbeat, the telling and the ticks are
+//! what a program has, with executors, triggers, policies and jitter.
+//!
+//! # How a process is simulated
+//!
+//! A [`process`] has a runtime of tokio whose clock is paused and moved, for what the threads of the gate and of the queue do;
+//! executors that are driven, on a manual clock; and a wall clock that is ahead or behind. A process that is
+//! frozen is one that is not driven. A body lasts for simulated time: it stands still on a thread of its own
+//! ([`actor`]) while the simulation goes on. At any moment one thread runs, so a seed says everything.
+//!
+//! # What goes wrong
+//!
+//! The [`plan`] of a seed: processes are killed, frozen and stopped, connections are cut or fall silent with statements
+//! under way, whose answers are lost; the server is gone, silent or slow, its clock and those of the processes are set, a
+//! transaction of the program's own holds a row, and a standby takes over that lacks what was committed last.
+//!
+//! # What is held
+//!
+//! The [`ledger`] says it. Safety is looked at whenever a body begins and acts; that everything due is run, ended and told,
+//! at the end, when all has been well for some leases.
+//!
+//! A seed that fails is shrunk: troubles are left out one by one as long as it still fails. Then what was done
+//! is printed. [`Fault`]s are statements that do something else than they say, to see that each is found.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "all of it is a test, and what is not as it should be ends it"
+)]
+
+mod actor;
+mod database;
+mod fault;
+mod gate_rows;
+mod job_rows;
+mod ledger;
+mod network;
+mod plan;
+mod process;
+mod random;
+mod table;
+mod wire;
+mod world;
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering::Relaxed},
+    thread,
+};
+
+pub(crate) use self::network::Network;
+use self::{
+    fault::Fault,
+    ledger::Ledger,
+    plan::{Plan, Trouble},
+    world::World,
+};
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
+}
+
+/// Returns the fault that is to be put in, if there is one.
+fn fault() -> Option<Fault> {
+    let name = std::env::var("PUNCTUAL_FAULT").ok()?;
+    let found = Fault::ALL.iter().find(|fault| format!("{fault:?}") == name);
+    Some(*found.unwrap_or_else(|| panic!("a fault is one of {:?}", Fault::ALL)))
+}
+
+#[test]
+fn replicas_keep_what_is_promised() {
+    let (seeds, first) = (number("PUNCTUAL_REPLICAS", 20), number("PUNCTUAL_FIRST_SEED", 1));
+    let (next, failed) = (AtomicU64::new(first), AtomicU64::new(u64::MAX));
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Relaxed);
+            if seed >= (first + seeds).min(failed.load(Relaxed)) {
+                return;
+            }
+            if World::run(&Plan::of(seed), fault(), false).failure.is_some() {
+                failed.fetch_min(seed, Relaxed);
+            }
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(work))));
+    let seed = failed.load(Relaxed);
+    if seed < u64::MAX {
+        let (plan, ledger) = shrink(Plan::of(seed));
+        println!("{}\n{plan:#?}", ledger.log.join("\n"));
+        panic!(
+            "seed {seed}: {}",
+            ledger.failure.unwrap_or_else(|| "it does not fail again".to_owned())
+        );
+    }
+}
+
+/// Leaves troubles out as long as it still fails, and returns what was done then.
+fn shrink(mut plan: Plan) -> (Plan, Ledger) {
+    let mut place = 0;
+    while place < plan.troubles.len() {
+        let mut without = plan.clone();
+        without.troubles.remove(place);
+        if World::run(&without, fault(), false).failure.is_some() {
+            plan = without;
+        } else {
+            place += 1;
+        }
+    }
+    let ledger = World::run(&plan, fault(), true);
+    (plan, ledger)
+}
+
+/// A machine that is cut off gives its claims up before another one can have them.
+#[test]
+fn a_machine_that_is_cut_off_gives_its_claims_up_in_time() {
+    for seed in 1..=60 {
+        let plan = Plan::of(seed);
+        let troubles = vec![(plan.length / 2, Trouble::Partition(0, 3 * plan.job_lease))];
+        let ledger = World::run(&Plan { troubles, jobs: 12, ..plan }, None, false);
+        assert_eq!(ledger.failure, None, "seed {seed}");
+    }
+}
+
+/// A machine that could not ask for nearly a lease runs nothing that it claims before it has asked.
+#[test]
+fn nothing_is_run_by_a_claim_of_a_lease_that_ends() {
+    for seed in 1..=200 {
+        let plan = Plan::of(seed);
+        let outage = plan.job_lease * (60 + seed % 50) / 100;
+        let troubles = vec![(plan.length / 2, Trouble::Outage(outage))];
+        let ledger = World::run(&Plan { troubles, jobs: 12, ..plan }, None, false);
+        assert_eq!(ledger.failure, None, "seed {seed}");
+    }
+}
+
+/// The same seed twice is the same to the last statement.
+#[cfg(tokio_unstable)]
+#[test]
+fn a_seed_says_everything() {
+    for seed in 1..=20 {
+        let run = || World::run(&Plan::of(seed), None, true).log;
+        let (one, other) = (run(), run());
+        let differs = one.iter().zip(&other).find(|(one, other)| one != other);
+        assert_eq!(differs, None, "seed {seed}");
+    }
+}

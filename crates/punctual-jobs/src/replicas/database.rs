@@ -1,0 +1,143 @@
+//! The simulated database: what each statement of the gate and the queue does to rows.
+//!
+//! A statement is carried out at one moment: it reads what is committed, and writes rows that are locked from then until
+//! its transaction commits. In between, other statements skip these rows, or see what was there before, as
+//! PostgreSQL's do. The clock is the database's own, and may be set.
+//!
+//! What is written here is a translation of the texts in `gate/sql.rs` and `postgres/statements.rs`. The tests on real servers
+//! hold the texts; what is held here is everything around them.
+
+use std::collections::BTreeMap;
+
+use super::{
+    fault::Fault,
+    gate_rows::{self, GateRow, Grant},
+    job_rows::{self, JobRow},
+    table::{Table, Transaction},
+    wire::{Parameters, Reply, Value},
+};
+
+/// In microseconds since the year 2000, by the clock of the database.
+pub(super) type Moment = i64;
+
+/// What a statement has come to.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) rows: Vec<Vec<Value>>,
+    pub(super) error: Option<&'static str>,
+    /// It has written, so its answer comes after a commit.
+    pub(super) writes: bool,
+    /// The worker is told at the commit that it may look for jobs.
+    pub(super) notifies: bool,
+}
+
+impl Answer {
+    pub(super) fn reply(&self) -> Reply {
+        match self.error {
+            Some(code) => Reply::error(code),
+            None => Reply::rows(&self.rows),
+        }
+    }
+
+    pub(super) fn row(row: Vec<Value>) -> Self {
+        Self { rows: vec![row], ..Self::default() }
+    }
+}
+
+/// See the [module](self).
+#[derive(Default)]
+pub(super) struct Database {
+    pub(super) now: Moment,
+    pub(super) fault: Option<Fault>,
+    pub(super) gates: Table<String, GateRow>,
+    pub(super) jobs: Table<i64, JobRow>,
+    /// Until when each worker's lease is.
+    pub(super) workers: Table<String, Moment>,
+    /// The last tick of each schedule.
+    pub(super) ticks: Table<String, Moment>,
+    /// The numbers that are drawn: fencing tokens of gates, claims, and ids of jobs.
+    pub(super) last_fence: i64,
+    pub(super) last_claim: i64,
+    pub(super) last_id: i64,
+    /// All grants that there have been.
+    pub(super) grants: Vec<Grant>,
+    /// The ticks of the schedule that were taken.
+    pub(super) taken: Vec<Moment>,
+    /// When the run under a fencing token was ended in the database.
+    pub(super) ended: BTreeMap<i64, Moment>,
+    /// Each claim of a job that there has been: id, claim, worker, and when.
+    pub(super) claimed: Vec<Claim>,
+}
+
+/// A claim of a job, as it was drawn.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) id: i64,
+    pub(super) claim: i64,
+    pub(super) worker: String,
+    pub(super) attempt: i32,
+}
+
+/// What was committed at some moment.
+pub(super) struct Snapshot {
+    gates: BTreeMap<String, GateRow>,
+    jobs: BTreeMap<i64, JobRow>,
+    workers: BTreeMap<String, Moment>,
+    ticks: BTreeMap<String, Moment>,
+}
+
+impl Database {
+    pub(super) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            gates: self.gates.rows().clone(),
+            jobs: self.jobs.rows().clone(),
+            workers: self.workers.rows().clone(),
+            ticks: self.ticks.rows().clone(),
+        }
+    }
+
+    /// Goes back to a snapshot. Numbers are not drawn twice: a sequence is ahead in what is sent to a standby.
+    pub(super) fn go_back(&mut self, snapshot: Snapshot) {
+        self.gates.go_back(snapshot.gates);
+        self.jobs.go_back(snapshot.jobs);
+        self.workers.go_back(snapshot.workers);
+        self.ticks.go_back(snapshot.ticks);
+    }
+
+    /// Carries a statement out, and leaves what it writes uncommitted.
+    pub(super) fn carry_out(
+        &mut self,
+        transaction: Transaction,
+        text: &str,
+        parameters: &Parameters,
+    ) -> Answer {
+        gate_rows::carry_out(self, transaction, text, parameters)
+            .or_else(|| job_rows::carry_out(self, transaction, text, parameters))
+            .unwrap_or_else(|| panic!("the simulated database does not know the statement {text}"))
+    }
+
+    pub(super) fn commit(&mut self, transaction: Transaction) {
+        let ended = self.gates.written_by(transaction).filter_map(GateRow::ended);
+        self.ended.extend(ended.collect::<Vec<_>>());
+        self.gates.commit(transaction);
+        self.jobs.commit(transaction);
+        self.workers.commit(transaction);
+        self.ticks.commit(transaction);
+    }
+
+    pub(super) fn roll_back(&mut self, transaction: Transaction) {
+        self.gates.roll_back(transaction);
+        self.jobs.roll_back(transaction);
+    }
+
+    pub(super) fn roll_back_all(&mut self) {
+        self.gates.roll_back_all();
+        self.jobs.roll_back_all();
+        self.workers.roll_back_all();
+        self.ticks.roll_back_all();
+    }
+
+    pub(super) fn has(&self, fault: Fault) -> bool {
+        self.fault == Some(fault)
+    }
+}

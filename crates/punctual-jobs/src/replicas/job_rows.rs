@@ -1,0 +1,484 @@
+//! The statements of the queue that its worker, its heartbeat and its schedules ask.
+
+use std::sync::LazyLock;
+
+use super::{
+    database::{Answer, Claim, Database, Moment},
+    fault::Fault,
+    table::Transaction,
+    wire::{Kind, Parameters, Value, text_or_null},
+};
+use crate::postgres::{Schema, statements};
+
+/// A job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct JobRow {
+    pub(super) name: String,
+    pub(super) payload: String,
+    pub(super) ordering_key: Option<String>,
+    pub(super) run_at: Moment,
+    pub(super) due: bool,
+    pub(super) attempts: i32,
+    pub(super) max_attempts: i32,
+    pub(super) claim: Option<i64>,
+    pub(super) worker: Option<String>,
+    pub(super) claimed_at: Moment,
+    pub(super) last_error: Option<String>,
+    pub(super) retired: bool,
+    pub(super) cancelled: bool,
+    pub(super) untold: bool,
+}
+
+impl JobRow {
+    /// Whether it waits: it has no claim, and attempts are left.
+    pub(super) fn waits(&self) -> bool {
+        self.claim.is_none() && self.attempts < self.max_attempts
+    }
+}
+
+type Carry = fn(&mut JobStatement<'_>) -> Answer;
+
+/// The statements, as they are sent.
+static STATEMENTS: LazyLock<Vec<(String, Carry)>> = LazyLock::new(|| {
+    let schema = Schema::default();
+    let all: [(&str, Carry); 12] = [
+        (statements::CLAIM, |it| it.claim()),
+        (statements::CLAIM_FIRST, |it| it.claim_first()),
+        (statements::END, |it| it.end()),
+        (statements::BEAT, |it| it.beat()),
+        (statements::STANDING, |it| it.standing()),
+        (statements::SWEEP, |it| it.sweep()),
+        (statements::TELL, |it| it.tell()),
+        (statements::TOLD, |it| it.told()),
+        (statements::TICK, |it| it.tick()),
+        (statements::MARK_DUE, |it| it.mark_due()),
+        (statements::LEAVE, |it| it.leave()),
+        (statements::FORGET, |it| it.forget()),
+    ];
+    all.into_iter().map(|(text, carry)| (schema.name_in(text), carry)).collect()
+});
+
+pub(super) fn carry_out(
+    database: &mut Database,
+    transaction: Transaction,
+    text: &str,
+    parameters: &Parameters,
+) -> Option<Answer> {
+    let (_, carry) = STATEMENTS.iter().find(|(known, _)| known == text)?;
+    Some(carry(&mut JobStatement { database, transaction, parameters }))
+}
+
+struct JobStatement<'a> {
+    database: &'a mut Database,
+    transaction: Transaction,
+    parameters: &'a Parameters,
+}
+
+impl JobStatement<'_> {
+    /// Returns the ids of the rows that are such, and that no transaction has locked.
+    fn unlocked(&self, is_such: impl Fn(i64, &JobRow) -> bool) -> Vec<i64> {
+        let jobs = &self.database.jobs;
+        let all = jobs.rows().iter().filter(|(id, row)| is_such(**id, row));
+        all.map(|(id, _)| *id).filter(|id| jobs.unlocked(id).is_some()).collect()
+    }
+
+    fn change(&mut self, id: i64, change: impl FnOnce(&mut JobRow)) -> JobRow {
+        let mut row = self.database.jobs.rows()[&id].clone();
+        change(&mut row);
+        self.database.jobs.write(self.transaction, id, row.clone());
+        row
+    }
+
+    fn is_alive(&self, worker: &str) -> bool {
+        self.database.workers.rows().get(worker).is_some_and(|until| *until >= self.database.now)
+    }
+
+    fn may_claim(&self, worker: &str) -> bool {
+        let until = self.database.workers.rows().get(worker);
+        self.database.has(Fault::ClaimWithoutALease)
+            || until.is_some_and(|until| *until > self.database.now)
+    }
+
+    /// Claims these jobs.
+    fn claimed(&mut self, ids: &[i64], worker: &str) -> Answer {
+        let now = self.database.now;
+        let mut rows = Vec::new();
+        for &id in ids {
+            self.database.last_claim += 1;
+            let claim = self.database.last_claim;
+            let row = self.change(id, |row| {
+                row.claim = Some(claim);
+                row.worker = Some(worker.to_owned());
+                row.claimed_at = now;
+                row.attempts += 1;
+            });
+            let (worker, attempt) = (worker.to_owned(), row.attempts);
+            self.database.claimed.push(Claim { id, claim, worker, attempt });
+            rows.push(vec![
+                Value::Int8(id),
+                Value::Int8(claim),
+                Value::Text(row.name),
+                Value::Text(row.payload),
+                Value::Int4(row.attempts),
+                Value::Int4(row.max_attempts),
+                Value::Null(Kind::Text),
+                text_or_null(row.ordering_key.as_ref()),
+            ]);
+        }
+        Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
+    }
+
+    fn claim(&mut self) -> Answer {
+        let names: Vec<String> = self.parameters.texts(1).into_iter().flatten().collect();
+        let (worker, most) = (self.parameters.text(2), self.parameters.int8(3) as usize);
+        let now = self.database.now;
+        let early = self.database.has(Fault::ClaimWithoutLookingAtTheClock);
+        let again = self.database.has(Fault::ClaimWhatIsClaimed);
+        let mut picked = Vec::new();
+        for name in names {
+            let mut of_name = self.unlocked(|_, row| {
+                row.ordering_key.is_none()
+                    && (row.waits() || again && row.attempts < row.max_attempts)
+                    && row.name == name
+                    && (row.run_at <= now || early)
+            });
+            of_name.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
+            of_name.truncate(most);
+            picked.extend(of_name);
+        }
+        picked.truncate(most);
+        if !self.may_claim(&worker) {
+            picked.clear();
+        }
+        self.claimed(&picked, &worker)
+    }
+
+    /// Returns the keys that follow the last one, each with the name of a kind that has a job that is due there.
+    fn keys(&self, names: &[String], last_key: &str) -> Vec<(String, String)> {
+        let mut keys: Vec<(String, String)> = Vec::new();
+        for row in self.database.jobs.rows().values().filter(|row| row.due && row.waits()) {
+            let Some(key) = row.ordering_key.as_ref().filter(|key| key.as_str() > last_key) else {
+                continue;
+            };
+            let pair = (key.clone(), row.name.clone());
+            if names.contains(&row.name) && !keys.contains(&pair) {
+                keys.push(pair);
+            }
+        }
+        keys.sort();
+        keys
+    }
+
+    fn claim_first(&mut self) -> Answer {
+        let names: Vec<String> = self.parameters.texts(1).into_iter().flatten().collect();
+        let (worker, most) = (self.parameters.text(2), self.parameters.int8(3) as usize);
+        let last_key = self.parameters.text(4);
+        if !self.may_claim(&worker) {
+            return Answer::default();
+        }
+        let now = self.database.now;
+        let second = self.database.has(Fault::ClaimASecondOfAKey);
+        let mut picked = Vec::new();
+        for (key, name) in self.keys(&names, &last_key) {
+            let rows = self.database.jobs.rows();
+            let of_key = || rows.iter().filter(|(_, row)| row.ordering_key.as_ref() == Some(&key));
+            let first = of_key().filter(|(_, row)| row.waits());
+            let Some((id, row)) = first.min_by_key(|(id, row)| (row.run_at, **id)) else {
+                continue;
+            };
+            let runs = of_key().any(|(_, row)| row.claim.is_some()) && !second;
+            if row.name == name && row.run_at <= now && !runs && picked.len() < most {
+                picked.push(*id);
+            }
+        }
+        picked.retain(|id| self.database.jobs.unlocked(id).is_some());
+        // The index of ordering keys has the claims that are not committed as well.
+        let is_taken = |id: &i64| {
+            let key = &self.database.jobs.rows()[id].ordering_key;
+            let mut written = self.database.jobs.uncommitted();
+            written.any(|(_, row)| {
+                row.is_some_and(|row| row.ordering_key == *key && row.claim.is_some())
+            })
+        };
+        if !second && picked.iter().any(is_taken) {
+            return Answer { error: Some("23505"), ..Answer::default() };
+        }
+        self.claimed(&picked, &worker)
+    }
+
+    fn end(&mut self) -> Answer {
+        let (ids, claims) = (self.parameters.int8s(1), self.parameters.int8s(2));
+        let (words, delays) = (self.parameters.texts(3), self.parameters.spans(4));
+        let errors = self.parameters.texts(5);
+        let mut answer = Answer::default();
+        for (place, (&id, &claim)) in ids.iter().zip(&claims).enumerate() {
+            let how = words[place].as_deref().unwrap_or_default();
+            let (delay, error) = (delays[place], errors[place].clone());
+            let became = self.end_one(id, claim, how, delay, error, &mut answer);
+            answer.rows.push(vec![
+                Value::Int8(claim),
+                Value::Text(became.to_owned()),
+                Value::Int8(0),
+            ]);
+        }
+        answer
+    }
+
+    fn end_one(
+        &mut self,
+        id: i64,
+        claim: i64,
+        how: &str,
+        delay: Option<i64>,
+        error: Option<String>,
+        answer: &mut Answer,
+    ) -> &'static str {
+        let jobs = &self.database.jobs;
+        let any = self.database.has(Fault::EndAnothersClaim);
+        let is_its = |row: &&JobRow| row.claim == Some(claim) || any && row.claim.is_some();
+        if jobs.rows().get(&id).filter(is_its).is_none() {
+            return "lost";
+        }
+        let Some(row) = jobs.unlocked(&id).cloned() else { return "held" };
+        if how == "freed" && self.database.has(Fault::LoseARelease) {
+            return "waiting";
+        }
+        answer.writes = true;
+        answer.notifies |= row.ordering_key.is_some() || how == "freed";
+        if how == "ran" || row.retired {
+            self.database.jobs.delete(self.transaction, id);
+            return "gone";
+        }
+        let now = self.database.now;
+        let discards = how == "discarded" || how == "failed" && row.attempts >= row.max_attempts;
+        let silent = self.database.has(Fault::DiscardWithoutAWord);
+        self.change(id, |row| {
+            row.claim = None;
+            row.worker = row.worker.take().filter(|_| discards);
+            row.untold = discards && !silent;
+            if how == "discarded" {
+                row.max_attempts = row.attempts;
+            }
+            if matches!(how, "snoozed" | "freed") {
+                row.attempts -= 1;
+            }
+            row.last_error = error.or(row.last_error.take());
+            row.run_at = delay.map_or(row.run_at, |delay| now + delay);
+            row.due &= how == "freed";
+        });
+        if discards { "discarded" } else { "waiting" }
+    }
+
+    fn beat(&mut self) -> Answer {
+        let (worker, lease) = (self.parameters.text(1), self.parameters.span(2));
+        let known = self.parameters.int8s(3);
+        let now = self.database.now;
+        let unknown = self.unlocked(|_, row| {
+            row.claim.is_some_and(|claim| !known.contains(&claim))
+                && row.worker.as_ref() == Some(&worker)
+                && row.claimed_at < now - lease
+        });
+        self.database.workers.write(self.transaction, worker, now + lease);
+        let mut answer = Answer { writes: true, ..Answer::default() };
+        if self.database.has(Fault::KeepUnknownClaims) {
+            return answer;
+        }
+        for id in unknown {
+            if self.database.jobs.rows()[&id].retired {
+                self.database.jobs.delete(self.transaction, id);
+            } else {
+                self.change(id, |row| {
+                    (row.claim, row.worker) = (None, None);
+                    row.attempts -= 1;
+                });
+                answer.notifies = true;
+            }
+        }
+        answer
+    }
+
+    fn standing(&mut self) -> Answer {
+        let (ids, claims) = (self.parameters.int8s(1), self.parameters.int8s(2));
+        let rows = self.database.jobs.rows();
+        let mut answer = Answer::default();
+        for (id, claim) in ids.iter().zip(claims) {
+            if let Some(row) = rows.get(id).filter(|row| row.claim == Some(claim)) {
+                answer.rows.push(vec![Value::Int8(claim), Value::Bool(row.cancelled)]);
+            }
+        }
+        answer
+    }
+
+    fn sweep(&mut self) -> Answer {
+        let error = self.parameters.text(1);
+        let now = self.database.now;
+        let living = self.database.has(Fault::SweepTheLiving);
+        let is_dead =
+            |row: &JobRow| living || !row.worker.as_ref().is_some_and(|it| self.is_alive(it));
+        let mut dead = self.unlocked(|_, row| row.claim.is_some() && is_dead(row));
+        if self.database.has(Fault::SweepNothing) {
+            dead.clear();
+        }
+        let silent = self.database.has(Fault::DiscardWithoutAWord);
+        for &id in &dead {
+            if self.database.jobs.rows()[&id].retired {
+                self.database.jobs.delete(self.transaction, id);
+                continue;
+            }
+            let error = error.clone();
+            self.change(id, |row| {
+                (row.claim, row.worker, row.due) = (None, None, false);
+                row.last_error = Some(error);
+                row.untold = row.attempts >= row.max_attempts && !silent;
+                row.run_at = now + (f64::from(row.attempts.min(10)).exp() * 1e6) as i64;
+            });
+        }
+        Answer { writes: !dead.is_empty(), ..Answer::default() }
+    }
+
+    fn tell(&mut self) -> Answer {
+        let (worker, known) = (self.parameters.text(1), self.parameters.int8s(2));
+        let mut picked = self.unlocked(|id, row| {
+            let is_its = row.worker.as_ref() == Some(&worker);
+            let is_dead = !row.worker.as_ref().is_some_and(|it| self.is_alive(it));
+            row.untold
+                && !row.waits()
+                && row.claim.is_none()
+                && !known.contains(&id)
+                && (is_its || is_dead)
+        });
+        picked.truncate(100);
+        let mut answer = Answer { writes: !picked.is_empty(), ..Answer::default() };
+        for id in picked {
+            let row = self.change(id, |row| row.worker = Some(worker.clone()));
+            answer.rows.push(vec![
+                Value::Int8(id),
+                Value::Text(row.name),
+                Value::Text(row.payload),
+                Value::Int4(row.attempts),
+                Value::Text(row.last_error.unwrap_or_default()),
+            ]);
+        }
+        answer
+    }
+
+    fn told(&mut self) -> Answer {
+        let (worker, told) = (self.parameters.text(1), self.parameters.int8s(2));
+        let mut answer = Answer::default();
+        for id in told {
+            let row = self.database.jobs.rows().get(&id);
+            let is_its = row.is_some_and(|row| row.untold && row.worker.as_ref() == Some(&worker));
+            let is_free = self.database.jobs.unlocked(&id).is_some();
+            if is_its && is_free && !self.database.has(Fault::ForgetWhatWasTold) {
+                self.change(id, |row| (row.untold, row.worker) = (false, None));
+                answer.writes = true;
+            }
+            if !is_its || is_free {
+                answer.rows.push(vec![Value::Int8(id)]);
+            }
+        }
+        answer
+    }
+
+    fn tick(&mut self) -> Answer {
+        let (schedule, ticks) = (self.parameters.text(1), self.parameters.int8s(2));
+        let (name, payload) = (self.parameters.text(3), self.parameters.text(4));
+        let (key, max_attempts) = (self.parameters.text(5), self.parameters.int4(6));
+        let (time, now) = (self.database.now + 50_000, self.database.now);
+        let newest = ticks.iter().copied().filter(|tick| *tick <= time).max();
+        let early = ticks.iter().copied().filter(|tick| *tick > time).min();
+        let early = early.map(|tick| (tick - time) as f64 / 1e6);
+        let last = self.database.ticks.rows().get(&schedule).copied();
+        let ahead = last.filter(|last| newest.is_some() && *last > time + MINUTE);
+        let ahead = ahead.map(|last| (last - time) as f64 / 1e6);
+        // It would wait for another transaction that has the row, which commits.
+        let written = self.database.ticks.uncommitted().find(|(name, _)| **name == schedule);
+        let last = written.map_or(last, |(_, row)| row.copied());
+        let twice = self.database.has(Fault::TakeATickTwice);
+        let is_next =
+            |newest| last.is_none_or(|last| last < newest || last > time + MINUTE || twice);
+        let taken = newest.filter(|newest| is_next(*newest));
+        let mut is_enqueued = false;
+        let mut notifies = false;
+        if let Some(tick) = taken {
+            self.database.taken.push(tick);
+            self.database.ticks.write(self.transaction, schedule, tick);
+            let waiting = |row: &JobRow| {
+                row.ordering_key.as_ref() == Some(&key) && row.name == name && row.waits()
+            };
+            let is_waiting = self.database.jobs.rows().values().any(waiting);
+            for id in self.unlocked(|_, row| waiting(row) && row.run_at > now) {
+                self.change(id, |row| (row.run_at, row.due) = (now, true));
+                notifies = true;
+            }
+            if !is_waiting {
+                is_enqueued = true;
+                notifies = true;
+                let ordering_key = Some(key);
+                let (run_at, due) = (now, true);
+                if !self.database.has(Fault::LoseTheJobOfATick) {
+                    let row = JobRow {
+                        name,
+                        payload,
+                        ordering_key,
+                        run_at,
+                        due,
+                        max_attempts,
+                        ..JobRow::default()
+                    };
+                    self.database.enqueue(self.transaction, row);
+                }
+            }
+        }
+        let float = |value: Option<f64>| value.map_or(Value::Null(Kind::Float8), Value::Float8);
+        let row = vec![
+            newest.map_or(Value::Null(Kind::Time), Value::Time),
+            Value::Bool(taken.is_some()),
+            Value::Bool(is_enqueued),
+            float(early),
+            float(ahead),
+            Value::Int8(0),
+        ];
+        Answer { writes: taken.is_some(), notifies, ..Answer::row(row) }
+    }
+
+    fn mark_due(&mut self) -> Answer {
+        let now = self.database.now;
+        let marked = self.unlocked(|_, row| {
+            row.ordering_key.is_some() && row.waits() && !row.due && row.run_at <= now
+        });
+        for &id in &marked {
+            self.change(id, |row| row.due = true);
+        }
+        let rows = marked.iter().map(|_| vec![Value::Int4(1)]).collect();
+        Answer { writes: !marked.is_empty(), rows, ..Answer::default() }
+    }
+
+    fn leave(&mut self) -> Answer {
+        let worker = self.parameters.text(1);
+        self.database.workers.delete(self.transaction, worker);
+        Answer { writes: true, ..Answer::default() }
+    }
+
+    fn forget(&mut self) -> Answer {
+        let hour_ago = self.database.now - 60 * MINUTE;
+        let workers = self.database.workers.rows().iter();
+        let old: Vec<_> =
+            workers.filter(|(_, until)| **until < hour_ago).map(|(name, _)| name.clone()).collect();
+        for worker in &old {
+            self.database.workers.delete(self.transaction, worker.clone());
+        }
+        Answer { writes: !old.is_empty(), ..Answer::default() }
+    }
+}
+
+const MINUTE: Moment = 60_000_000;
+
+impl Database {
+    /// Adds a job, as a row that a program inserts; returns its id.
+    pub(super) fn enqueue(&mut self, transaction: Transaction, row: JobRow) -> i64 {
+        self.last_id += 1;
+        self.jobs.write(transaction, self.last_id, row);
+        self.last_id
+    }
+}

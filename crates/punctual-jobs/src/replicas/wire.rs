@@ -1,0 +1,463 @@
+//! A connection: a stream in memory, and what the two sides say on it.
+//!
+//! The client is the real one, `tokio-postgres`. Of PostgreSQL's protocol the other side speaks what that client needs:
+//! a greeting, a text with parameters in binary, a script, and notifications. So nothing of the gate or the queue is
+//! left out but the socket: parameters are encoded, columns are decoded by their types, and a connection that is
+//! cut is one of which the client reads the end.
+
+use std::{
+    collections::VecDeque,
+    io,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    task::{Context, Poll, Waker},
+};
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// Ends the sleep of a replica's runtime: something was written, or an executor has news.
+#[derive(Default)]
+pub(super) struct News {
+    is_there: AtomicBool,
+    has_written: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+impl News {
+    pub(super) fn tell(&self) {
+        self.is_there.store(true, Relaxed);
+        if let Some(waker) = self.waker.lock().take() {
+            waker.wake();
+        }
+    }
+
+    fn tell_written(&self) {
+        self.has_written.store(true, Relaxed);
+        self.tell();
+    }
+
+    /// Returns whether something was written since the last call.
+    pub(super) fn take_written(&self) -> bool {
+        self.has_written.swap(false, Relaxed)
+    }
+
+    /// Returns whether there was any, and has the waker told of the next.
+    pub(super) fn take(&self, waker: &Waker) -> bool {
+        *self.waker.lock() = Some(waker.clone());
+        self.is_there.swap(false, Relaxed)
+    }
+}
+
+/// What a client has said.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// A connection begins.
+    Hello,
+    /// One statement with its parameters.
+    Ask(String, Parameters),
+    /// Several statements, of which no answer is read.
+    Script(String),
+    /// The connection is of no use any more.
+    Goodbye,
+}
+
+#[derive(Default)]
+struct Pipe {
+    written: VecDeque<u8>,
+    has_begun: bool,
+    /// The statement that was parsed last.
+    text: String,
+    arrived: VecDeque<u8>,
+    reader: Option<Waker>,
+    is_cut: bool,
+}
+
+/// The client's end.
+pub(crate) struct Wire {
+    pipe: Arc<Mutex<Pipe>>,
+    news: Arc<News>,
+}
+
+/// The server's end.
+#[derive(Clone)]
+pub(super) struct ServerEnd(Arc<Mutex<Pipe>>);
+
+/// Returns the two ends of a connection. News is told when the client has written.
+pub(super) fn connection(news: &Arc<News>) -> (Wire, ServerEnd) {
+    let pipe = Arc::new(Mutex::new(Pipe::default()));
+    (Wire { pipe: Arc::clone(&pipe), news: Arc::clone(news) }, ServerEnd(pipe))
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut pipe = self.pipe.lock();
+        if pipe.arrived.is_empty() && !pipe.is_cut {
+            pipe.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let length = pipe.arrived.len().min(buffer.remaining());
+        let bytes: Vec<u8> = pipe.arrived.drain(..length).collect();
+        buffer.put_slice(&bytes);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let mut pipe = self.pipe.lock();
+        if pipe.is_cut {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        pipe.written.extend(bytes);
+        drop(pipe);
+        self.news.tell_written();
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.pipe.lock().is_cut = true;
+        self.news.tell_written();
+    }
+}
+
+impl ServerEnd {
+    /// Takes what the client has said.
+    pub(super) fn hear(&self) -> Vec<Said> {
+        let mut pipe = self.0.lock();
+        let mut all = Vec::new();
+        while let Some(said) = pipe.next() {
+            all.extend(said);
+        }
+        all
+    }
+
+    /// Has bytes arrive at the client.
+    pub(super) fn deliver(&self, bytes: &[u8]) {
+        let mut pipe = self.0.lock();
+        pipe.arrived.extend(bytes);
+        if let Some(reader) = pipe.reader.take() {
+            reader.wake();
+        }
+    }
+
+    /// Cuts the connection: the client reads its end.
+    pub(super) fn cut(&self) {
+        let mut pipe = self.0.lock();
+        pipe.is_cut = true;
+        if let Some(reader) = pipe.reader.take() {
+            reader.wake();
+        }
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.0.lock().is_cut
+    }
+}
+
+impl Pipe {
+    /// Takes the next message, if it is there as a whole; `Some(None)` for one that says nothing by itself.
+    fn next(&mut self) -> Option<Option<Said>> {
+        let kind = if self.has_begun { Some(*self.written.front()?) } else { None };
+        let begin = usize::from(kind.is_some());
+        let length = self.written.iter().skip(begin).take(4).copied().collect::<Vec<_>>();
+        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+        if self.written.len() < begin + length {
+            return None;
+        }
+        let message: Vec<u8> = self.written.drain(..begin + length).skip(begin + 4).collect();
+        let mut reader = Reader(&message);
+        Some(match kind {
+            None => {
+                self.has_begun = true;
+                Some(Said::Hello)
+            }
+            Some(b'P') => {
+                reader.text();
+                self.text = reader.text();
+                None
+            }
+            Some(b'B') => {
+                let parameters = Parameters(reader.parameters());
+                Some(Said::Ask(std::mem::take(&mut self.text), parameters))
+            }
+            Some(b'Q') => Some(Said::Script(reader.text())),
+            Some(b'X') => Some(Said::Goodbye),
+            // The rest of what belongs to a statement.
+            Some(_) => None,
+        })
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let (taken, rest) = self.0.split_at(length);
+        self.0 = rest;
+        taken.to_vec()
+    }
+
+    fn text(&mut self) -> String {
+        let end = self.0.iter().position(|byte| *byte == 0).expect("a text has an end");
+        let text = String::from_utf8(self.take(end)).expect("a text is UTF-8");
+        self.take(1);
+        text
+    }
+
+    fn short(&mut self) -> i16 {
+        i16::from_be_bytes(self.take(2).try_into().expect("two bytes"))
+    }
+
+    fn int(&mut self) -> i32 {
+        i32::from_be_bytes(self.take(4).try_into().expect("four bytes"))
+    }
+
+    fn value(&mut self) -> Option<Vec<u8>> {
+        let length = usize::try_from(self.int()).ok()?;
+        Some(self.take(length))
+    }
+
+    /// Reads the rest of a message that binds parameters.
+    fn parameters(&mut self) -> Vec<Option<Vec<u8>>> {
+        self.text();
+        self.text();
+        let formats = self.short();
+        for _ in 0..formats {
+            assert_eq!(self.short(), 1, "parameters are binary");
+        }
+        let count = self.short();
+        (0..count).map(|_| self.value()).collect()
+    }
+}
+
+/// The parameters of a statement, counted from one as in its text.
+#[derive(Debug)]
+pub(super) struct Parameters(Vec<Option<Vec<u8>>>);
+
+impl Parameters {
+    fn bytes(&self, number: usize) -> Option<&[u8]> {
+        self.0[number - 1].as_deref()
+    }
+
+    fn array<const N: usize>(&self, number: usize) -> Option<[u8; N]> {
+        Some(self.bytes(number)?.try_into().expect("a value of that length"))
+    }
+
+    pub(super) fn text(&self, number: usize) -> String {
+        self.text_or_null(number).expect("a text")
+    }
+
+    pub(super) fn text_or_null(&self, number: usize) -> Option<String> {
+        Some(String::from_utf8(self.bytes(number)?.to_vec()).expect("UTF-8"))
+    }
+
+    /// Returns the first parameter, for the log.
+    pub(super) fn first(&self) -> String {
+        let first = self.0.first().and_then(|bytes| bytes.clone()).unwrap_or_default();
+        // The name of a worker is another one each time.
+        let text = String::from_utf8(first).ok().filter(|text| !text.contains('-'));
+        text.unwrap_or_default().chars().filter(char::is_ascii_alphanumeric).take(12).collect()
+    }
+
+    pub(super) fn int8(&self, number: usize) -> i64 {
+        i64::from_be_bytes(self.array(number).expect("a number"))
+    }
+
+    pub(super) fn int4(&self, number: usize) -> i32 {
+        i32::from_be_bytes(self.array(number).expect("a number"))
+    }
+
+    pub(super) fn bool(&self, number: usize) -> bool {
+        self.bytes(number).expect("a truth value") != [0]
+    }
+
+    /// Returns seconds as microseconds.
+    pub(super) fn span(&self, number: usize) -> i64 {
+        self.span_or_null(number).expect("a span")
+    }
+
+    pub(super) fn span_or_null(&self, number: usize) -> Option<i64> {
+        self.array(number).map(|bytes| micros(f64::from_be_bytes(bytes)))
+    }
+
+    /// Returns a moment, in microseconds since the year 2000.
+    pub(super) fn time(&self, number: usize) -> i64 {
+        self.int8(number)
+    }
+
+    fn elements(&self, number: usize) -> Vec<Option<Vec<u8>>> {
+        let mut reader = Reader(self.bytes(number).expect("an array"));
+        let dimensions = reader.int();
+        reader.take(8);
+        if dimensions == 0 {
+            return Vec::new();
+        }
+        let length = reader.int();
+        reader.take(4);
+        (0..length).map(|_| reader.value()).collect()
+    }
+
+    pub(super) fn int8s(&self, number: usize) -> Vec<i64> {
+        let number_of = |bytes: Vec<u8>| i64::from_be_bytes(bytes.try_into().expect("a number"));
+        self.elements(number).into_iter().flatten().map(number_of).collect()
+    }
+
+    pub(super) fn texts(&self, number: usize) -> Vec<Option<String>> {
+        let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+        self.elements(number).into_iter().map(|bytes| bytes.map(text)).collect()
+    }
+
+    pub(super) fn spans(&self, number: usize) -> Vec<Option<i64>> {
+        let span = |bytes: Vec<u8>| {
+            micros(f64::from_be_bytes(bytes.try_into().expect("a floating-point number")))
+        };
+        self.elements(number).into_iter().map(|bytes| bytes.map(span)).collect()
+    }
+}
+
+fn micros(seconds: f64) -> i64 {
+    (seconds * 1e6).round() as i64
+}
+
+/// A value of an answer.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Bool(bool),
+    Int4(i32),
+    Int8(i64),
+    Float8(f64),
+    Text(String),
+    /// In microseconds since the year 2000.
+    Time(i64),
+    Null(Kind),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    Bool,
+    Int8,
+    Float8,
+    Text,
+    Time,
+}
+
+impl Value {
+    fn oid(&self) -> u32 {
+        match self {
+            Self::Bool(_) | Self::Null(Kind::Bool) => 16,
+            Self::Int8(_) | Self::Null(Kind::Int8) => 20,
+            Self::Int4(_) => 23,
+            Self::Text(_) | Self::Null(Kind::Text) => 25,
+            Self::Float8(_) | Self::Null(Kind::Float8) => 701,
+            Self::Time(_) | Self::Null(Kind::Time) => 1184,
+        }
+    }
+
+    fn bytes(&self) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::Bool(value) => vec![u8::from(*value)],
+            Self::Int4(value) => value.to_be_bytes().to_vec(),
+            Self::Int8(value) | Self::Time(value) => value.to_be_bytes().to_vec(),
+            Self::Float8(value) => value.to_be_bytes().to_vec(),
+            Self::Text(value) => value.as_bytes().to_vec(),
+            Self::Null(_) => return None,
+        })
+    }
+}
+
+pub(super) fn text_or_null(value: Option<&String>) -> Value {
+    value.map_or(Value::Null(Kind::Text), |value| Value::Text(value.clone()))
+}
+
+/// What the server says, as bytes.
+#[derive(Default)]
+pub(super) struct Reply(pub(super) Vec<u8>);
+
+impl Reply {
+    fn message(&mut self, kind: u8, body: &[u8]) -> &mut Self {
+        self.0.push(kind);
+        self.0.extend((body.len() as u32 + 4).to_be_bytes());
+        self.0.extend(body);
+        self
+    }
+
+    pub(super) fn ready() -> Self {
+        let mut reply = Self::default();
+        reply.message(b'Z', b"I");
+        reply
+    }
+
+    pub(super) fn hello() -> Self {
+        let mut reply = Self::default();
+        reply.message(b'R', &[0; 4]).message(b'K', &[0; 8]).message(b'Z', b"I");
+        reply
+    }
+
+    pub(super) fn script() -> Self {
+        let mut reply = Self::default();
+        reply.message(b'C', b"SET\0").message(b'Z', b"I");
+        reply
+    }
+
+    pub(super) fn notification(channel: &str) -> Self {
+        let body = [&[0; 4], channel.as_bytes(), &[0, 0]].concat();
+        let mut reply = Self::default();
+        reply.message(b'A', &body);
+        reply
+    }
+
+    pub(super) fn error(code: &str) -> Self {
+        let body = ["SERROR\0VERROR\0C", code, "\0Mrefused\0\0"].concat();
+        let mut reply = Self::default();
+        reply.message(b'1', &[]).message(b'2', &[]).message(b'E', body.as_bytes());
+        reply.message(b'Z', b"I");
+        reply
+    }
+
+    pub(super) fn rows(rows: &[Vec<Value>]) -> Self {
+        let mut reply = Self::default();
+        reply.message(b'1', &[]).message(b'2', &[]);
+        let columns = rows.first().map_or(&[][..], |row| row);
+        let mut body = (columns.len() as u16).to_be_bytes().to_vec();
+        for column in columns {
+            body.extend([b'c', 0, 0, 0, 0, 0, 0, 0]);
+            body.extend(column.oid().to_be_bytes());
+            body.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1]);
+        }
+        reply.message(b'T', &body);
+        for row in rows {
+            let mut body = (row.len() as u16).to_be_bytes().to_vec();
+            for value in row {
+                let bytes = value.bytes();
+                let length = bytes.as_ref().map_or(-1, |bytes| bytes.len() as i32);
+                body.extend(length.to_be_bytes());
+                body.extend(bytes.into_iter().flatten());
+            }
+            reply.message(b'D', &body);
+        }
+        reply.message(b'C', b"SELECT 1\0").message(b'Z', b"I");
+        reply
+    }
+}
