@@ -86,7 +86,7 @@ use crate::{
 /// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies
 /// keep. The executor has terminated when nothing is left: in the call that ran the last task, or at once
 /// if there was none. The drop does what [`DropPolicy`] says, in this thread: by default it runs what is
-/// due, with the answer of its [gate](crate::gate#an-answer-that-comes-later) if that is still to come, and cancels the rest. Since nobody else could do it, [`DropPolicy::ShutdownBackground`] does the same, and
+/// due, with the answer of its [gate](crate::gate#an-answer-that-comes-later) if that is still to come, and cancels the rest. Since no other thread could do it, [`DropPolicy::ShutdownBackground`] does the same, and
 /// [`DropPolicy::Close`] sleeps here until the last task has run, unless a
 /// [shutdown with a deadline](Handle::shutdown_within) on another thread gives up before.
 ///

@@ -64,7 +64,7 @@ fn of_other_crates(data: &Value) -> Named {
         let place = item["span"]["filename"].as_str().unwrap_or("?");
         let name = format!("{} in {place}", item["name"].as_str().unwrap_or("an implementation"));
         collect(inner, paths, &name, &mut named);
-        // What is exported under a name of ours.
+        // An item of another crate that we export under a name of our own.
         let exported = &paths[inner["use"]["id"].to_string()];
         if exported["crate_id"].as_u64().is_some_and(|number| number != 0) {
             named.entry(path(exported)).or_default().insert(name);

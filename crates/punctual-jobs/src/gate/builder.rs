@@ -132,7 +132,7 @@ impl GateBuilder {
         Ok(Gate(Arc::new(inner)))
     }
 
-    /// Starts the gate without a thread of its own, on a runtime that somebody else drives, and makes no tables.
+    /// Starts the gate without a thread of its own, on a runtime that the simulation drives, and makes no tables.
     #[cfg(all(test, feature = "postgres"))]
     pub(crate) fn start_on(
         mut self,

@@ -214,7 +214,7 @@ impl Worker {
             self.engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
             Vec::new()
         });
-        // After so long the claims in the answer may be lost. A heartbeat frees them.
+        // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.
         if asked.elapsed() > self.engine.settings.lease / 2 {
             return Vec::new();
         }

@@ -4,7 +4,7 @@
 //! its transaction commits. In between, other statements skip these rows, or see what was there before, as
 //! PostgreSQL's do. The clock is the database's own, and may be set.
 //!
-//! What is written here is a translation of the texts in `gate/sql.rs` and `postgres/statements.rs`. The tests on real servers
+//! This module translates the texts in `gate/sql.rs` and `postgres/statements.rs`. The tests on real servers
 //! hold the texts; what is held here is everything around them.
 
 use std::collections::BTreeMap;

@@ -20,13 +20,13 @@ pub(super) enum Trouble {
     Cut(usize),
     /// What the server says to a process from now on does not arrive, until it connects again.
     Mute(usize),
-    /// For so long nothing arrives at the server from a process, or at the process.
+    /// The network drops everything between the server and a process for this span.
     Partition(usize, Millis),
     /// The server is gone for so long, and comes back with all that was committed.
     Outage(Millis),
     /// The server answers nothing for so long.
     Silence(Millis),
-    /// For so long the network is slow.
+    /// The network is slow for this span.
     Slow(Millis),
     /// The wall clock of a process is set by so many milliseconds.
     SetClock(usize, i64),
@@ -34,7 +34,7 @@ pub(super) enum Trouble {
     SetServerClock(i64),
     /// A transaction of the program's own holds the row of a job for so long, if there is one.
     Hold(Millis),
-    /// A standby takes the place of the server, without the transactions of so long before.
+    /// A standby takes the place of the server. It lacks the transactions of the last span of this length.
     LossyFailover(Millis),
 }
 

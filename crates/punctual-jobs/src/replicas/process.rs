@@ -399,7 +399,7 @@ fn commit(
         }
     }
     let span = ledger.lock().random.between(1, 200);
-    // What is open when a process dies is rolled back, which the ledger does at the death.
+    // The ledger rolls back the open transactions of a process when the process dies.
     actor::last(Duration::from_millis(span));
     let mut ledger = ledger.lock();
     ledger.commits(name, fence, transaction);

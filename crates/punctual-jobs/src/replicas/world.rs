@@ -50,7 +50,7 @@ struct Session {
     end: ServerEnd,
     replica: usize,
     process: u64,
-    /// What is under way to the server, and to the client.
+    /// Bytes under way to the server, and to the client.
     up: VecDeque<Said>,
     down: VecDeque<Reply>,
     /// What was heard and not carried out.
