@@ -57,11 +57,14 @@ const CASES: [(&str, Case, Option<&str>); 12] = [
     ),
     (
         "another task displaces it",
-        |_, executor| {
+        |clock, executor| {
+            // While time stands still, the first task is pending when the second arrives.
+            clock.set_auto_advance(false);
             executor.set_rejected_execution_handler(DiscardOldestPolicy);
             let beat = executor.task().name("beat").schedule_at_fixed_rate(LONG, LONG, || ());
             executor.schedule(LONG, || ()).unwrap();
             ends(&beat.unwrap());
+            clock.set_auto_advance(true);
         },
         Some("\"beat\") was ended: it was discarded for another task; the task will not run again"),
     ),
