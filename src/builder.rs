@@ -523,7 +523,7 @@ impl Builder {
     }
 }
 
-/// What the executor watches while it works. What is not switched on costs nothing.
+/// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
     /// Has the executor keep [histograms](crate::Histograms) of how late its runs start and how
     /// long they take: for all runs, and for each of the first `names` names that tasks are

@@ -149,7 +149,7 @@ impl Error for TaskError {
 /// ```
 pub struct Failure(Box<Cause>);
 
-/// What caused a [`Failure`].
+/// The cause of a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -185,7 +185,7 @@ struct Cause {
     origin: Origin,
 }
 
-/// What a failure comes from, as the value that the failed code has left behind.
+/// The origin of a failure, as the value that the failed code has left behind.
 enum Origin {
     Panic(Panicked),
     Error(BoxedError),
@@ -326,7 +326,7 @@ impl Failure {
     }
 }
 
-/// What failed *did*, for a sentence that begins with it: `the task panicked: …`.
+/// The verb of a sentence that begins with what failed: `the task panicked: …`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind() {
@@ -353,7 +353,7 @@ impl fmt::Debug for Failure {
 )]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Somebody called `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
+    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
     /// token.
     Requested,
     /// The executor was shut down, and its policies do not keep tasks of this kind; or it had no worker left for

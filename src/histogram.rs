@@ -29,7 +29,7 @@ const LOWEST: u64 = 64;
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// What a run is recorded as: nanoseconds, which is what a worker has and what a bucket is chosen by.
+/// The numbers recorded for a run: nanoseconds, the unit in which a worker measures and by which a bucket is chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) lateness: u64,
@@ -106,7 +106,7 @@ impl Recorders {
 #[derive(Clone)]
 pub struct Histogram {
     counts: hdrhistogram::Histogram<u64>,
-    // What the buckets do not say exactly.
+    // The exact values that the buckets do not hold.
     min: u64,
     max: u64,
     sum: u128,

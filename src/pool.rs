@@ -151,7 +151,7 @@ impl Config {
     }
 }
 
-/// What a cancellation does about a body that runs. Java: `mayInterruptIfRunning`.
+/// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRunning {
     /// It asks the body to stop.

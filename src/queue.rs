@@ -147,7 +147,7 @@ impl AdmissionState {
 
     /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
-        // Ordering: nobody else writes, and `is_open` says why the store is sequentially consistent.
+        // Ordering: no other thread writes, and `is_open` says why the store is sequentially consistent.
         let current = self.0.load(Ordering::Relaxed);
         self.0.store(current | admission.0, Ordering::SeqCst);
     }
@@ -191,7 +191,7 @@ pub(crate) struct SnapshotEntry<V> {
     /// When it is due, also if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
-    /// What the caller asked to see of the element.
+    /// The part of the element that the caller asked to see.
     pub(crate) element: V,
 }
 

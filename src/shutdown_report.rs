@@ -1,6 +1,6 @@
-//! What a shutdown reports: which tasks ended while it went on, and how.
+//! The report of a shutdown: which tasks ended while it went on, and how.
 //!
-//! Nothing is recorded until somebody asks for a report; from then on each task that ends is
+//! Nothing is recorded until a caller asks for a report; from then on each task that ends is
 //! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
 //! statistics of the workers.
 
@@ -49,8 +49,8 @@ impl fmt::Display for TaskSummary {
     }
 }
 
-/// What became of the tasks of an executor, or of a group, while it was shut down with a deadline:
-/// [`Handle::shutdown_within`](crate::Handle::shutdown_within),
+/// The report on the tasks of an executor, or of a group, that was shut down with a deadline by
+/// [`Handle::shutdown_within`](crate::Handle::shutdown_within) or
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
 ///
 /// The first of these has an example.

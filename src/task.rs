@@ -111,7 +111,7 @@ use crate::{
     unwind::discard,
 };
 
-/// What a submission has to know of a task.
+/// The properties of a task that its submission has to know.
 pub(crate) struct Traits {
     /// Why it cannot be submitted, if it cannot.
     pub(crate) refusal: Option<RejectionReason>,

@@ -62,7 +62,7 @@ pub struct TaskBuilder<'a> {
     refusal: OnRefusal,
 }
 
-/// What happens if the pool does not admit the task.
+/// The consequence if the pool does not admit the task.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum OnRefusal {
     /// The executor's handler decides.

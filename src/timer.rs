@@ -178,8 +178,8 @@ impl Handle {
 /// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep).
 ///
 /// It wakes the waker of its last poll, from a worker of the executor. After its end it is ready at every
-/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, and wakes
-/// nobody.
+/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, without a
+/// wake-up.
 ///
 /// It ends with [`TimerStopped`] if the executor stops before the deadline.
 ///

@@ -26,7 +26,7 @@
 //!
 //! # Two clocks
 //!
-//! A rate and a delay are counted on a clock that nobody sets ([`Due::At`]). A calendar's moments are on
+//! A rate and a delay are counted on a clock that cannot be set ([`Due::At`]). A calendar's moments are on
 //! the wall clock ([`Due::Wall`]), and the task follows that clock when it is set, and when the machine has
 //! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
 //! [`TriggerContext::after_wall`], the same moment on the wall clock.
@@ -499,7 +499,7 @@ impl<F> fmt::Debug for FromFn<F> {
     }
 }
 
-/// What a trigger around another one has the one inside answer, as it stands: the methods of [`Trigger`] that are named.
+/// Passes the named methods of [`Trigger`] to the trigger inside, and returns its answers as they stand.
 macro_rules! pass_on {
     ($($method:ident)*) => { $(pass_on!(@$method);)* };
     (@offset) => {

@@ -227,7 +227,7 @@ pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<
 mod tests {
     use super::*;
 
-    /// What all of the polls here look for: a number other than zero.
+    /// The answer that all of the polls here look for: a number other than zero.
     fn find(number: &mut u32) -> Option<u32> {
         (*number > 0).then_some(*number)
     }

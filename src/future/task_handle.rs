@@ -219,7 +219,7 @@ impl TaskHandle {
     }
 }
 
-// What a future needs of its handle.
+// The operations that a future needs of its handle.
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;

@@ -8,7 +8,7 @@
 //!
 //! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it
 //! again, [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it,
-//! and it is pending for everybody who counts, lists, moves, cancels or drains: its entry says when it is due.
+//! and every call that counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
 //!
 //! # The order
 //!
@@ -30,7 +30,7 @@
 //! asks the group a second time: a permit that was released since the refusal is seen there. What
 //! comes after that step finds a parked member, and a thread that lets it go waits for the task's lock, and
 //! finds the entry in the queue. The start of a member takes one permit and one place before all others, so it
-//! changes nobody's turn.
+//! changes the turn of no other member.
 //!
 //! # Locks
 //!
@@ -88,7 +88,7 @@ pub(crate) struct GroupLimits {
     pub(crate) workers: usize,
 }
 
-/// What remains to be done when a group has changed, by a thread that holds no lock.
+/// The work that remains when a group has changed, for a thread that holds no lock.
 #[must_use = "members would stay parked"]
 #[derive(Default)]
 pub(crate) struct Effects {

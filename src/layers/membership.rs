@@ -2,9 +2,9 @@
 //!
 //! The membership is a [layer](super) of the task, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
-//! anybody can see it: that it starts, is queued again, is due at another moment, or has ended.
+//! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
 //!
-//! What the group wants to have done about *other* tasks ([`Effects`]) is done after the task's lock has been
+//! The changes that the group wants made to *other* tasks ([`Effects`]) are made after the task's lock has been
 //! released.
 //!
 //! # When a permit is released

@@ -27,7 +27,7 @@
 //! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
 //! then at that moment all waited.
 //!
-//! ## Why nobody relies on a worker that is leaving
+//! ## Why no thread relies on a worker that is leaving
 //!
 //! A worker that waits is of no use to the others, so the last one that does not wait does not
 //! [retire](super::workers) until one of the others waits no longer or there is another worker. A

@@ -35,7 +35,7 @@
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives. The driver does so only while it runs
-//! something: nobody knows when its caller comes next, and with nothing left to do a shutdown need not wait
+//! something: the pool cannot know when its caller comes next, and with nothing left to do a shutdown need not wait
 //! for that. So there are three threads that may be the one that terminates the pool: a shutdown that
 //! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
 //! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
@@ -52,7 +52,7 @@
 //!
 //! # The thread at home
 //!
-//! A driver cannot be sent to another thread, and nobody else runs its tasks. So the thread that has it is
+//! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it is
 //! in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only while it runs a
 //! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
 //! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
@@ -60,7 +60,7 @@
 //!
 //! # The wall clock
 //!
-//! [`Driver::run_due`] compares the two clocks if somebody waits for a moment of the wall clock. So a step of that
+//! [`Driver::run_due`] compares the two clocks if any task waits for a moment of the wall clock. So a step of that
 //! clock is seen by the next call, and `arm` asks for one within 30 s. That is what a watcher does where the
 //! system does not tell it.
 
@@ -98,7 +98,7 @@ pub(crate) struct Driver {
     _at_home: PoolScope,
 }
 
-/// What came of one call.
+/// The outcome of one call.
 #[derive(Default)]
 pub(crate) struct Round {
     /// How many tasks were taken.
@@ -108,7 +108,7 @@ pub(crate) struct Round {
 }
 
 impl Driver {
-    /// Becomes the one worker of a pool that was made for a driver, and that nobody else knows yet.
+    /// Becomes the one worker of a pool that was made for a driver, and that no other thread knows yet.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();
@@ -264,7 +264,7 @@ impl Driver {
         if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
     }
 
-    /// Has nobody woken from now on.
+    /// Stops waking the driver from now on.
     pub(crate) fn disarm(&mut self) {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
@@ -302,7 +302,7 @@ struct Attending<'a> {
     clock: &'a Clock,
     wall: Arc<WallWatch>,
     parker: &'a Parker,
-    /// What the thread was before; none if it was a worker of this clock anyway.
+    /// The thread's role before; none if it was a worker of this clock anyway.
     before: Option<WorkerOf>,
 }
 

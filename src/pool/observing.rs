@@ -1,4 +1,4 @@
-//! What a pool is doing: what is watched of it where somebody has asked for that.
+//! Observation of a pool at work, as far as the builder was asked for it.
 //!
 //! | what | where it is watched | when |
 //! |---|---|---|
@@ -41,7 +41,7 @@ use crate::{
     sync::Arc,
 };
 
-/// What a pool was asked to watch; the builder fills it in.
+/// The observations that a pool was asked for; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObservingConfig {
     /// How many names have histograms of their own; `None` if there are no histograms at all.
@@ -62,7 +62,7 @@ pub(crate) struct Observing {
 }
 
 impl Observing {
-    /// A pool without threads has nobody who could look at it while its worker is busy.
+    /// A pool without threads has no other thread to look at it while its worker is busy.
     pub(super) fn new(mut config: ObservingConfig, is_driven: bool) -> Self {
         config.starvation_after = config.starvation_after.filter(|_| !is_driven);
         Self {

@@ -47,7 +47,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// What a pool keeps when it is shut down.
+/// The tasks that a pool keeps when it is shut down.
 pub(crate) struct Policies {
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,

@@ -36,9 +36,9 @@
 //! pool's termination, and the pool does not end in the middle of one. When the pool ends the
 //! queue is emptied, and nothing expires any more. A task that is run by hand, because
 //! `shutdown_now` gave it back or because it was not admitted, is watched by the timer thread
-//! alone: once that has ended, nobody looks at the task's limit.
+//! alone: once that has ended, no thread looks at the task's limit.
 //!
-//! What a task keeps for its timeout refers to this queue and not to the pool. Otherwise a task
+//! The entry of a task for its timeout refers to this queue and not to the pool. Otherwise a task
 //! that the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};

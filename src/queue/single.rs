@@ -55,7 +55,7 @@ pub(crate) struct SingleQueue<E> {
     last_reading: AtomicU64,
 }
 
-/// What the queue keeps under the lock, beside the heap.
+/// The state of the queue under the lock, beside the heap.
 pub(super) struct SingleState {
     last_sequence: u64,
     /// The number of elements that are out on trial.

@@ -43,7 +43,7 @@
 //!
 //! | | read-modify-writes | readings of the clock | wake-ups |
 //! |---|---|---|---|
-//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and nobody searches or is armed in time |
+//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and no thread searches or is armed in time |
 //! | `remove` | 2 | 0 | 0 |
 //! | `take`, due | 2 for the list; 2 for a stripe, once for all that it moves | 1 | 0 |
 //! | `take` that waits | the same, 2 to be counted, 4 for the list of waiters if it sleeps | 2, and one for each look | its own |
@@ -245,7 +245,7 @@ impl<E> DelayedWorkQueue<E> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Wakes everyone who waits to ask for its limit again, including a thread that has asked and
+    /// Wakes every waiter, which then asks for its limit again; so does a thread that has asked and
     /// is about to sleep.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());

@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::{Task, TaskState, cell::Extras, state::Stage};
 use crate::{sync::Arc, unwind::discard, wait::Place};
 
-/// What a worker can wait for, as the pool's detection of deadlocks sees it.
+/// A thing that a worker can wait for, as the pool's detection of deadlocks sees it.
 pub(crate) trait Awaited: Send + Sync {
     /// Returns `true` if it is done, so that the threads that wait for it go on.
     fn is_done(&self) -> bool;

@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
 
-/// What a node keeps after a run.
+/// The content that a node keeps after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToStore {
     Body,
@@ -69,7 +69,7 @@ impl Task {
     /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
     #[inline]
     pub(crate) fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
-        // What it holds is dropped by `end`. A drop would ask once more at each run.
+        // `end` drops its parts. Drop glue would check them once more at each run.
         let mut call = ManuallyDrop::new(Call {
             run,
             hooks,

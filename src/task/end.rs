@@ -26,7 +26,7 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// What an [`End`] asks of a task.
+/// The request that an [`End`] makes of a task.
 enum Request<'a> {
     Cancel(CancelReason),
     /// To end because this limit is over. A periodic task keeps the run that has exceeded it.
@@ -44,7 +44,7 @@ pub(crate) struct End<'a> {
     rest: Option<Box<Rest>>,
 }
 
-/// What only some tasks leave.
+/// The parts that only some tasks leave.
 #[derive(Default)]
 struct Rest {
     leftovers: Option<Leftovers>,
@@ -242,7 +242,7 @@ impl Task {
     }
 }
 
-/// What a task leaves that has ended, apart from its closure and its result. All of it is the user's.
+/// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
 pub(super) struct Leftovers {
     of_layers: Left,

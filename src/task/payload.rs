@@ -50,7 +50,7 @@ use crate::sync::{Arc, Mutex, rank};
 /// A task, as workers, handles and the pool see it: a [`Node`] of any type.
 pub(crate) type Task = dyn Payload;
 
-/// What differs by the type of a node's content.
+/// The part of a node that depends on the type of its content.
 pub(crate) trait Payload: Send + Sync {
     /// Returns what the task's lock protects, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
@@ -68,7 +68,7 @@ pub(crate) trait Payload: Send + Sync {
     fn is_periodic(&self) -> bool;
 }
 
-/// What a task runs.
+/// The body of a task: the code that it runs.
 pub(crate) trait Body: Send + Sized + 'static {
     /// The result of the task.
     type Value: Send + 'static;
@@ -162,7 +162,7 @@ where
     }
 }
 
-/// What a node has in it: the closure, the result, or neither. The state is beside the tag in each case, where
+/// The content of a node: the closure, the result, or neither. The state is beside the tag in each case, where
 /// it takes no space of its own.
 enum Stored<B: Body> {
     Body(Stage, B),
@@ -218,7 +218,7 @@ impl<B: Body> Slot<B> {
     }
 }
 
-/// What a node's lock protects: the content, and the plan of a periodic task.
+/// The state under a node's lock: the content, and the plan of a periodic task.
 pub(crate) struct Cell<B: Body> {
     slot: Slot<B>,
     plan: B::Place,

@@ -22,10 +22,10 @@ use crate::{
     unwind::discard,
 };
 
-/// What a run has reported, apart from a value.
+/// The report of a run, apart from a value.
 pub(crate) type RunReport = Result<Next, Failure>;
 
-/// What follows by what a run has returned.
+/// The next step, by what a run has returned.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// The next run is the trigger's.
@@ -36,7 +36,7 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// What follows from one run, or from one that did not take place.
+/// The outcome of one run, or of one that did not take place.
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
@@ -102,7 +102,7 @@ impl Plan {
         longest <= wait
     }
 
-    // What it says.
+    // Questions to the plan.
 
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
     #[inline]
@@ -162,7 +162,7 @@ impl Plan {
         self.schedule.has_deadline()
     }
 
-    // What changes it, under the task's lock.
+    // Changes to the plan, under the task's lock.
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
@@ -184,7 +184,7 @@ impl Plan {
         }
     }
 
-    // What the worker asks. All of it may call the trigger, which is user code: no lock is held.
+    // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
     /// Returns what follows from a run that has just ended. A run that `is_extra` is beside the schedule.
     pub(super) fn follow(

@@ -4,7 +4,7 @@
 //! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
 //! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
 //! reference count. After a run inside a run, as by `DrainedTask::run`, the outer one is current
-//! again, also after unwinding. Nothing is copied until somebody asks.
+//! again, also after unwinding. Nothing is copied until user code asks for it.
 //!
 //! A run consists of facts. It knows neither hooks nor the code around it; both are called by
 //! [`Hooks::invoke`](super::Hooks::invoke).

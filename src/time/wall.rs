@@ -199,7 +199,7 @@ pub(crate) struct WallWatch {
     timer: Option<SetTimer>,
 }
 
-/// What the watcher and others tell each other.
+/// The messages between the watcher and other threads.
 struct Told {
     is_over: bool,
     /// The lead of the wall clock when the watcher last looked.

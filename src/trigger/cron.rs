@@ -115,7 +115,7 @@ pub struct Cron {
     last_known: TimeZone,
 }
 
-/// What becomes of times that the clock does not show, because it is set forward; for
+/// The policy for times that the clock does not show, because it is set forward; for
 /// [`Cron::missing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -126,7 +126,7 @@ pub enum Missing {
     Next,
 }
 
-/// What becomes of times that the clock shows twice, because it is set back; for
+/// The policy for times that the clock shows twice, because it is set back; for
 /// [`Cron::repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -288,7 +288,7 @@ impl fmt::Debug for Cron {
     }
 }
 
-/// Looks up a zone by its name. A name for a zone that nobody knows is not one.
+/// Looks up a zone by its name. A name for the unknown zone is not one.
 fn load(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
 }
@@ -334,7 +334,7 @@ pub struct CronError {
     message: Box<str>,
 }
 
-/// What is wrong; from [`CronError::kind`].
+/// The kind of an error; from [`CronError::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CronErrorKind {

@@ -61,7 +61,7 @@ pub(in crate::pool) struct StarvationWatch {
     armed: AtomicBool,
 }
 
-/// What looks have said of one starvation.
+/// The findings of the looks at one starvation.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     /// Since when the pool has starved.

@@ -246,7 +246,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// As [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
-    /// one step for everyone who has either lock.
+    /// one step for every thread that takes either lock.
     #[cold]
     pub(super) fn reset_ready(
         &self,

@@ -353,7 +353,7 @@ fn the_guard_of_the_last_limit_stays() {
     });
 }
 
-/// A capture whose drop meets whoever has the lock: loom tries both orders.
+/// A capture whose drop meets the thread that has the lock: loom tries both orders.
 struct Hesitates<D>(Arc<Mutex<()>>, D);
 
 impl<D> Drop for Hesitates<D> {

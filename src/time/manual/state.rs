@@ -27,7 +27,7 @@ pub(super) struct ClockState {
     waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
-    /// What the wall clock showed at the timestamp.
+    /// A timestamp, and the wall clock's time at it.
     wall: (Timestamp, SystemTime),
     /// The threads to be woken when the wall clock is set.
     wall_watchers: Vec<Arc<ParkedThread>>,

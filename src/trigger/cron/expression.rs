@@ -5,7 +5,7 @@
 //! The two day fields know some more ([`special_day`], [`special_weekday`]), and `?`, which is another
 //! word for `*`. Months and weekdays have names of three letters, in capitals or not.
 //!
-//! What other dialects read in different ways is refused, with what to write instead: a step after a
+//! A form that other dialects read in different ways is refused, with what to write instead: a step after a
 //! single value, a range that goes down, a step that is longer than its field. The exceptions are
 //! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does.
 //!
@@ -36,7 +36,7 @@ struct Piece<'a> {
     at: usize,
 }
 
-/// What a field is called, and the values that it has.
+/// The name of a field, and the values that it has.
 struct Unit {
     /// With its article.
     name: &'static str,
@@ -190,7 +190,7 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// What can be written for a value.
+    /// Returns the forms in which a value can be written.
     fn choices(&self) -> String {
         let names = match self.names {
             [first, .., last] => format!(", or {first} to {last}"),

@@ -26,7 +26,7 @@ use super::{Missing, Repeated, fields::Fields};
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// What becomes of times that a clock does not show, or shows twice.
+/// The policy for times that a clock does not show, or shows twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) missing: Missing,
