@@ -1,4 +1,4 @@
-//! What can go wrong at a queue: when it is opened, and when it is used.
+//! The errors of a queue: when it is opened, and when it is used.
 
 use std::{error::Error, fmt, time::Duration};
 

@@ -29,7 +29,7 @@
 //! clocks are a minute apart take such a lock one after the other, for what both believe to be the same
 //! run.
 //!
-//! Beside the tick a holder has a *lease*, which decides one thing: when somebody who no longer answers may
+//! Beside the tick a holder has a *lease*, which decides one thing: when a holder that no longer answers may
 //! be taken for dead. It is renewed for as long as the run goes on, by the gate's own thread.
 //!
 //! # What happens at a tick
@@ -39,7 +39,7 @@
 //!    at most, and not at all while there is no connection.
 //! 2. The gate reads the row and the database's clock. If the tick is not due by that clock, it asks again
 //!    when it will be; an earlier start than planned is possible by 50 ms. If the tick has been claimed,
-//!    and its run has ended, it is skipped. If somebody holds the row, the gate looks again from time to
+//!    and its run has ended, it is skipped. If another replica holds the row, the gate looks again from time to
 //!    time, so that the tick of a holder that died is taken over ([`OnHolderDeath`]), and that a later tick
 //!    waits for a run that goes on.
 //! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fencing token,

@@ -21,7 +21,7 @@ use crate::{
     When, jobs::Definitions, names::Names, payload::Payload, run,
 };
 
-/// What keeps the jobs.
+/// The engine that keeps the jobs.
 pub(crate) trait Engine: Send + Sync + 'static {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle>;
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;

@@ -1,10 +1,10 @@
-//! What a shutdown has found and done.
+//! The report of a shutdown.
 
 use std::fmt;
 
 use crate::JobId;
 
-/// What happened to the jobs of a queue that was [shut down](crate::JobQueue::shutdown_within), by id and name.
+/// The fate of the jobs of a queue that was [shut down](crate::JobQueue::shutdown_within), by id and name.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {

@@ -54,7 +54,7 @@
 //!
 //! # On to punctual
 //!
-//! What the interface has no word for, punctual has: results, futures that are awaited, waiting for the
+//! punctual also has what the interface has no word for: results, futures that are awaited, waiting for the
 //! end, missed runs, time limits, tests on a clock that stands still.
 
 #![forbid(unsafe_code)]
@@ -88,7 +88,7 @@ impl JobHandle {
     }
 }
 
-/// What becomes of the jobs that wait when the pool is dropped.
+/// The fate of the jobs that wait when the pool is dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnPoolDropBehavior {
     /// Each runs once more, when it is due, however far in the future that is. Jobs that repeat are not

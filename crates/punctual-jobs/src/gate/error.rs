@@ -12,7 +12,7 @@ pub struct GateError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What was wrong. See [`GateError::kind`].
+/// The kind of an error. See [`GateError::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GateErrorKind {

@@ -46,7 +46,7 @@ pub(super) struct PostgresEngine {
     pub(super) work: Connection,
     /// For the heartbeat and for fencing tokens.
     pub(super) pulse: Connection,
-    /// What this queue is called in the tables.
+    /// The name of this queue in the tables.
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
@@ -59,7 +59,7 @@ pub(super) struct PostgresEngine {
     ended: CancellationToken,
     /// Notes the ticks of schedules, if there are any.
     planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
-    /// What takes the ticks of each.
+    /// The tasks that take the ticks of each.
     pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn open(
             }
         });
         on_thread.ended.cancel();
-        // What was asked for and is not done: the promises are dropped, and so kept.
+        // The requests that are not done: their promises are dropped, and so kept.
         drop(runtime);
     };
     thread::Builder::new()

@@ -68,7 +68,7 @@ struct Kept {
     lost: u64,
 }
 
-/// What the server says of the ticks that it was asked for.
+/// The server's answer about the ticks that it was asked for.
 struct Answer {
     /// The last one that has come.
     newest: Option<SystemTime>,
@@ -132,7 +132,7 @@ impl PostgresEngine {
 
     /// Takes the ticks of a schedule until the queue is closed.
     async fn take_on(&self, schedule: &Schedule) {
-        // What the last question has failed with.
+        // The error of the last question.
         let (mut merged, mut error) = (0, None);
         loop {
             let ticks = schedule.kept_since(self.settings.tick_deadline);
@@ -159,7 +159,7 @@ impl PostgresEngine {
                 () = self.stop.cancelled() => break,
             }
         }
-        // What has not come by the server's clock is left to other machines.
+        // Ticks that have not come by the server's clock are left to other machines.
         if error.is_some() {
             schedule.let_go();
             self.tell_lost(schedule, error.as_deref());
