@@ -68,7 +68,7 @@ use crate::{
 /// A queue of elements that can be taken once their delay has expired, and not before, by any number
 /// of threads and async tasks. Java: `DelayQueue`. See the [module](self) for a guide.
 ///
-/// # What it costs
+/// # Cost
 ///
 /// An insertion or a removal takes one lock, for tens of nanoseconds. Elements that are inserted in
 /// the order in which they expire are queued and taken in constant time, others in O(log n).

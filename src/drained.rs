@@ -185,7 +185,7 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.state().is_done())
     }
 
-    /// Has the task leave its group: its holder runs it outside the schedule.
+    /// Takes the task out of its group: its holder runs it outside the schedule.
     pub(crate) fn leave_group(&self) {
         if let Some(task) = &self.task {
             task.leave_group();

@@ -67,7 +67,7 @@ use crate::{
 /// other threads may wait. [`run_until`](Self::run_until) waits and runs what is due meanwhile. A wait with a
 /// time limit is not refused, and waits in vain.
 ///
-/// # What is different
+/// # Differences
 ///
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time
 ///   limit](crate::TaskBuilder::timeout) still counts from its moment, but who waits for the task, or for its

@@ -700,9 +700,9 @@ pub struct Mapped<T, F> {
 }
 
 impl<T> ScheduledFuture<T> {
-    /// Has the result go through a closure on its way to the caller that takes it. If the task has no result the closure is
-    /// dropped uncalled. A panic of the closure is the caller's. Does not block. Java: `thenApply`, but on the thread of
-    /// the caller; work for a worker belongs into the task.
+    /// Maps the result: it goes through a closure on its way to the caller that takes it. If the task has no result
+    /// the closure is dropped uncalled. A panic of the closure is the caller's. Does not block. Java: `thenApply`, but
+    /// on the thread of the caller; work for a worker belongs into the task.
     ///
     /// ```
     /// use std::time::Duration;

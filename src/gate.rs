@@ -79,10 +79,10 @@
 //! looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place: the
 //! lease is left, and the gate is asked about the tick again at once.
 //!
-//! # Who does not ask
+//! # Runs by hand
 //!
-//! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
 //! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. The caller
+//! that makes such a run has decided, and the run is no part of the schedule.
 //! who makes it has decided, and it is no part of the schedule.
 //!
 //! # A gate is user code

@@ -289,7 +289,7 @@ impl RunHistograms {
     }
 
     /// Returns how long each run occupied its worker: from its start until the worker looked for the next task.
-    /// That includes the hooks around the run, and to wake those who wait for its result.
+    /// That includes the hooks around the run, and the wake-ups of the threads that wait for its result.
     #[must_use]
     pub fn run_time(&self) -> &Histogram {
         &self.run_time

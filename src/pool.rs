@@ -43,7 +43,7 @@
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
-//! # What a task costs
+//! # The cost of a task
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
 //! twelve read-modify-writes: six for locks (the stripe twice, the task), four for the counts of

@@ -207,7 +207,7 @@ impl<'a> RejectedTask<'a> {
         matches!(self.reason, RejectionReason::Shutdown)
     }
 
-    /// Has the submission fail with a [`RejectedExecutionError`](crate::RejectedExecutionError), which owns the task.
+    /// Fails the submission with a [`RejectedExecutionError`](crate::RejectedExecutionError), which owns the task.
     pub fn abort(self) -> Rejection {
         Rejection(Decision::Abort(self.task))
     }

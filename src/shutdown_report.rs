@@ -134,7 +134,7 @@ struct EndedTasks {
 }
 
 impl EndLog {
-    /// Has every task entered that ends from now on.
+    /// Opens the log: every task that ends from now on is entered.
     pub(crate) fn open(&self) {
         // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@
 //! `--cfg shuttle` or `--cfg loom`; the published manifest never does. Nothing else in the crate
 //! knows which of them it runs on.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no user code runs
 //!   under a lock of this crate, so no panic ever leaves a lock's value half changed.

@@ -167,7 +167,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Has the submission fail if the executor does not admit the task, with the error that owns it, whatever the
+    /// Makes the submission fail if the executor does not admit the task, with the error that owns it, whatever the
     /// executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a thread that must
     /// neither run tasks nor wait for room, such as one that polls sockets. Java: `AbortPolicy`, for one task.
     ///

@@ -15,10 +15,10 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! # What a trigger is told
+//! # The context of a trigger
 //!
 //! [`TriggerContext::after`] is the moment after which the next run has to be, and it is all that most
-//! triggers look at: the answer is the trigger's own first moment after that one. What becomes of runs
+//! triggers look at: the answer is the trigger's own first moment after that one. The policy for runs
 //! that were missed is in it already, so no trigger has a line about that. With the policy
 //! [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
 //! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with

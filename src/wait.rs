@@ -1,4 +1,4 @@
-//! Waiting: the wakers of those who wait, and how a thread waits without a runtime.
+//! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
 //! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a function
 //! that returns the answer, or else keeps the [`Waker`] it was given, and wakes it once the answer is
@@ -24,7 +24,7 @@ use crate::{
     unwind::{self, discard},
 };
 
-/// A state under a lock, and the wakers of those who wait until a poll finds an answer in it.
+/// A state under a lock, and the wakers of the waiters, which wait until a poll finds an answer in it.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<T, const RANK: u8 = { rank::LEAF }>(Mutex<WatchedState<T>, RANK>);
 

@@ -397,7 +397,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// # What the future returns
+    /// # The result of the future
     ///
     /// * The value of the attempt that worked.
     /// * [`TaskError::Failed`](crate::TaskError::Failed) when no further attempt may be made, with the error of the last

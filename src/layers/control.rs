@@ -33,7 +33,7 @@
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `PoolRef::control`).
 //!
-//! # What races
+//! # Races
 //!
 //! * *A worker takes the entry*: before the change, and it is noted; or after it, and finds the entry
 //!   where it has been moved to. The queue's lock orders the two.

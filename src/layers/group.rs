@@ -105,7 +105,7 @@ impl Effects {
         }
     }
 
-    /// Lets the members go whose turn has come, and wakes those who wait for the end of the group.
+    /// Lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
     pub(crate) fn carry_out(self) {
         let Self { dispatcher, released, wakers } = self;
         if let Some(dispatcher) = dispatcher.as_ref().and_then(Weak::upgrade) {
@@ -141,7 +141,7 @@ impl GroupState {
         }
     }
 
-    /// Has the runs of members recorded there.
+    /// Sets the recorder for the runs of members.
     #[cfg(feature = "histograms")]
     pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
@@ -219,7 +219,7 @@ impl GroupState {
         self.roll.lock().ask(sequence)
     }
 
-    /// Has a member be pending again, which a worker has.
+    /// Makes a member pending again that a worker has.
     pub(super) fn requeue(
         &self,
         sequence: u64,
@@ -250,7 +250,7 @@ impl GroupState {
         roll.counts.failed_runs += u64::from(has_failed);
     }
 
-    /// Has a member leave that has ended, or that is no longer part of the schedule.
+    /// Removes a member that has ended, or that is no longer part of the schedule.
     pub(super) fn leave(
         &self,
         sequence: u64,
@@ -367,7 +367,7 @@ impl GroupState {
         self.roll.lock().end.is_terminated
     }
 
-    /// Has every member noted that ends from now on.
+    /// Opens the log: every member that ends from now on is noted.
     pub(crate) fn open_log(&self) {
         self.roll.lock().end.open_log();
     }

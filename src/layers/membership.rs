@@ -198,7 +198,7 @@ impl Task {
         })
     }
 
-    /// Has the task leave its group: it is not part of the schedule any more.
+    /// Takes the task out of its group: it is not part of the schedule any more.
     pub(crate) fn leave_group(&self) {
         let effects = self.with(|parts| {
             let name = parts.name();
@@ -208,7 +208,7 @@ impl Task {
         effects.unwrap_or_default().carry_out();
     }
 
-    /// Has the task wait for its turn no longer: its entry is moved from where it is parked.
+    /// Ends the task's wait for its turn: its entry is moved from where it is parked.
     pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
         self.with(|parts| parts.let_go(mover));
     }

@@ -34,7 +34,7 @@
 //! waiting worker is on the list before it counts the workers, and a retiring worker reads the
 //! list, under the lock of the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
 //!
-//! ## What is not known to be without end
+//! ## Waits that may still end
 //!
 //! Waits with a timeout or with a token end by themselves and are not on the list. A task of
 //! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the

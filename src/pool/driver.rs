@@ -14,7 +14,7 @@
 //! The driver takes from the same queues under the same locks, and runs a task by the same
 //! [`Runner`] as a worker.
 //!
-//! # What is due
+//! # Rounds
 //!
 //! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have then, and takes
 //! each of them that is still in the queue with that deadline. What is queued or moved after that waits for the next
@@ -44,8 +44,8 @@
 //!
 //! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
 //! late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
-//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of those who
-//! wait for termination.
+//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of the waiters
+//! for termination.
 //!
 //! While the driver runs something it is not listed: it looks at everything before it says when to call again.
 //! A waker that was used counts as one that searches, until the next call of either kind.

@@ -159,7 +159,7 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes those that
+    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes the threads that
     /// wait, for some wait no longer then.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();

@@ -6,7 +6,7 @@
 //! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
 //! | slow runs ([`task_builder`](crate::task_builder)) | on the timer thread, by an entry for each run | when the run has taken that long |
 //!
-//! # What is not asked for costs nothing
+//! # An observation that is off costs nothing
 //!
 //! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at each take.
 //! Another says whether a submission has something added to it, such as a decorator. Neither ever changes. A slow run is

@@ -6,7 +6,7 @@
 //! that is started with the first plan on the wall clock and ends with the pool. Until then there
 //! is no such thread. How it learns that the clock was set is a matter of [`time`](crate::time).
 //!
-//! # What it does
+//! # The work of the watcher
 //!
 //! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
 //! through all that are pending, and asks each of them to follow. A task decides

@@ -39,7 +39,7 @@
 //! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
 //! offer takes only its stripe's.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! | | read-modify-writes | readings of the clock | wake-ups |
 //! |---|---|---|---|

@@ -19,7 +19,7 @@
 //!          └── end_search, with an element or without
 //! ```
 //!
-//! # Who wakes a waiter
+//! # Which thread wakes a waiter
 //!
 //! * *A thread that makes a head nearer*, after it has published the head, if no thread searches and
 //!   no waiter is armed early enough.

@@ -61,7 +61,7 @@ pub(crate) struct ParkedThread {
     observer: OnceLock<Box<dyn WakeObserver>>,
 }
 
-/// Is told of every wake-up of one thread.
+/// An observer of the wake-ups of one thread.
 pub(crate) trait WakeObserver: Send + Sync + 'static {
     /// The thread is about to be unparked. Runs in the thread that wakes it.
     fn on_wake(&self);

@@ -251,7 +251,7 @@ impl Parts<'_> {
         self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }
 
-    /// Has the result taken, which is the caller's to move if there is one; `None` if the task has not ended.
+    /// Claims the result, which is the caller's to move if there is one; `None` if the task has not ended.
     ///
     /// # Errors
     ///

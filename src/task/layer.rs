@@ -141,7 +141,7 @@ impl Left {
     }
 }
 
-/// A layer as a value of its own type, for those who know it.
+/// A layer as a value of its own type, for code that knows the type.
 pub(crate) trait AsAny: Any {
     fn as_any(&mut self) -> &mut dyn Any;
 }

@@ -8,7 +8,7 @@
 //! in or out of the node, calls it, or drops it. Code that is compiled once makes every decision. It is handed the
 //! rest of the node as [`Parts`].
 //!
-//! # What is moved
+//! # The moves of closure and result
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -87,7 +87,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     /// Called before a body is dropped whose task has been ended while it waited.
     fn will_not_run(&mut self) {}
 
-    /// Has what was lent called, with the user's code around it.
+    /// Calls the lent closure, with the user's code around it.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
@@ -348,7 +348,7 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Has the outcome of a call published, and puts in what the node is to keep. Returns `false` if something is
+    /// Publishes the outcome of a call, and puts in what the node is to keep. Returns `false` if something is
     /// left in the loan.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {

@@ -1,7 +1,7 @@
 //! The plan of a periodic task: its schedule, what it does about failures, and what it has counted.
 //!
 //! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
-//! to the worker that runs the task: so it is changed under the task's lock by those who control the task, or
+//! to the worker that runs the task: so it is changed under the task's lock by the threads that control the task, or
 //! by the worker alone, and a trigger, which is user code, is asked with no lock held. What is asked of a
 //! task while its worker has the plan waits in [`control`](crate::layers).
 //!

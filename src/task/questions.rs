@@ -204,7 +204,7 @@ impl Call<'_> {
         self.extras().expiry = Some(moment);
     }
 
-    /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
+    /// Sets a function to be called when the body has returned, with no lock held; not if the run does not take place.
     pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
         self.extras().after_body = Some(after_body);
     }

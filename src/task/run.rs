@@ -92,7 +92,7 @@ impl Run {
         self.started.set(self.clock().read());
     }
 
-    /// Has the run recorded with the moments that it has now, and not with those at which it was taken.
+    /// Records the run with the moments that it has now, and not with those at which it was taken.
     pub(crate) fn has_passed(&self) {
         #[cfg(feature = "histograms")]
         self.worker.passed.set(Some((self.planned(), self.started())));
@@ -141,7 +141,7 @@ impl Run {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Has the run recorded apart.
+    /// Records the run in these recorders.
     #[cfg(feature = "histograms")]
     pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.worker.record_in(recorders);

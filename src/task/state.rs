@@ -190,7 +190,7 @@ impl Stage {
         if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
     }
 
-    /// Has the value taken that the task has ended with. Returns `false` if there is none.
+    /// Claims the value with which the task has ended. Returns `false` if there is none.
     #[inline]
     pub(super) fn claim_value(&mut self) -> bool {
         let is_there = matches!(self, Self::Completed);
@@ -200,7 +200,7 @@ impl Stage {
         is_there
     }
 
-    /// Has the result taken; `None` if there is none yet.
+    /// Claims the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Claimed> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,

@@ -86,7 +86,7 @@ impl WorkerContext {
         }
     }
 
-    /// Has the present run recorded apart.
+    /// Records the present run in these recorders.
     #[cfg(feature = "histograms")]
     pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.is_apart.set(true);

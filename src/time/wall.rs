@@ -244,7 +244,7 @@ impl WallWatch {
         self.leave(&parker);
     }
 
-    /// Has the calling thread, whose parker this is, be woken when a manual clock is set.
+    /// Registers the calling thread, whose parker this is, to be woken when a manual clock is set.
     pub(crate) fn attend(&self, parker: &Parker) {
         if let Some(manual) = self.clock.manual() {
             manual.watch_wall(parker);

@@ -32,7 +32,7 @@
 //! Beside the tick a holder has a *lease*, which decides one thing: when a holder that no longer answers may
 //! be taken for dead. It is renewed for as long as the run goes on, by the gate's own thread.
 //!
-//! # What happens at a tick
+//! # The steps of a tick
 //!
 //! 1. The worker hands the tick to the gate's thread, and goes on with other tasks. The task waits for the answer in the
 //!    queue ([`Entry::Later`](punctual::gate::Entry::Later)): for a [request time-out](GateBuilder::request_timeout)
@@ -81,7 +81,7 @@
 //! *Shut when in doubt.* If the database cannot be asked, the tick does not run. It is asked about again
 //! until a lease has passed, and is then skipped and [reported](GateEvent).
 //!
-//! # What cannot be promised
+//! # Limits of the promise
 //!
 //! * **Exactly once, in general.** A holder may be stopped between its last look at the lease and its
 //!   effect. For effects in the same database there is [`Gate::guard`], and [`Gate::finish`], with which a
@@ -116,7 +116,7 @@
 //! In a transaction that is REPEATABLE READ or SERIALIZABLE both fail with a serialization failure if the lease was renewed since
 //! its first statement: see [`Gate::finish`].
 //!
-//! # What does not fit
+//! # Schedules that do not fit
 //!
 //! A task's schedule has to be a function of the wall clock alone. A rate that counts from the submission
 //! is skipped and reported ([`SkipReason::NotOnWallClock`]), and so is a run [beside the

@@ -22,14 +22,14 @@
 //! assert_eq!(ticks.iter().skip_while(|()| true).next(), None); // the closure has been dropped
 //! ```
 //!
-//! # What is the same
+//! # Common behaviour
 //!
 //! Every type, method, trait and marker trait, and what the tests of this crate compare by running the
 //! same program on both crates: which jobs run, how often, in which order, never early; which calls
 //! panic, and with which message; what a drop of the pool does to jobs that wait, repeat or run; the names
 //! of the threads. A program compiles with one of the two exactly if it compiles with the other.
 //!
-//! # What differs
+//! # Differences
 //!
 //! | | here | `scheduled-thread-pool` |
 //! |---|---|---|

@@ -202,8 +202,8 @@ impl Roll {
         Turn::Starts
     }
 
-    /// Has a member be pending that a worker has. Returns how it is queued again: it is parked if `was_refused` and it is
-    /// still not its turn.
+    /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
+    /// and it is still not its turn.
     pub(super) fn requeue(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Timing {
         // Taken at once, so that the worker asks and ends it.
         let to_be_ended = Timing::At(Timestamp::PAST);

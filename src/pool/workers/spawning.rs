@@ -59,7 +59,7 @@ impl Spawner {
         ThreadLabel { name: format!("{}-{service}", self.thread_name), number: None }
     }
 
-    /// Has the factory start a thread with this label, and calls `started` once there is one: before the permit is
+    /// Starts a thread with this label by the factory, and calls `started` once there is one: before the permit is
     /// returned. `starting` is the scope of the calling thread while the factory works.
     fn start_thread(
         &self,

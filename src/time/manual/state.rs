@@ -130,7 +130,7 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Has a thread be woken when it is [idle](Self::is_idle).
+    /// Registers a thread to be woken when the clock is [idle](Self::is_idle).
     pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>) {
         self.idle_watchers.push(Arc::clone(thread));
     }

@@ -57,7 +57,7 @@ pub enum GateEvent {
     },
     /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
     /// been set right: the next tick runs, also if it has run by the old time. See [the
-    /// module](super#what-cannot-be-promised). One replica tells it.
+    /// module](super#limits-of-the-promise). One replica tells it.
     #[non_exhaustive]
     ClockSetBack {
         /// The name whose row was set right.

@@ -250,7 +250,7 @@ impl Claims {
         self.raise(|_, _| true, StopReason::ShuttingDown);
     }
 
-    /// Has all jobs released that still run.
+    /// Releases all jobs that still run.
     pub(super) fn release_all(&self) {
         let mut state = self.state.lock();
         let told: Vec<_> = state.runs.values_mut().filter_map(|run| run.release.take()).collect();

@@ -51,7 +51,7 @@ pub(super) struct PostgresEngine {
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
     pub(super) telling: Telling,
-    /// Has the worker look for jobs.
+    /// Wakes the worker to look for jobs.
     pub(super) wake: Notify,
     /// Raised when the queue is closed.
     pub(super) stop: CancellationToken,
@@ -216,7 +216,7 @@ impl PostgresEngine {
         names
     }
 
-    /// Has a future run on the queue's thread, and returns its answer.
+    /// Runs a future on the queue's thread, and returns its answer.
     pub(super) fn answer<T, F>(&self, question: F) -> QueueFuture<T>
     where
         T: Send + 'static,

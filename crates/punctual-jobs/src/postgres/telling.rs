@@ -30,7 +30,7 @@ use crate::{DiscardedJob, JobId, payload::Payload, queue::Engine, run};
 #[derive(Default)]
 pub(super) struct Telling {
     jobs: Mutex<HashMap<i64, Stage>>,
-    /// Had by the one that asks.
+    /// Held by the task that asks.
     turn: tokio::sync::Mutex<()>,
     /// A callback has returned, or its task was refused.
     ended: Notify,

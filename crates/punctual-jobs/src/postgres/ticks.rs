@@ -7,7 +7,7 @@
 //! taken, and only a later one is. The job is added in the same statement, so a tick that is taken is a job that is
 //! stored, and no process can die between.
 //!
-//! # What a tick is worth
+//! # The promise of a tick
 //!
 //! **After each tick that a machine has noted, a job of the schedule begins, or an event says that none may.** A tick
 //! that finds a job waiting enqueues none, because that one begins later. For the same reason the ticks that have
