@@ -702,7 +702,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), except that nothing is started that could fail.
+    /// As for [`build`](Self::build), except that nothing is started that could fail.
     #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
         self.check()?;

@@ -174,7 +174,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     #[inline]
     pub fn insert_at(
         &self,
@@ -207,7 +207,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     pub fn put(&self, element: T) -> Result<Key, Refused<T>>
     where
         T: Delayed,
@@ -439,7 +439,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert_all`](Self::insert_all).
+    /// As for [`insert_all`](Self::insert_all).
     pub fn put_all(
         &self,
         elements: impl IntoIterator<Item = T>,

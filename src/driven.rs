@@ -172,8 +172,9 @@ impl DrivenExecutor {
         self.driver.run_due().ran
     }
 
-    /// As [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off, the next one has
-    /// its turn. Returns `false` if none has run. For a caller that has a budget of time, such as a frame of a game.
+    /// Like [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off, the next
+    /// one has its turn. Returns `false` if none has run. For a caller that has a budget of time, such as a frame of a
+    /// game.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -224,7 +225,7 @@ impl DrivenExecutor {
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
     }
 
-    /// As [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
+    /// Like [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
     #[must_use]
     pub fn next_deadline(&mut self) -> Option<Instant> {
         let span = self.time_until_next()?;

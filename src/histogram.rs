@@ -36,7 +36,7 @@ pub(crate) struct Sample {
     pub(crate) run_time: u64,
 }
 
-/// Where runs are recorded; see the [module](self).
+/// A recorder of runs; see the [module](self).
 pub(crate) struct Recorder(Mutex<RunHistograms>);
 
 impl Recorder {
@@ -57,7 +57,7 @@ impl Recorder {
     }
 }
 
-/// Where the runs of one task are recorded; see the [module](self).
+/// The recorders of the runs of one task; see the [module](self).
 pub(crate) struct Recorders {
     /// The one of the task's name, in place of the worker's own.
     pub(crate) of_name: Option<Arc<Recorder>>,
@@ -112,7 +112,7 @@ pub struct Histogram {
     sum: u128,
 }
 
-/// So many durations, none of which is outside of these bounds; from [`Histogram::buckets`].
+/// The number of durations within these bounds; from [`Histogram::buckets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistogramBucket {

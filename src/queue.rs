@@ -178,7 +178,7 @@ pub(crate) struct AllRefused<T> {
     pub(crate) elements: Vec<T>,
 }
 
-/// Why an element was not admitted.
+/// The reason for which an element was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,

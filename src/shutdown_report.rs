@@ -15,7 +15,7 @@ use crate::{
     task::Task,
 };
 
-/// Which task it was; from a [`ShutdownReport`].
+/// The id and the name of a task; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TaskSummary {

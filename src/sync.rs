@@ -95,7 +95,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// As [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
+    /// Like [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
     /// each closure takes its lock in this way.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]

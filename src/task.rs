@@ -113,7 +113,7 @@ use crate::{
 
 /// The properties of a task that its submission has to know.
 pub(crate) struct Traits {
-    /// Why it cannot be submitted, if it cannot.
+    /// The reason for which it cannot be submitted, if it cannot.
     pub(crate) refusal: Option<RejectionReason>,
     /// True if the moment for which it is planned is an estimate.
     pub(crate) is_estimated: bool,

@@ -530,7 +530,7 @@ macro_rules! pass_on {
 }
 use pass_on;
 
-/// So many runs of another trigger; from [`Trigger::times`].
+/// A number of runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
     inner: G,

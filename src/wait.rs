@@ -194,7 +194,7 @@ pub(crate) fn block_until<R>(
     }
 }
 
-/// As [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
+/// Like [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
 /// returns `true` once `poll` has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,

@@ -162,7 +162,7 @@ impl Pool {
         self.enter_wait(|| awaited)
     }
 
-    /// As [`enter_join`](Self::enter_join), for a wait for something that is not a task.
+    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not a task.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<dyn Awaited>,

@@ -172,7 +172,7 @@ impl Lifecycle {
         self.progress.poll(place, waker, Progress::terminated)
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
+    /// Like [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
     /// deadline did.
     pub(crate) fn poll_terminated_or_given_up(
         &self,

@@ -244,7 +244,7 @@ impl Pool {
         Ok(())
     }
 
-    /// As [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
+    /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
     /// over.
     pub(crate) fn join_unless_given_up(&self) {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {

@@ -223,7 +223,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// As [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
+    /// Like [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
     #[inline]
     fn current(&self) -> Timestamp {
         // Ordering: only written under the lock.

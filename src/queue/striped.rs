@@ -178,7 +178,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// As [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
+    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
     /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
     /// `limit` has [ended the search](Self::end_search) on the thread's behalf.
     ///
@@ -303,7 +303,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// As [`pop_first_due`](Self::pop_first_due), but with all locks held.
+    /// Like [`pop_first_due`](Self::pop_first_due), but with all locks held.
     #[cold]
     fn pop_among_equals(
         &self,
@@ -352,7 +352,7 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(UnderLock::into_inner)
     }
 
-    /// As [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
+    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
     /// heap by now.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {

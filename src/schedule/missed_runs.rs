@@ -140,7 +140,7 @@ impl Packed {
         })
     }
 
-    /// As [`MissedRuns::has_deadline`].
+    /// Like [`MissedRuns::has_deadline`].
     #[inline]
     pub(crate) fn has_deadline(self) -> bool {
         !matches!(self.0, Self::BURST | Self::COALESCE | Self::DELAY)

@@ -302,7 +302,7 @@ impl Triggered {
         })
     }
 
-    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         let view = self.view_wall(clock);
         if let (Some(WallView::Due(_)), Some(plan)) = (view, &mut self.wall) {

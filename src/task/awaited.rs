@@ -34,7 +34,7 @@ impl Task {
         self.with(|parts| parts.stage.has_left())
     }
 
-    /// As `has_left`; if not, keeps the waker until it has.
+    /// Like `has_left`; if not, keeps the waker until it has.
     pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::has_left, waker, keep)
@@ -45,7 +45,7 @@ impl Task {
         self.drop_from_extras(|extras| extras.waiters.leave(place));
     }
 
-    /// As `poll_done`, for the asynchronous task that awaits the future: only
+    /// Like `poll_done`, for the asynchronous task that awaits the future: only
     /// the last of its wakers is kept.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
         self.poll_until(Stage::is_done, waker, |extras, waker| extras.awaiting.replace(waker))

@@ -145,7 +145,7 @@ impl Call<'_> {
         }
     }
 
-    /// As [`carry_out`](Self::carry_out), with nothing around the body.
+    /// Like [`carry_out`](Self::carry_out), with nothing around the body.
     pub(super) fn carry_out_bare(&mut self, lent: &mut dyn Lent) {
         self.begin();
         let report = lent.run();

@@ -96,7 +96,7 @@ pub(crate) struct Extras {
     /// The slot of the queue, if the entry of a task that runs once has changed it.
     slot: Option<u32>,
     pub(super) last_failure: Option<FailedRun>,
-    /// Why the task has failed, until that is claimed.
+    /// The failure of the task, until it is claimed.
     pub(super) failure: Option<Failure>,
     pub(crate) layers: Layers,
 }

@@ -213,7 +213,7 @@ where
     move || body(&context())
 }
 
-/// As [`with_context`], for a closure that can be called only once.
+/// Like [`with_context`], for a closure that can be called only once.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, with_context_once};

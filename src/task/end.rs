@@ -125,7 +125,7 @@ impl End<'_> {
         }
     }
 
-    /// As [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
+    /// Like [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
     #[inline]
     pub(super) fn release_without_drop(&mut self) {
         if self.rest.is_some() {
@@ -156,7 +156,7 @@ pub(crate) struct Claiming<'a> {
 }
 
 impl Claiming<'_> {
-    /// As [`End::decide`], for the result.
+    /// Like [`End::decide`], for the result.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         parts.stage.claim_value() || self.decide_rare(parts)
     }
@@ -195,7 +195,7 @@ impl Task {
         self.end_by(Request::Cancel(reason), drops)
     }
 
-    /// As `cancel`, and traces it.
+    /// Like `cancel`, and traces it.
     #[inline(always)]
     pub(crate) fn end_as_cancelled(
         &self,

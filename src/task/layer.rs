@@ -48,7 +48,7 @@ pub(crate) struct Core<'a> {
     pub(crate) token: &'a mut Option<CancellationToken>,
 }
 
-/// Why a run does not begin yet.
+/// The reason for which a run does not begin yet.
 pub(crate) enum NotYet {
     /// It does not: this becomes of the task.
     Refused(Verdict),

@@ -172,7 +172,7 @@ impl Plan {
         mem::replace(&mut self.schedule, schedule)
     }
 
-    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         self.schedule.triggered_mut()?.start_on_wall(clock)
     }

@@ -263,7 +263,7 @@ where
     submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
-/// As [`schedule`], for a task at once, without a future.
+/// Like [`schedule`], for a task at once, without a future.
 #[inline]
 #[track_caller]
 pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>

@@ -122,7 +122,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// # Errors
     ///
-    /// As [`Handle::submit`]; then nothing is pushed.
+    /// As for [`Handle::submit`]; then nothing is pushed.
     #[track_caller]
     pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
@@ -137,7 +137,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// # Errors
     ///
-    /// As [`Handle::schedule`]; then nothing is pushed.
+    /// As for [`Handle::schedule`]; then nothing is pushed.
     #[track_caller]
     pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
     where

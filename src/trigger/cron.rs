@@ -111,7 +111,7 @@ pub struct Cron {
     zone: Box<str>,
     fields: fields::Fields,
     policy: Policy,
-    /// For when the zone cannot be loaded any more.
+    /// Used when the zone cannot be loaded any more.
     last_known: TimeZone,
 }
 
@@ -310,7 +310,7 @@ fn moment_of(second: i64) -> Option<SystemTime> {
     if second < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
 }
 
-/// Why [`cron`](cron()) refused an expression or a zone. Its `Display` says what was found, what
+/// The error if [`cron`](cron()) refused an expression or a zone. Its `Display` says what was found, what
 /// is allowed in its place and, where something can be done, what to do.
 ///
 /// [`span`](Self::span) is the place of the fault, so that a program can point at it:

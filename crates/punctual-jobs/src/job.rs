@@ -38,7 +38,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const NAME: &'static str;
 }
 
-/// Which job it is: the same in every attempt, and never given again by the same queue or database.
+/// The id of a job: the same in every attempt, and never given again by the same queue or database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub(crate) i64);
 
@@ -177,7 +177,7 @@ pub(crate) fn with_sources(error: &dyn Error) -> String {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DiscardedJob {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: String,

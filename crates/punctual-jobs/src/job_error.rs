@@ -9,7 +9,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use crate::job::with_sources;
 
-/// Why an attempt has not succeeded, and what becomes of the job. Every error turns into one, so `?` works in a
+/// The error of an attempt, and the verdict on its job. Every error turns into one, so `?` works in a
 /// handler, and the job is tried again. [`discard`](Self::discard) and [`snooze`](Self::snooze) say otherwise.
 ///
 /// ```

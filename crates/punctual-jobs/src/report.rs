@@ -41,7 +41,7 @@ impl fmt::Display for ShutdownReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobSummary {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,
@@ -58,7 +58,7 @@ impl fmt::Display for JobSummary {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReleasedJob {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,

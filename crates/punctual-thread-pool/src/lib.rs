@@ -148,7 +148,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`new`](Self::new), and if the name contains a zero byte.
+    /// As for [`new`](Self::new), and if the name contains a zero byte.
     #[deprecated(note = "use ScheduledThreadPool::builder", since = "0.2.7")]
     #[must_use]
     pub fn with_name(thread_name: &str, num_threads: usize) -> Self {
@@ -214,7 +214,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_at_dynamic_rate<F>(&self, initial_delay: Duration, mut f: F) -> JobHandle
     where
         F: FnMut() -> Option<Duration> + Send + 'static,
@@ -227,7 +227,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_with_fixed_delay<F>(
         &self,
         initial_delay: Duration,
@@ -248,7 +248,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_with_dynamic_delay<F>(&self, initial_delay: Duration, mut f: F) -> JobHandle
     where
         F: FnMut() -> Option<Duration> + Send + 'static,

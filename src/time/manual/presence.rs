@@ -45,7 +45,7 @@ impl WakeObserver for Presence {
 }
 
 impl Presence {
-    /// That of the calling thread, whose parker this is.
+    /// Returns the record of the calling thread, whose parker this is.
     pub(in crate::time) fn of(parker: &Parker) -> &Self {
         if parker.thread().observer::<Self>().is_none() {
             parker.observe(Self::default());

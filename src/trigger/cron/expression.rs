@@ -1,4 +1,4 @@
-//! From the text of an expression to its [fields](super::fields).
+//! The parser: from the text of an expression to its [fields](super::fields).
 //!
 //! An expression is 5 or 6 fields between white space, or a nickname. A field is a list of items
 //! between commas. An item is `*`, a value, or a range `a-b`; `*` and a range may have a step `/n`.

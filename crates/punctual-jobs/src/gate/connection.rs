@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Why a statement has no answer.
+/// The error of a statement that has no answer.
 #[derive(Debug)]
 pub(crate) enum AskError {
     /// There is no connection, for this reason.

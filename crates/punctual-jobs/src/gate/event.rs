@@ -39,7 +39,7 @@ pub enum GateEvent {
         name: Arc<str>,
         /// The planned moment.
         tick: SystemTime,
-        /// Why it does not run.
+        /// The reason for which it does not run.
         reason: SkipReason,
     },
     /// A run has failed, and its task has no next one: this replica runs the name no more, and others only until
@@ -52,7 +52,7 @@ pub enum GateEvent {
         name: Arc<str>,
         /// The fencing token of the run.
         fence: u64,
-        /// Why the run has failed.
+        /// The error of the run, in words.
         error: String,
     },
     /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
@@ -107,7 +107,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// Why a tick does not run. See [`GateEvent::Skipped`].
+/// The reason for which a tick does not run. See [`GateEvent::Skipped`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {

@@ -51,7 +51,7 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// As [`guard`](Self::guard); and the same error if the tick is done already.
+    /// As for [`guard`](Self::guard); and the same error if the tick is done already.
     pub async fn finish<C>(&self, transaction: &C, name: &str, fence: u64) -> Result<(), Error>
     where
         C: GenericClient + Sync,

@@ -141,7 +141,7 @@ impl Address {
     }
 }
 
-/// Why there is no answer.
+/// The reason for which there is no answer.
 #[derive(Debug)]
 pub(super) enum AskError {
     /// The server did not answer for so long.

@@ -40,7 +40,7 @@ pub(super) struct PostgresEngine {
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
     pub(super) settings: Settings,
-    /// For what callers ask.
+    /// For the requests of callers.
     pub(super) verbs: Connection,
     /// For claiming jobs, and for writing down how runs have ended.
     pub(super) work: Connection,
@@ -275,7 +275,7 @@ impl PostgresEngine {
     }
 }
 
-/// For how long before a job is due a timer for it is kept.
+/// The time before a job is due from which on a timer for it is kept.
 const LONGEST_TIMER: Duration = Duration::from_secs(300);
 
 impl Engine for PostgresEngine {

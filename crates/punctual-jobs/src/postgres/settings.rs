@@ -111,7 +111,7 @@ pub enum QueueEvent {
     },
     /// The claim of a running job is lost: another machine may be running it. Its token was raised.
     ClaimLost {
-        /// Which job it is.
+        /// The id of the job.
         id: crate::JobId,
     },
     /// The executor has refused runs of jobs that were claimed: it has no room, or was shut down. They were no

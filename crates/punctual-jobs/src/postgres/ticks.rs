@@ -76,7 +76,7 @@ struct Answer {
     is_enqueued: bool,
     /// How long until the first one comes that has not.
     early: Duration,
-    /// By how much the last tick that was taken lay in the future, if it did.
+    /// The span by which the last tick that was taken lay in the future, if it did.
     ahead: Option<Duration>,
 }
 
