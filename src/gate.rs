@@ -81,9 +81,9 @@
 //!
 //! # Runs by hand
 //!
+//! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
 //! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. The caller
 //! that makes such a run has decided, and the run is no part of the schedule.
-//! who makes it has decided, and it is no part of the schedule.
 //!
 //! # A gate is user code
 //!
