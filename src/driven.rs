@@ -70,7 +70,7 @@ use crate::{
 /// # Differences
 ///
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time
-///   limit](crate::TaskBuilder::timeout) still counts from its moment, but who waits for the task, or for its
+///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its
 ///   token, learns of it in the next call.
 /// * [`run_due`](Self::run_due) finds out that the wall clock was set; see there.
 /// * It has one worker from the beginning until it has terminated. The settings that are about threads have no

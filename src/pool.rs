@@ -14,7 +14,7 @@
 //! | part | what it owns | under which lock | steps with other parts |
 //! |---|---|---|---|
 //! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`; [`control`] |
-//! | [`Capacity`](admission) | the bound on pending tasks, and who waits for room | its own | `ensure_worker`, `offer` |
+//! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
 //! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
 //! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
 //! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |

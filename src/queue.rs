@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!                         waiting   (the wait loop, the sleep protocol; parked or polled)
-//!                            │   ──▶ waiters   (who searches, who sleeps until when)
+//!                            │   ──▶ waiters   (which threads search, or sleep until when)
 //!                            │
 //!              Source: head, take_due, first_two, is_finished
 //!                 │                               │

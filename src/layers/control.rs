@@ -162,8 +162,7 @@ impl Standing {
     }
 }
 
-/// The requests made of a task that its entry does not show. A task without such a request has none of
-/// this.
+/// The requests made of a task that its entry does not show. A task without such a request has no `Control`.
 #[derive(Default)]
 pub(super) struct Control {
     is_paused: bool,

@@ -4,7 +4,7 @@
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
 //!   timer thread          ──▶           ── expires the limits that have come, each at its place in the order
 //!   watcher                             ── looks whether the wall clock was set
-//!                               arm     ── when to call next, and who is woken if that gets nearer
+//!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
 //! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one
@@ -42,8 +42,8 @@
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
-//! late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to
+//! be too late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
 //! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of the waiters
 //! for termination.
 //!

@@ -1,4 +1,4 @@
-//! How far the pool has come, what still holds up termination, and who waits for it.
+//! The phase of the pool, the parties that still hold up termination, and its waiters.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated

@@ -12,7 +12,7 @@
 //! and empty; the last party to deregister brings about termination. `shutdown_within` is the
 //! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`](super::lifecycle)).
 //!
-//! * [`lifecycle`](super::lifecycle): how far the pool has come, what holds up termination, and who waits for it.
+//! * [`lifecycle`](super::lifecycle): the phase of the pool, the parties that hold up termination, and its waiters.
 //! * [`shutdown_report`](crate::shutdown_report): which tasks ended while a shutdown went on.
 //! * [`deadlock`](super::deadlock): which pools the calling thread acts for, so that it must not wait
 //!   for their end.

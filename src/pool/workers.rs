@@ -1,4 +1,4 @@
-//! The workers: how many there are, how many there are to be, and who may start one.
+//! The workers: how many there are, how many there are to be, and which thread may start one.
 //!
 //! ```text
 //!            permit, add_worker      begins, or the factory returns Ok

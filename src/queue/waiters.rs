@@ -1,4 +1,4 @@
-//! The waiters: who searches for an element, who sleeps until when, and who is woken.
+//! The waiters: which threads search for an element, which sleep until when, and which one is woken.
 //!
 //! A thread in `take` either *searches*, that is, it is awake and will look at the heads, or it
 //! *waits*, that is, it sleeps and is listed here together with a moment at which it wakes by
@@ -46,7 +46,7 @@
 //! | the side that brings news | the side that waits |
 //! |---|---|
 //! | 1. publishes it | 1. says that it waits |
-//! | 2. reads who waits, and wakes | 2. looks for news, and sleeps if there is none |
+//! | 2. reads which threads wait, and wakes | 2. looks for news, and sleeps if there is none |
 //!
 //! A waiting side that finds no news has looked before it was published. It had said by then that it
 //! waits, so the other side, which reads this after it has published, sees it. At least one of the

@@ -1,4 +1,4 @@
-//! A task as those see it who wait for it: the holder of its future, who takes the result, and the
+//! A task as its waiters see it: the holder of its future, which takes the result, and the
 //! pool's detection of deadlocks.
 //!
 //! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for

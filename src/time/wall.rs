@@ -1,4 +1,4 @@
-//! The wall clock: what it shows, what that is worth as a timestamp, and who is told when it is set.
+//! The wall clock: its time, the worth of that as a timestamp, and the threads that are told when it is set.
 //!
 //! # An estimate, and when it is good
 //!
@@ -385,7 +385,7 @@ mod tests {
     }
 
     /// Where the system says nothing, the watcher sleeps without a limit as long as no task waits, is woken
-    /// by the first who does, and by the end.
+    /// by the first that does, and by the end.
     #[test]
     fn a_watcher_without_a_timer_ticks_only_while_somebody_waits() {
         let mut watch = WallWatch::new(Clock::system());

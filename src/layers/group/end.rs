@@ -1,4 +1,4 @@
-//! The end of a group: how far it has come, what is kept, who waits for it, and which members it has seen
+//! The end of a group: how far it has come, which tasks are kept, its waiters, and the members that it has seen
 //! leave.
 //!
 //! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last

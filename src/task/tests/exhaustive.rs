@@ -362,8 +362,8 @@ impl<D> Drop for Hesitates<D> {
     }
 }
 
-/// M138: who waits until a series has left that was cancelled in its run finds that the closure has been
-/// dropped.
+/// M138: a thread that waits until a series has left that was cancelled in its run finds that the closure has
+/// been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {
