@@ -1,4 +1,4 @@
-//! What it costs to record a run: `cargo bench --features histograms --bench observing`.
+//! The cost of recording a run: `cargo bench --features histograms --bench observing`.
 //!
 //! One thread runs a periodic task again and again, whose body does nothing, with histograms and
 //! without, in turns. The rounds are interleaved, so that whatever else the machine does meets both alike, and the

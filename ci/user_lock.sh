@@ -64,7 +64,7 @@ lists ', features = ["metrics"]' $default metrics portable-atomic rapidhash rust
 lists ', features = ["serde"]' $default $data
 lists '' $default
 
-# Whoever tests a program of their own with a model checker sets its `cfg` for every crate.
+# A user who tests a program with a model checker sets its `cfg` for every crate.
 RUSTFLAGS="${RUSTFLAGS:-} --cfg loom --cfg shuttle" cargo check --quiet --manifest-path "$user/Cargo.toml" \
   --target-dir target/user_lock
 echo "built with a user's own \`--cfg loom --cfg shuttle\`"

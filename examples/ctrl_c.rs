@@ -39,7 +39,7 @@ const PIECES: u32 = 36_000;
 const PATIENCE: Duration = Duration::from_millis(300);
 /// How long they may take to stop after that.
 const GRACE: Duration = Duration::from_secs(5);
-/// What a shell reports of a program that Ctrl-C has ended.
+/// The exit status that a shell reports of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
 
 fn main() -> ExitCode {

@@ -110,7 +110,7 @@ impl Note {
         self.unsaved += 1;
     }
 
-    /// Replaces the file as a whole, so that nobody ever reads half of it.
+    /// Replaces the file as a whole, so that no reader ever sees half of it.
     fn save(&mut self) -> Result<(), String> {
         if self.unsaved == 0 {
             return Ok(());

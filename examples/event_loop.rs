@@ -44,7 +44,7 @@ const GUEST: Token = Token(2);
 const BEAT: Duration = Duration::from_millis(50);
 const PATIENCE: Duration = Duration::from_millis(120);
 
-/// What ends the sleep of the loop, as the executor knows it.
+/// Ends the sleep of the loop, as a waker of the executor.
 struct LoopWaker(mio::Waker);
 
 impl Wake for LoopWaker {

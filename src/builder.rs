@@ -523,7 +523,7 @@ impl Builder {
     }
 }
 
-/// What the executor watches while it works. What is not switched on costs nothing.
+/// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
     /// Has the executor keep [histograms](crate::Histograms) of how late its runs start and how
     /// long they take: for all runs, and for each of the first `names` names that tasks are
@@ -702,7 +702,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`build`](Self::build), except that nothing is started that could fail.
+    /// As for [`build`](Self::build), except that nothing is started that could fail.
     #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
         self.check()?;

@@ -140,7 +140,7 @@ impl Throttled {
 
 impl Handle {
     /// Submits a task that runs when it has been [called](Debounced::call), and then not been called
-    /// again for the `quiet` time: a file that is saved when nobody types any more, an index that is
+    /// again for the `quiet` time: a file that is saved once the user stops typing, an index that is
     /// built when the last change of many has arrived.
     ///
     /// The body reports like that of [`repeat`](Self::repeat). Costs one allocation more than a

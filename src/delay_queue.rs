@@ -68,7 +68,7 @@ use crate::{
 /// A queue of elements that can be taken once their delay has expired, and not before, by any number
 /// of threads and async tasks. Java: `DelayQueue`. See the [module](self) for a guide.
 ///
-/// # What it costs
+/// # Cost
 ///
 /// An insertion or a removal takes one lock, for tens of nanoseconds. Elements that are inserted in
 /// the order in which they expire are queued and taken in constant time, others in O(log n).
@@ -174,7 +174,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     #[inline]
     pub fn insert_at(
         &self,
@@ -207,7 +207,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert`](Self::insert).
+    /// As for [`insert`](Self::insert).
     pub fn put(&self, element: T) -> Result<Key, Refused<T>>
     where
         T: Delayed,
@@ -439,7 +439,7 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// As [`insert_all`](Self::insert_all).
+    /// As for [`insert_all`](Self::insert_all).
     pub fn put_all(
         &self,
         elements: impl IntoIterator<Item = T>,

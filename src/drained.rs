@@ -1,7 +1,7 @@
 //! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or
 //! because they were not admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so nobody waits
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so no thread waits
 //! for ever on a task that was drained or refused.
 //!
 //! A submission moves its closure into a task before the pool decides about it. When the pool rejects
@@ -185,7 +185,7 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.state().is_done())
     }
 
-    /// Has the task leave its group: its holder runs it outside the schedule.
+    /// Takes the task out of its group: its holder runs it outside the schedule.
     pub(crate) fn leave_group(&self) {
         if let Some(task) = &self.task {
             task.leave_group();
@@ -261,7 +261,7 @@ impl DrainedTask {
         stats.totals()
     }
 
-    /// Notes that from now on anybody may run the task, on any thread.
+    /// Notes that from now on any thread may run the task.
     pub(crate) fn give_away(&self) {
         if let Some(task) = &self.task {
             task.give_away();

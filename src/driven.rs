@@ -4,8 +4,8 @@
 //! does, and dereferences to the same [`Handle`]. What is peculiar to it is in the pool (`pool::driver`):
 //! here are the public verbs, and the owner's drop.
 //!
-//! It is not `Send`. An executor that may be moved could be driven by anybody, so nobody could tell that a wait for
-//! one of its tasks will never end; one that stays where it is refuses such a wait.
+//! It is not `Send`. An executor that can be moved may be driven by any thread, so the pool could not tell that a wait
+//! for one of its tasks will never end; one that stays on its thread refuses such a wait.
 
 use std::{
     fmt,
@@ -67,17 +67,17 @@ use crate::{
 /// other threads may wait. [`run_until`](Self::run_until) waits and runs what is due meanwhile. A wait with a
 /// time limit is not refused, and waits in vain.
 ///
-/// # What is different
+/// # Differences
 ///
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time
-///   limit](crate::TaskBuilder::timeout) still counts from its moment, but who waits for the task, or for its
+///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its
 ///   token, learns of it in the next call.
 /// * [`run_due`](Self::run_due) finds out that the wall clock was set; see there.
 /// * It has one worker from the beginning until it has terminated. The settings that are about threads have no
 ///   effect: their number, names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the
 ///   callbacks at the [start](crate::Builder::on_thread_start) and the
 ///   [end](crate::Builder::on_thread_stop) of each.
-/// * Nobody looks while a task runs: [starvation](crate::Builder::on_starvation) is not reported, and a
+/// * No thread looks at the pool while a task runs: [starvation](crate::Builder::on_starvation) is not reported, and a
 ///   [run that takes long](crate::Builder::warn_after) is named when it has ended.
 /// * A task may run on a stack that is deep already.
 ///
@@ -147,7 +147,7 @@ impl DrivenExecutor {
     /// ```
     ///
     /// If the wall clock was set since the last call, this one moves the tasks that are planned
-    /// [on it](crate::trigger::Due::Wall) first. Nobody is told of that before: a caller that sleeps as
+    /// [on it](crate::trigger::Due::Wall) first. Nothing reports that before this call: a caller that sleeps as
     /// long as [`time_until_next`](Self::time_until_next) says finds out within 30 s, and runs no task too
     /// early.
     ///
@@ -172,8 +172,9 @@ impl DrivenExecutor {
         self.driver.run_due().ran
     }
 
-    /// As [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off, the next one has
-    /// its turn. Returns `false` if none has run. For a caller that has a budget of time, such as a frame of a game.
+    /// Like [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off, the next
+    /// one has its turn. Returns `false` if none has run. For a caller that has a budget of time, such as a frame of a
+    /// game.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -194,7 +195,7 @@ impl DrivenExecutor {
     /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
     /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and does no harm.
     ///
-    /// It is exact for tasks and time limits. While anybody in the process waits for a moment of the wall clock
+    /// It is exact for tasks and time limits. While any task in the process waits for a moment of the wall clock
     /// it is at most 30 s, unless the executor is on a [`ManualClock`](crate::ManualClock).
     ///
     /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
@@ -224,7 +225,7 @@ impl DrivenExecutor {
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
     }
 
-    /// As [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
+    /// Like [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
     #[must_use]
     pub fn next_deadline(&mut self) -> Option<Instant> {
         let span = self.time_until_next()?;
@@ -275,7 +276,7 @@ impl DrivenExecutor {
     /// Runs everything when it is due until the future is ready, and sleeps in between. Returns what the
     /// future returns. This is the way to wait in the thread of the executor, for a task of it as well as for anything else.
     ///
-    /// On a [`ManualClock`](crate::ManualClock) it counts as a worker, and as a wait: somebody has to move the
+    /// On a [`ManualClock`](crate::ManualClock) it counts as a worker, and as a wait: another thread has to move the
     /// clock, or it [goes on by itself](crate::ManualClock::set_auto_advance).
     ///
     /// ```
@@ -323,14 +324,15 @@ impl Deref for DrivenExecutor {
 impl Drop for DrivenExecutor {
     fn drop(&mut self) {
         let pool = self.handle.pool();
-        // But for `Close` it waits for nothing but the answer of a gate to a task that is due, which nobody else would run.
+        // Unless it is `Close`, it waits only for the answer of a gate to a task that is due, because no other thread
+        // would run that task.
         if self.on_drop.carry_out(pool) != DropPolicy::ShutdownNow {
             let mut place = Place::default();
             let lifecycle = &pool.lifecycle;
             let over = |waker: &_| lifecycle.poll_terminated_or_given_up(&mut place, waker);
             self.driver.drive_until(over);
         }
-        // What is due, and all that is left if it was shut down before.
+        // Runs the tasks that are due, and all that are left if it was shut down before.
         self.driver.run_all();
     }
 }

@@ -69,7 +69,7 @@ pub(crate) enum Requeue {
     SeriesTurn = 16,
 }
 
-/// What came of moving an entry.
+/// The outcome of moving an entry.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {

@@ -14,7 +14,7 @@ use crate::{
     unwind::{PanicPayload, message_of},
 };
 
-/// Why a task has no result for the caller. Java: `ExecutionException`, `CancellationException`.
+/// The error of a task that has no result for the caller. Java: `ExecutionException`, `CancellationException`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -134,8 +134,8 @@ impl Error for TaskError {
     }
 }
 
-/// Why a run failed, or a hook, or why a periodic task has ended. [`kind`](Self::kind) says which of four
-/// causes it was. Java: the cause of an `ExecutionException`.
+/// The failure of a run or of a hook, or the reason for which a periodic task has ended. [`kind`](Self::kind) says
+/// which of four causes it was. Java: the cause of an `ExecutionException`.
 ///
 /// ```
 /// use punctual::{FailureKind, ScheduledThreadPoolExecutor};
@@ -149,7 +149,7 @@ impl Error for TaskError {
 /// ```
 pub struct Failure(Box<Cause>);
 
-/// What caused a [`Failure`].
+/// The cause of a [`Failure`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -185,7 +185,7 @@ struct Cause {
     origin: Origin,
 }
 
-/// What a failure comes from, as the value that the failed code has left behind.
+/// The origin of a failure, as the value that the failed code has left behind.
 enum Origin {
     Panic(Panicked),
     Error(BoxedError),
@@ -326,7 +326,7 @@ impl Failure {
     }
 }
 
-/// What failed *did*, for a sentence that begins with it: `the task panicked: …`.
+/// The verb of a sentence that begins with what failed: `the task panicked: …`.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind() {
@@ -344,7 +344,7 @@ impl fmt::Debug for Failure {
     }
 }
 
-/// Why a task was cancelled.
+/// The reason for which a task was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -353,7 +353,7 @@ impl fmt::Debug for Failure {
 )]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// Somebody called `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
+    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
     /// token.
     Requested,
     /// The executor was shut down, and its policies do not keep tasks of this kind; or it had no worker left for
@@ -394,7 +394,8 @@ impl fmt::Display for CancelReason {
     }
 }
 
-/// Why a submission was refused; from [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
+/// The reason for which a submission was refused; from
+/// [`RejectedExecutionError::reason`](crate::RejectedExecutionError::reason).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RejectionReason {
@@ -468,7 +469,7 @@ impl fmt::Display for RejectionReason {
     }
 }
 
-/// Why an executor could not be built, or a setting could not be changed. Java:
+/// The error if an executor could not be built, or a setting could not be changed. Java:
 /// `IllegalArgumentException`.
 ///
 /// ```

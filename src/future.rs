@@ -439,7 +439,7 @@ impl<T> ScheduledFuture<T> {
         self.handle.reschedule(delay)
     }
 
-    /// As [`reschedule`](Self::reschedule), at an instant of the executor's
+    /// Like [`reschedule`](Self::reschedule), at an instant of the executor's
     /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.handle.reschedule_at(instant)
@@ -700,9 +700,9 @@ pub struct Mapped<T, F> {
 }
 
 impl<T> ScheduledFuture<T> {
-    /// Has the result go through a closure on its way to the caller that takes it. If the task has no result the closure is
-    /// dropped uncalled. A panic of the closure is the caller's. Does not block. Java: `thenApply`, but on the thread of
-    /// the caller; work for a worker belongs into the task.
+    /// Maps the result: it goes through a closure on its way to the caller that takes it. If the task has no result
+    /// the closure is dropped uncalled. A panic of the closure is the caller's. Does not block. Java: `thenApply`, but
+    /// on the thread of the caller; work for a worker belongs into the task.
     ///
     /// ```
     /// use std::time::Duration;
@@ -731,7 +731,7 @@ impl<T: 'static, F> Mapped<T, F> {
     ///
     /// # Errors
     ///
-    /// As [`ScheduledFuture::join`].
+    /// As for [`ScheduledFuture::join`].
     pub fn join<U>(&self) -> Result<U, TaskError>
     where
         F: FnOnce(T) -> U,
@@ -743,7 +743,7 @@ impl<T: 'static, F> Mapped<T, F> {
     ///
     /// # Errors
     ///
-    /// As [`ScheduledFuture::join_timeout`].
+    /// As for [`ScheduledFuture::join_timeout`].
     pub fn join_timeout<U>(&self, timeout: Duration) -> Option<Result<U, TaskError>>
     where
         F: FnOnce(T) -> U,
@@ -755,7 +755,7 @@ impl<T: 'static, F> Mapped<T, F> {
     ///
     /// # Errors
     ///
-    /// As [`ScheduledFuture::join_within`].
+    /// As for [`ScheduledFuture::join_within`].
     pub fn join_within<U>(&self, limit: impl Into<Limit>) -> Option<Result<U, TaskError>>
     where
         F: FnOnce(T) -> U,
@@ -767,7 +767,7 @@ impl<T: 'static, F> Mapped<T, F> {
     ///
     /// # Errors
     ///
-    /// As [`ScheduledFuture::try_join`].
+    /// As for [`ScheduledFuture::try_join`].
     pub fn try_join<U>(&self) -> Option<Result<U, TaskError>>
     where
         F: FnOnce(T) -> U,
@@ -775,7 +775,7 @@ impl<T: 'static, F> Mapped<T, F> {
         self.future.try_join().map(|result| self.apply(result))
     }
 
-    /// As [`ScheduledFuture::map`]: both closures are called, one after the other.
+    /// Like [`ScheduledFuture::map`]: both closures are called, one after the other.
     pub fn map<U, G, V>(self, then: G) -> Mapped<T, impl FnOnce(T) -> V + use<T, F, U, G, V>>
     where
         F: FnOnce(T) -> U,

@@ -36,7 +36,7 @@
 //! A worker takes the task. If the time limit of a one-shot task is up, or the wall clock has been set back
 //! and does not show the moment of the run, or the task's own token is raised, the gate is not asked. Then
 //! come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook
-//! after the run, and [`Lease::leave`]; and only then does anybody see the outcome of the run.
+//! after the run, and [`Lease::leave`]; and only then is the outcome of the run visible.
 //!
 //! # Ticks
 //!
@@ -51,7 +51,7 @@
 //! # While a gate is asked
 //!
 //! A gate may block, on a database for instance, for as long as it bounds that itself. The worker is
-//! occupied meanwhile, and the task is running for everybody who looks: it is
+//! occupied meanwhile, and every observer sees the task running: it is
 //! [`Running`](crate::TaskState::Running), a graceful shutdown waits for it, and
 //! [`current_task`](crate::current_task) returns it inside the gate. If the task is cancelled meanwhile its
 //! future ends at once. After the answer the task is looked at once more, so its body does not run if it
@@ -79,11 +79,11 @@
 //! looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place: the
 //! lease is left, and the gate is asked about the tick again at once.
 //!
-//! # Who does not ask
+//! # Runs by hand
 //!
 //! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
 //! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. The caller
-//! who makes it has decided, and it is no part of the schedule.
+//! that makes such a run has decided, and the run is no part of the schedule.
 //!
 //! # A gate is user code
 //!
@@ -150,7 +150,7 @@ impl<G: RunGate + ?Sized> RunGate for Arc<G> {
     }
 }
 
-/// What a gate answers.
+/// The answer of a gate.
 #[non_exhaustive]
 pub enum Entry {
     /// The run takes place.
@@ -164,7 +164,7 @@ pub enum Entry {
     Skip,
     /// The gate is to be asked again after this time. The task waits in the queue until then, as a delayed
     /// task, and its future is pending. Zero means at once, behind everything that was due before.
-    /// `Duration::MAX` means never: the task waits until somebody
+    /// `Duration::MAX` means never: the task waits until a caller
     /// [asks for a run](crate::ScheduledFuture::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The answer comes later, by the [`Reply`] that [`later`] has returned with this. The task waits in the queue
@@ -241,7 +241,7 @@ pub trait Lease: Send + Sync + 'static {
     fn watch(&self, token: CancellationToken);
 
     /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before
-    /// anybody sees its outcome, or with [`RunEnd::NotRun`] if the run did not take place after all. `next`
+    /// its outcome is visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next`
     /// is the moment of the executor's [clock](Tick::clock) for which the next run is planned; `None` if
     /// there is none, and after a run beside the schedule.
     ///

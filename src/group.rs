@@ -83,14 +83,14 @@ use crate::{
 /// that. A task that was given back, or that is run [by hand](crate::DrainedTask::run) or by the thread that submits it,
 /// has left its group, and the limit does not hold for it.
 ///
-/// # What never ends
+/// # Deadlocks
 ///
 /// A task that waits for another one of its group, while it has the only permit, would wait for ever; that
 /// [`join`](crate::ScheduledFuture::join) is [refused](crate::TaskError::WouldDeadlock). If several tasks have all permits
 /// of a group between them and each waits for one that has not begun, this is not noticed. Nor is a wait for a task of a
-/// paused group: somebody may resume it.
+/// paused group: another thread may resume it.
 ///
-/// # What it costs
+/// # Cost
 ///
 /// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the
 /// group's lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the
@@ -339,7 +339,7 @@ impl Group {
     }
 
     /// Cancels all tasks of the group. Those that are pending when this is called do not start any more; those that run
-    /// end for everybody who waits for them, and are asked to stop through their
+    /// end for all their waiters, and are asked to stop through their
     /// [tokens](crate::TaskContext::token), as by
     /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.

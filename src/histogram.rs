@@ -29,14 +29,14 @@ const LOWEST: u64 = 64;
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// What a run is recorded as: nanoseconds, which is what a worker has and what a bucket is chosen by.
+/// The numbers recorded for a run: nanoseconds, the unit in which a worker measures and by which a bucket is chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) lateness: u64,
     pub(crate) run_time: u64,
 }
 
-/// Where runs are recorded; see the [module](self).
+/// A recorder of runs; see the [module](self).
 pub(crate) struct Recorder(Mutex<RunHistograms>);
 
 impl Recorder {
@@ -57,7 +57,7 @@ impl Recorder {
     }
 }
 
-/// Where the runs of one task are recorded; see the [module](self).
+/// The recorders of the runs of one task; see the [module](self).
 pub(crate) struct Recorders {
     /// The one of the task's name, in place of the worker's own.
     pub(crate) of_name: Option<Arc<Recorder>>,
@@ -106,13 +106,13 @@ impl Recorders {
 #[derive(Clone)]
 pub struct Histogram {
     counts: hdrhistogram::Histogram<u64>,
-    // What the buckets do not say exactly.
+    // The exact values that the buckets do not hold.
     min: u64,
     max: u64,
     sum: u128,
 }
 
-/// So many durations, none of which is outside of these bounds; from [`Histogram::buckets`].
+/// The number of durations within these bounds; from [`Histogram::buckets`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistogramBucket {
@@ -289,7 +289,7 @@ impl RunHistograms {
     }
 
     /// Returns how long each run occupied its worker: from its start until the worker looked for the next task.
-    /// That includes the hooks around the run, and to wake those who wait for its result.
+    /// That includes the hooks around the run, and the wake-ups of the threads that wait for its result.
     #[must_use]
     pub fn run_time(&self) -> &Histogram {
         &self.run_time

@@ -88,7 +88,7 @@ impl FromStr for TaskId {
     }
 }
 
-/// Which task, and which run of it, a report is about.
+/// The task, and the run of it, that a report is about.
 #[derive(Debug, Default)]
 pub(crate) struct Subject {
     pub(crate) id: Option<u64>,

@@ -40,7 +40,7 @@ use crate::{
     task::Task,
 };
 
-/// What moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
+/// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
 pub(crate) trait Dispatcher: Send + Sync {
     /// Lets these tasks go. The caller holds no lock.
     fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);

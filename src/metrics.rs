@@ -1,6 +1,6 @@
 //! The statistics as metrics, for whichever recorder of the crate `metrics` the program has installed.
 //!
-//! # Published when somebody looks, and not counted twice
+//! # Published on request, and not counted twice
 //!
 //! The executor counts anyway, on cache lines that each worker has for itself, and a snapshot of these counts
 //! never contradicts itself ([`statistics`](crate::statistics)). So nothing is recorded while a task runs. One call
@@ -45,11 +45,11 @@ const GROUP: &str = "group";
 struct Metric<S> {
     name: &'static str,
     value: Value<S>,
-    /// What the recorder is told about it.
+    /// Its description, for the recorder.
     meaning: &'static str,
 }
 
-/// What a metric is, and where it stands in the snapshot.
+/// The kind of a metric, and its place in the snapshot.
 enum Value<S> {
     /// It only ever grows, until the process ends.
     Counter(fn(&S) -> u64),

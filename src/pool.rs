@@ -14,7 +14,7 @@
 //! | part | what it owns | under which lock | steps with other parts |
 //! |---|---|---|---|
 //! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`; [`control`] |
-//! | [`Capacity`](admission) | the bound on pending tasks, and who waits for room | its own | `ensure_worker`, `offer` |
+//! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
 //! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
 //! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
 //! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
@@ -43,7 +43,7 @@
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
 //!
-//! # What a task costs
+//! # The cost of a task
 //!
 //! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
 //! twelve read-modify-writes: six for locks (the stripe twice, the task), four for the counts of
@@ -151,7 +151,7 @@ impl Config {
     }
 }
 
-/// What a cancellation does about a body that runs. Java: `mayInterruptIfRunning`.
+/// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRunning {
     /// It asks the body to stop.

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!                         waiting   (the wait loop, the sleep protocol; parked or polled)
-//!                            │   ──▶ waiters   (who searches, who sleeps until when)
+//!                            │   ──▶ waiters   (which threads search, or sleep until when)
 //!                            │
 //!              Source: head, take_due, first_two, is_finished
 //!                 │                               │
@@ -147,7 +147,7 @@ impl AdmissionState {
 
     /// Admits no more than `admission` from now on. The caller holds all heap locks of the queue.
     fn restrict_to(&self, admission: Admission) {
-        // Ordering: nobody else writes, and `is_open` says why the store is sequentially consistent.
+        // Ordering: no other thread writes, and `is_open` says why the store is sequentially consistent.
         let current = self.0.load(Ordering::Relaxed);
         self.0.store(current | admission.0, Ordering::SeqCst);
     }
@@ -178,7 +178,7 @@ pub(crate) struct AllRefused<T> {
     pub(crate) elements: Vec<T>,
 }
 
-/// Why an element was not admitted.
+/// The reason for which an element was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,
@@ -191,7 +191,7 @@ pub(crate) struct SnapshotEntry<V> {
     /// When it is due, also if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
-    /// What the caller asked to see of the element.
+    /// The part of the element that the caller asked to see.
     pub(crate) element: V,
 }
 

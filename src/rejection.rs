@@ -1,7 +1,7 @@
 //! Rejection: what becomes of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which nobody else
-//! owns at that point, and has to say what is to be done with it. Each verb of [`RejectedTask`]
+//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which no other thread
+//! has at that point, and has to say what is to be done with it. Each verb of [`RejectedTask`]
 //! consumes the task and returns the answer, so a handler cannot forget to answer, and whatever
 //! happens to the task its future ends. (Java's handlers can simply lose the task.)
 //!
@@ -9,7 +9,7 @@
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
 //!     ▲                       ├──▶ discard    the future ends as cancelled
 //!     │                       ├──▶ run        at once, in the submitter's thread
-//!     │                       ├──▶ keep       somebody runs it later
+//!     │                       ├──▶ keep       the handler has it run later
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
@@ -105,7 +105,7 @@ pub struct RejectedTask<'a> {
     reason: &'a RejectionReason,
 }
 
-/// What has refused a task, as far as the verbs of the task use it: the pool.
+/// The party that has refused a task, as far as the verbs of the task use it: the pool.
 pub(crate) trait Refuser: Send + Sync {
     /// Counts what has been run on the thread that submitted it.
     fn count_caller_run(&self, done: &Totals);
@@ -121,7 +121,7 @@ pub(crate) trait Refuser: Send + Sync {
     fn release_permit(&self);
 }
 
-/// What came of a wait for room.
+/// The outcome of a wait for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Acquired,
@@ -207,7 +207,7 @@ impl<'a> RejectedTask<'a> {
         matches!(self.reason, RejectionReason::Shutdown)
     }
 
-    /// Has the submission fail with a [`RejectedExecutionError`](crate::RejectedExecutionError), which owns the task.
+    /// Fails the submission with a [`RejectedExecutionError`](crate::RejectedExecutionError), which owns the task.
     pub fn abort(self) -> Rejection {
         Rejection(Decision::Abort(self.task))
     }
@@ -220,7 +220,7 @@ impl<'a> RejectedTask<'a> {
     }
 
     /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has
-    /// run. A one-shot task has no timeout then: nobody has its future yet.
+    /// run. A one-shot task has no timeout then: its future has not been returned yet.
     pub fn run(self) -> Rejection {
         self.refuser.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)

@@ -26,7 +26,7 @@
 //! busy, the task is paused, its gate puts it off. Two policies have a *starting deadline*, after which a
 //! planned run does not start any more ([`MissedRuns::leaves_out`]). It is asked by the worker, as the last
 //! step before the body, so that nothing which made the run late has to know of it.
-//! What the worker then leaves out is planned past as a gate's skip is.
+//! The plan then goes past a run that the worker has left out, as it does past a gate's skip.
 
 mod missed_runs;
 mod triggered;
@@ -60,7 +60,7 @@ pub(crate) enum Schedule {
     Unshared,
 }
 
-/// What the replicas of a task with a gate have in common: its name, if it has one.
+/// The name that the replicas of a task with a gate have in common, if it has one.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedName<'a> {
     pub(crate) name: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What can be seen of an executor, as data for `serde`.
+//! The observable state of an executor, as data for `serde`.
 //!
 //! Most of it is plain: [`Statistics`](crate::Statistics), the states, the reasons and the report of a
 //! shutdown derive their form where they are declared, and are read back as they were written. Two types

@@ -1,6 +1,6 @@
-//! What a shutdown reports: which tasks ended while it went on, and how.
+//! The report of a shutdown: which tasks ended while it went on, and how.
 //!
-//! Nothing is recorded until somebody asks for a report; from then on each task that ends is
+//! Nothing is recorded until a caller asks for a report; from then on each task that ends is
 //! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
 //! statistics of the workers.
 
@@ -15,7 +15,7 @@ use crate::{
     task::Task,
 };
 
-/// Which task it was; from a [`ShutdownReport`].
+/// The id and the name of a task; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TaskSummary {
@@ -49,8 +49,8 @@ impl fmt::Display for TaskSummary {
     }
 }
 
-/// What became of the tasks of an executor, or of a group, while it was shut down with a deadline:
-/// [`Handle::shutdown_within`](crate::Handle::shutdown_within),
+/// The report on the tasks of an executor, or of a group, that was shut down with a deadline by
+/// [`Handle::shutdown_within`](crate::Handle::shutdown_within) or
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
 ///
 /// The first of these has an example.
@@ -134,7 +134,7 @@ struct EndedTasks {
 }
 
 impl EndLog {
-    /// Has every task entered that ends from now on.
+    /// Opens the log: every task that ends from now on is entered.
     pub(crate) fn open(&self) {
         // Ordering: what is admitted or ends after this call is ordered after it by the queue's locks.
         self.is_open.store(true, Ordering::Relaxed);

@@ -9,7 +9,7 @@
 //! `--cfg shuttle` or `--cfg loom`; the published manifest never does. Nothing else in the crate
 //! knows which of them it runs on.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no user code runs
 //!   under a lock of this crate, so no panic ever leaves a lock's value half changed.
@@ -95,7 +95,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
         self.lock.into_inner()
     }
 
-    /// As [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
+    /// Like [`lock`](Self::lock), in less code, for a lock that hardly ever is taken already. What is compiled for
     /// each closure takes its lock in this way.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]

@@ -1,6 +1,6 @@
 //! A task: one allocation that holds a closure, then its result, and the wakers of its waiters.
 //!
-//! # What it consists of
+//! # Parts
 //!
 //! * A [`Node`] is what the queue, the worker and the future share. Everything that changes in it is under **one
 //!   lock**, which protects the task's state ([`state`]) together with the closure and the result, so that none of
@@ -24,7 +24,7 @@
 //!
 //! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
 //!
-//! # Who may touch what
+//! # Who may call what
 //!
 //! The submitter creates the node and queues it. From then on:
 //!
@@ -111,9 +111,9 @@ use crate::{
     unwind::discard,
 };
 
-/// What a submission has to know of a task.
+/// The properties of a task that its submission has to know.
 pub(crate) struct Traits {
-    /// Why it cannot be submitted, if it cannot.
+    /// The reason for which it cannot be submitted, if it cannot.
     pub(crate) refusal: Option<RejectionReason>,
     /// True if the moment for which it is planned is an estimate.
     pub(crate) is_estimated: bool,

@@ -62,7 +62,7 @@ pub struct TaskBuilder<'a> {
     refusal: OnRefusal,
 }
 
-/// What happens if the pool does not admit the task.
+/// The consequence if the pool does not admit the task.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum OnRefusal {
     /// The executor's handler decides.
@@ -167,7 +167,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Has the submission fail if the executor does not admit the task, with the error that owns it, whatever the
+    /// Makes the submission fail if the executor does not admit the task, with the error that owns it, whatever the
     /// executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a thread that must
     /// neither run tasks nor wait for room, such as one that polls sockets. Java: `AbortPolicy`, for one task.
     ///

@@ -34,7 +34,7 @@ pub trait ThreadFactory: Send + Sync {
     ///
     /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped
     /// later, and all others are busy, tasks that are due wait until one of them is done, or until
-    /// the next submission starts another. Once the executor is shut down nobody submits: then the drop of
+    /// the next submission starts another. Once the executor is shut down no submission follows: then the drop of
     /// a worker calls the factory again if tasks are left for which there is no worker.
     ///
     /// Return the handle of the thread if there is one:
@@ -67,7 +67,7 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     builder.spawn(move || worker.run()).map(Some)
 }
 
-/// What a thread of an executor is to do, as handed to a [`ThreadFactory`].
+/// The work of a thread of an executor, as handed to a [`ThreadFactory`].
 #[must_use = "a worker that is dropped does no work"]
 pub struct Worker {
     name: String,

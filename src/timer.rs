@@ -73,7 +73,7 @@ impl Handle {
         Sleep::new(self.pool_ref(), now.after(duration))
     }
 
-    /// As [`sleep`](Self::sleep), until an instant of the executor's [clock](Self::clock). One that has
+    /// Like [`sleep`](Self::sleep), until an instant of the executor's [clock](Self::clock). One that has
     /// passed means now, and `None` never.
     pub fn sleep_until(&self, instant: impl Into<Option<Instant>>) -> Sleep {
         Sleep::new(self.pool_ref(), self.deadline_of(instant.into()))
@@ -109,7 +109,7 @@ impl Handle {
         Interval::new(Sleep::new(self.pool_ref(), now), period, MissedRuns::Coalesce)
     }
 
-    /// As [`interval`](Self::interval), with the first tick at an instant of the executor's
+    /// Like [`interval`](Self::interval), with the first tick at an instant of the executor's
     /// [clock](Self::clock).
     ///
     /// # Panics
@@ -152,7 +152,7 @@ impl Handle {
         limited(self.sleep(duration), future.into_future())
     }
 
-    /// As [`timeout`](Self::timeout), until an instant of the executor's [clock](Self::clock).
+    /// Like [`timeout`](Self::timeout), until an instant of the executor's [clock](Self::clock).
     ///
     /// # Errors
     ///
@@ -178,8 +178,8 @@ impl Handle {
 /// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep).
 ///
 /// It wakes the waker of its last poll, from a worker of the executor. After its end it is ready at every
-/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, and wakes
-/// nobody.
+/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, without a
+/// wake-up.
 ///
 /// It ends with [`TimerStopped`] if the executor stops before the deadline.
 ///
@@ -200,7 +200,7 @@ struct TimerEntry {
     waker: WakerId,
 }
 
-/// Which waker it is, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
+/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
 /// so no other can have the same address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct WakerId(usize, usize);
@@ -264,7 +264,7 @@ impl Sleep {
         self.move_to(deadline);
     }
 
-    /// As [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
+    /// Like [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
     /// has passed means now, and `None` never.
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         let instant = instant.into();
@@ -513,7 +513,7 @@ impl fmt::Display for TimerStopped {
 
 impl Error for TimerStopped {}
 
-/// Why a future with a [time limit](crate::Handle::timeout) has no output.
+/// The error of a future with a [time limit](crate::Handle::timeout) that has no output.
 ///
 /// ```
 /// use std::{future, time::Duration};

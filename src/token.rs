@@ -61,7 +61,7 @@ use crate::{
 #[derive(Clone)]
 pub struct CancellationToken {
     own: Arc<Signal>,
-    /// That of the parent, and of its parent.
+    /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
     watch: LimitWatch,
@@ -118,7 +118,7 @@ impl CancellationToken {
         Self { own: Arc::default(), parents: [None, None], clock, watch }
     }
 
-    /// As [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
+    /// Like [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
     /// limits have come: no thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { watch: LimitWatch::Look, ..Self::with_clock(clock) }

@@ -15,10 +15,10 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! # What a trigger is told
+//! # The context of a trigger
 //!
 //! [`TriggerContext::after`] is the moment after which the next run has to be, and it is all that most
-//! triggers look at: the answer is the trigger's own first moment after that one. What becomes of runs
+//! triggers look at: the answer is the trigger's own first moment after that one. The policy for runs
 //! that were missed is in it already, so no trigger has a line about that. With the policy
 //! [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
 //! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
@@ -26,7 +26,7 @@
 //!
 //! # Two clocks
 //!
-//! A rate and a delay are counted on a clock that nobody sets ([`Due::At`]). A calendar's moments are on
+//! A rate and a delay are counted on a clock that cannot be set ([`Due::At`]). A calendar's moments are on
 //! the wall clock ([`Due::Wall`]), and the task follows that clock when it is set, and when the machine has
 //! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
 //! [`TriggerContext::after_wall`], the same moment on the wall clock.
@@ -499,7 +499,7 @@ impl<F> fmt::Debug for FromFn<F> {
     }
 }
 
-/// What a trigger around another one has the one inside answer, as it stands: the methods of [`Trigger`] that are named.
+/// Passes the named methods of [`Trigger`] to the trigger inside, and returns its answers as they stand.
 macro_rules! pass_on {
     ($($method:ident)*) => { $(pass_on!(@$method);)* };
     (@offset) => {
@@ -530,7 +530,7 @@ macro_rules! pass_on {
 }
 use pass_on;
 
-/// So many runs of another trigger; from [`Trigger::times`].
+/// A number of runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
     inner: G,

@@ -288,7 +288,7 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
     });
 }
 
-/// As [`contain`], and also returns where the panic began, if that is known.
+/// Like [`contain`], and also returns where the panic began, if that is known.
 #[inline]
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,

@@ -1,4 +1,4 @@
-//! Waiting: the wakers of those who wait, and how a thread waits without a runtime.
+//! Waiting: the wakers of waiters, and how a thread waits without a runtime.
 //!
 //! Blocking and awaiting are the same thing here. Whatever can be waited for has a *poll*: a function
 //! that returns the answer, or else keeps the [`Waker`] it was given, and wakes it once the answer is
@@ -24,7 +24,7 @@ use crate::{
     unwind::{self, discard},
 };
 
-/// A state under a lock, and the wakers of those who wait until a poll finds an answer in it.
+/// A state under a lock, and the wakers of the waiters, which wait until a poll finds an answer in it.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<T, const RANK: u8 = { rank::LEAF }>(Mutex<WatchedState<T>, RANK>);
 
@@ -194,7 +194,7 @@ pub(crate) fn block_until<R>(
     }
 }
 
-/// As [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
+/// Like [`block_until`], but spins for a while before it sleeps; see [`Parker::spin`]. `is_there`
 /// returns `true` once `poll` has an answer, and registers nothing.
 pub(crate) fn block_soon<R>(
     clock: &Clock,
@@ -227,7 +227,7 @@ pub(crate) fn block_on<R>(clock: &Clock, mut poll: impl FnMut(&Waker) -> Option<
 mod tests {
     use super::*;
 
-    /// What all of the polls here look for: a number other than zero.
+    /// The answer that all of the polls here look for: a number other than zero.
     fn find(number: &mut u32) -> Option<u32> {
         (*number > 0).then_some(*number)
     }

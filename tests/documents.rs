@@ -1,4 +1,4 @@
-//! What the documents say about the crate is true. What they say about its tests is generated:
+//! The documents tell the truth about the crate. Their statements about its tests are generated:
 //! `tests/evidence.rs`.
 
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]

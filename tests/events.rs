@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-/// What an event or a span is, by its message or its name: its level, and its fields in order.
+/// The events and spans, by message or name: the level, and the fields in order.
 type Events = BTreeMap<String, (String, Vec<String>)>;
 
 fn read(name: &str) -> String {
@@ -60,7 +60,7 @@ fn literal(part: &str) -> Option<String> {
     Some(shown)
 }
 
-/// What one call of a macro says: the message or the name, and the fields.
+/// The content of one call of a macro: the message or the name, and the fields.
 fn said(call: &str) -> (String, Vec<String>) {
     let (mut name, mut fields) = (None, Vec::new());
     for part in parts(arguments(call)) {

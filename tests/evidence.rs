@@ -37,7 +37,7 @@ const TESTS: &str = "{tests}";
 /// The variable that asks for the pages to be written.
 const WRITE: &str = "PUNCTUAL_WRITE_EVIDENCE";
 
-/// What each page begins with that is written in part.
+/// The head of each page that is written in part.
 const HEAD: &str = "<!-- Generated in part: PUNCTUAL_WRITE_EVIDENCE=1 cargo test --test evidence writes \
                     the links to tests, and the files of functions. -->\n\n";
 

@@ -51,7 +51,7 @@ fn path(meant: &Value) -> String {
     parts.map(|part| part.as_str().expect("a name")).collect::<Vec<_>>().join("::")
 }
 
-/// What the public interface names of other crates than those.
+/// The items of other crates than those that the public interface names.
 fn of_other_crates(data: &Value) -> Named {
     let (paths, mut named) = (&data["paths"], Named::new());
     for item in data["index"].as_object().expect("items").values() {

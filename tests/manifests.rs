@@ -151,7 +151,7 @@ fn texts<'a>(of: &'a Table, key: &str) -> Vec<&'a str> {
     values.iter().map(|value| value.as_str().expect("a text")).collect()
 }
 
-/// What the registry and the documentation site show of a crate, and go by.
+/// The entries that the registry and the documentation site show of a crate, and go by.
 #[test]
 fn each_published_crate_says_what_registries_show() {
     let crates = published();

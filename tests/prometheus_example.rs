@@ -156,8 +156,8 @@ fn buckets(page: &Page, name: &str, others: &[(&str, &str)]) -> Vec<(f64, f64)> 
     found
 }
 
-/// What `histogram_quantile(share, rate(…))` of Prometheus works out of two scrapes: the bucket in which that share of the
-/// runs between them is reached, and in it a straight line.
+/// The result of Prometheus's `histogram_quantile(share, rate(…))` for two scrapes: the bucket in which that share of
+/// the runs between them is reached, and in it a straight line.
 fn histogram_quantile(share: f64, before: &[(f64, f64)], after: &[(f64, f64)]) -> f64 {
     let grown: Vec<_> =
         before.iter().zip(after).map(|(one, other)| (one.0, other.1 - one.1)).collect();

@@ -1,4 +1,4 @@
-//! What callgrind has seen. It is asked for names without abbreviations, so a function is `fl=FILE`, `fn=NAME`, and
+//! The record of callgrind. It is asked for names without abbreviations, so a function is `fl=FILE`, `fn=NAME`, and
 //! lines that begin with the number of a line that was executed. `fi=` and `fe=` change the file in between.
 
 use std::collections::BTreeSet;

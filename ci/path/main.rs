@@ -34,8 +34,8 @@ use crate::{
 const PAUSE: Duration = Duration::from_millis(200);
 const PAGE: &str = "docs/architecture.md";
 
-/// What callgrind looks at. It ends when the worker sleeps again, since the worker has still to leave its run when
-/// `join` returns.
+/// The code that callgrind looks at. It ends when the worker sleeps again, since the worker has still to leave its run
+/// when `join` returns.
 #[inline(never)]
 fn trip(executor: &ScheduledThreadPoolExecutor) {
     let future = executor.schedule(PAUSE, || 42).expect("it is open");

@@ -54,7 +54,7 @@ pub extern "C" fn check() -> u32 {
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     check(sleep.as_mut().poll(&mut context).is_pending());
 
-    // What a page does in each of its frames, where this advances the clock by what has passed.
+    // A page does this in each of its frames, where this loop advances the clock by what has passed.
     while clock.elapsed() < 3 * SECOND {
         executor.run_due();
         clock.advance(executor.time_until_next().unwrap_or(SECOND).max(SECOND / 60));

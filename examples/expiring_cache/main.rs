@@ -4,7 +4,7 @@
 //! entry when it expires, whatever is typed meanwhile.
 //!
 //! ```text
-//! set KEY SECONDS VALUE   keeps VALUE until nobody has asked for KEY for so many seconds
+//! set KEY SECONDS VALUE   keeps VALUE until KEY has not been asked for in so many seconds
 //! get KEY                 shows it, and its time begins anew
 //! del KEY                 removes it
 //! list                    shows all, in the order in which they will expire

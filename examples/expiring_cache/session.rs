@@ -1,4 +1,4 @@
-//! What is typed, and what is answered: by a person, a script, or the demonstration.
+//! The commands and their answers: of a person, a script, or the demonstration.
 
 use std::{
     error::Error,

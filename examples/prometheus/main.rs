@@ -5,7 +5,7 @@
 //! curl http://127.0.0.1:9095/metrics
 //! ```
 //!
-//! What a program needs is in [`serve`]: it installs a recorder, here that of the crate
+//! All that a program needs is in [`serve`]: it installs a recorder, here that of the crate
 //! `metrics-exporter-prometheus`, and calls `publish_metrics` before each page that it renders. The names of
 //! the executor's metrics are listed in `docs/observing.md`, and `alerts.yml`, beside this file, has rules for alerts on them.
 //!

@@ -95,7 +95,7 @@ impl<T> DelayQueue<T> {
         ExpirationStream { taker: AsyncTaker::new(QueueRef::Borrowed(self)) }
     }
 
-    /// As [`stream`](Self::stream), but the stream owns a reference to the queue, and so has no
+    /// Like [`stream`](Self::stream), but the stream owns a reference to the queue, and so has no
     /// lifetime.
     pub fn into_stream(self: Arc<Self>) -> ExpirationStream<'static, T> {
         ExpirationStream { taker: AsyncTaker::new(QueueRef::Owned(self)) }

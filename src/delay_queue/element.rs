@@ -1,5 +1,5 @@
-//! What goes into the queue and what comes out: keys, elements with their key and deadline, elements
-//! that have a deadline of their own, elements that can be inspected, and the errors of those that were not inserted.
+//! The elements of the queue and its answers: keys, elements with their key and deadline, elements that have a deadline
+//! of their own, elements that can be inspected, and the errors of those that were not inserted.
 //! Such an error holds what was refused, so an insertion that fails loses nothing.
 
 use std::{
@@ -47,7 +47,7 @@ impl Key {
         (self.queue == queue).then_some(self.ticket)
     }
 
-    /// What distinguishes the key from all others. The place of the element is not part of it.
+    /// Returns the parts that distinguish the key from all others. The place of the element is not one of them.
     fn identity(&self) -> (u64, u64) {
         (self.queue, self.ticket.sequence)
     }

@@ -172,7 +172,7 @@ impl<T> DelayQueue<T> {
     /// The sink may refuse an element by returning it. The element then goes back into the queue with
     /// the same key and at the same place in the order, and the draining ends.
     ///
-    /// While the sink holds an element, it is not in the queue for anybody else. If the sink panics,
+    /// While the sink holds an element, no other call finds it in the queue. If the sink panics,
     /// the element that it holds is lost; all others stay. An element that is inserted meanwhile and
     /// had expired by this call is moved, too.
     ///

@@ -301,7 +301,7 @@ impl ScheduledThreadPoolExecutor {
     ///
     /// # Errors
     ///
-    /// As [`close`](Self::close).
+    /// As for [`close`](Self::close).
     pub fn close_within(self, limit: impl Into<Limit>) -> Result<(), WouldDeadlock> {
         let limit = limit.into();
         let deadline = limit.deadline(self.clock());

@@ -57,7 +57,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute).
+    /// As for [`execute`](Self::execute).
     ///
     /// # Async closures
     ///
@@ -107,7 +107,7 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
-    /// As [`schedule`](Self::schedule), for the crate's own generic code.
+    /// Like [`schedule`](Self::schedule), for the crate's own generic code.
     #[inline]
     #[track_caller]
     pub(crate) fn start<F, T>(
@@ -141,7 +141,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute).
+    /// As for [`execute`](Self::execute).
     #[doc(alias(
         "spawn_after",
         "after",
@@ -186,7 +186,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute).
+    /// As for [`execute`](Self::execute).
     #[doc(alias("spawn_at", "sleep_until"))]
     #[track_caller]
     pub fn schedule_at<F, T>(
@@ -346,7 +346,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate), and
+    /// As for [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate), and
     /// [`NeverRuns`](crate::RejectionReason::NeverRuns) if the trigger has no first run.
     ///
     /// # Panics
@@ -397,7 +397,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// # What the future returns
+    /// # The result of the future
     ///
     /// * The value of the attempt that worked.
     /// * [`TaskError::Failed`](crate::TaskError::Failed) when no further attempt may be made, with the error of the last
@@ -432,7 +432,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`execute`](Self::execute).
+    /// As for [`execute`](Self::execute).
     #[doc(alias("backoff", "with_retries"))]
     #[track_caller]
     pub fn retry<F, T, E>(

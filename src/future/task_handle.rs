@@ -219,7 +219,7 @@ impl TaskHandle {
     }
 }
 
-// What a future needs of its handle.
+// The operations that a future needs of its handle.
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
@@ -286,7 +286,7 @@ impl TaskHandle {
                 token.block_unless_raised(self.clock(), deadline, poll).is_some()
             }
         };
-        // A task that has ended keeps no list of those who wait for it.
+        // A task that has ended keeps no list of its waiters.
         if !has_ended {
             self.task.forget(&mut place);
         }
@@ -321,7 +321,7 @@ impl TaskHandle {
 
 /// Control of the task by itself, in its run.
 impl TaskContext {
-    /// Has the periodic task run next after `delay`, counted from now; see
+    /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
     /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
     /// one-shot task, and if this is not called by the task, in its run.
     ///

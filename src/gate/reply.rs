@@ -105,7 +105,7 @@ impl PendingEntry {
         }
     }
 
-    /// Has this called when the answer is given, by the thread that gives it, unless it is there already.
+    /// Sets the function that is called by the thread that gives the answer, unless the answer is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
         if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));

@@ -39,7 +39,7 @@ fn a_quantile_is_exact_to_a_hundredth() {
     }
 }
 
-/// What the buckets do not say is exact: the count, the shortest, the longest, the sum and the mean.
+/// The values that the buckets do not hold are exact: the count, the shortest, the longest, the sum and the mean.
 #[test]
 fn count_mean_and_extremes_are_exact() {
     let seen = recorded([3, 1_000_003, 77].map(Duration::from_nanos));

@@ -33,7 +33,7 @@
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `PoolRef::control`).
 //!
-//! # What races
+//! # Races
 //!
 //! * *A worker takes the entry*: before the change, and it is noted; or after it, and finds the entry
 //!   where it has been moved to. The queue's lock orders the two.
@@ -162,8 +162,7 @@ impl Standing {
     }
 }
 
-/// What has been asked of a task and cannot be seen from its entry. A task of which nothing has been
-/// asked has none.
+/// The requests made of a task that its entry does not show. A task without such a request has no `Control`.
 #[derive(Default)]
 pub(super) struct Control {
     is_paused: bool,
@@ -175,7 +174,7 @@ pub(super) struct Control {
     plan: Option<Timestamp>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
     within: Option<Timestamp>,
-    /// Whether `plan` is in place of what the schedule has planned, and not its own first run.
+    /// True if `plan` replaces a plan of the schedule, and is not the schedule's own first run.
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Schedule>,
@@ -339,7 +338,7 @@ impl Control {
     }
 }
 
-/// What came of a [change](Change).
+/// The outcome of a [change](Change).
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changed {

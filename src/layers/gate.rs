@@ -31,7 +31,7 @@
 //! [`control`](super::control) is. What the entry does not say is for which moment the run was planned and
 //! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
 //! task was queued. A worker that takes the task for just that deadline has the same tick before it. If the
-//! task has another deadline by then, somebody has given it another plan, and it is another tick; so no
+//! task has another deadline by then, a caller has given it another plan, and it is another tick; so no
 //! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
 //!
 //! # An answer that comes later
@@ -231,7 +231,7 @@ impl Task {
     }
 }
 
-/// What comes of a question.
+/// The outcome of a question.
 enum GateAnswer {
     Run,
     Skip,
@@ -245,7 +245,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// What follows if it may not.
+    /// The outcome of a run that may not take place.
     #[inline(never)]
     fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
         let GateQuestion { gate, asked, awaited } = question;

@@ -8,7 +8,7 @@
 //!
 //! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it
 //! again, [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it,
-//! and it is pending for everybody who counts, lists, moves, cancels or drains: its entry says when it is due.
+//! and every call that counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
 //!
 //! # The order
 //!
@@ -30,7 +30,7 @@
 //! asks the group a second time: a permit that was released since the refusal is seen there. What
 //! comes after that step finds a parked member, and a thread that lets it go waits for the task's lock, and
 //! finds the entry in the queue. The start of a member takes one permit and one place before all others, so it
-//! changes nobody's turn.
+//! changes the turn of no other member.
 //!
 //! # Locks
 //!
@@ -88,7 +88,7 @@ pub(crate) struct GroupLimits {
     pub(crate) workers: usize,
 }
 
-/// What remains to be done when a group has changed, by a thread that holds no lock.
+/// The work that remains when a group has changed, for a thread that holds no lock.
 #[must_use = "members would stay parked"]
 #[derive(Default)]
 pub(crate) struct Effects {
@@ -105,7 +105,7 @@ impl Effects {
         }
     }
 
-    /// Lets the members go whose turn has come, and wakes those who wait for the end of the group.
+    /// Lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
     pub(crate) fn carry_out(self) {
         let Self { dispatcher, released, wakers } = self;
         if let Some(dispatcher) = dispatcher.as_ref().and_then(Weak::upgrade) {
@@ -141,7 +141,7 @@ impl GroupState {
         }
     }
 
-    /// Has the runs of members recorded there.
+    /// Sets the recorder for the runs of members.
     #[cfg(feature = "histograms")]
     pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
@@ -219,7 +219,7 @@ impl GroupState {
         self.roll.lock().ask(sequence)
     }
 
-    /// Has a member be pending again, which a worker has.
+    /// Makes a member pending again that a worker has.
     pub(super) fn requeue(
         &self,
         sequence: u64,
@@ -250,7 +250,7 @@ impl GroupState {
         roll.counts.failed_runs += u64::from(has_failed);
     }
 
-    /// Has a member leave that has ended, or that is no longer part of the schedule.
+    /// Removes a member that has ended, or that is no longer part of the schedule.
     pub(super) fn leave(
         &self,
         sequence: u64,
@@ -367,7 +367,7 @@ impl GroupState {
         self.roll.lock().end.is_terminated
     }
 
-    /// Has every member noted that ends from now on.
+    /// Opens the log: every member that ends from now on is noted.
     pub(crate) fn open_log(&self) {
         self.roll.lock().end.open_log();
     }

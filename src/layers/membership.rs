@@ -2,9 +2,9 @@
 //!
 //! The membership is a [layer](super) of the task, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
-//! anybody can see it: that it starts, is queued again, is due at another moment, or has ended.
+//! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
 //!
-//! What the group wants to have done about *other* tasks ([`Effects`]) is done after the task's lock has been
+//! The changes that the group wants made to *other* tasks ([`Effects`]) are made after the task's lock has been
 //! released.
 //!
 //! # When a permit is released
@@ -198,7 +198,7 @@ impl Task {
         })
     }
 
-    /// Has the task leave its group: it is not part of the schedule any more.
+    /// Takes the task out of its group: it is not part of the schedule any more.
     pub(crate) fn leave_group(&self) {
         let effects = self.with(|parts| {
             let name = parts.name();
@@ -208,7 +208,7 @@ impl Task {
         effects.unwrap_or_default().carry_out();
     }
 
-    /// Has the task wait for its turn no longer: its entry is moved from where it is parked.
+    /// Ends the task's wait for its turn: its entry is moved from where it is parked.
     pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
         self.with(|parts| parts.let_go(mover));
     }

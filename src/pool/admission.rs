@@ -17,7 +17,7 @@
 //!
 //! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before
 //! the shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it.
-//! The bound does not refuse for a shutdown: it lets everybody pass once the queue is closed. A
+//! The bound does not refuse for a shutdown: it lets every submission pass once the queue is closed. A
 //! task can still be refused with [`Saturated`](RejectionReason::Saturated) while the queue
 //! is being closed, since the bound is asked before that, and an admitted task can be taken back
 //! by a rescue, as follows.
@@ -132,7 +132,7 @@ impl Pool {
         let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
             return Ok(ticket);
         };
-        // If it is not there, it has been run, or somebody else has removed it.
+        // If it is not there, a worker has run it, or another thread has removed it.
         let removed = self.queue.remove(ticket).or_else(|| {
             // It may have been moved since it was submitted, to another slot.
             let all = self.queue.snapshot(|_| ());
@@ -176,7 +176,7 @@ pub(super) enum Permit {
     Acquired,
 }
 
-/// What became of a task that was submitted and is not in the queue.
+/// The fate of a task that was submitted and is not in the queue.
 pub(crate) enum NotQueued {
     /// The rejection handler has dealt with it. It would have had this sequence.
     Handled(u64),
@@ -205,7 +205,7 @@ struct Permits {
     acquired: Watched<usize>,
 }
 
-// What only a pool with a bound needs is in functions of its own, so that the others have less to carry.
+// The methods that only a pool with a bound needs are functions of their own, so that other pools have less to carry.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
         Self(bound.map(|bound| Permits { bound, acquired: Watched::default() }))

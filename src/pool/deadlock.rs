@@ -27,14 +27,14 @@
 //! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
 //! then at that moment all waited.
 //!
-//! ## Why nobody relies on a worker that is leaving
+//! ## Why no thread relies on a worker that is leaving
 //!
 //! A worker that waits is of no use to the others, so the last one that does not wait does not
 //! [retire](super::workers) until one of the others waits no longer or there is another worker. A
 //! waiting worker is on the list before it counts the workers, and a retiring worker reads the
 //! list, under the lock of the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
 //!
-//! ## What is not known to be without end
+//! ## Waits that may still end
 //!
 //! Waits with a timeout or with a token end by themselves and are not on the list. A task of
 //! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the
@@ -162,7 +162,7 @@ impl Pool {
         self.enter_wait(|| awaited)
     }
 
-    /// As [`enter_join`](Self::enter_join), for a wait for something that is not a task.
+    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not a task.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<dyn Awaited>,

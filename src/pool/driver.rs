@@ -4,7 +4,7 @@
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
 //!   timer thread          ──▶           ── expires the limits that have come, each at its place in the order
 //!   watcher                             ── looks whether the wall clock was set
-//!                               arm     ── when to call next, and who is woken if that gets nearer
+//!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
 //! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one
@@ -14,7 +14,7 @@
 //! The driver takes from the same queues under the same locks, and runs a task by the same
 //! [`Runner`] as a worker.
 //!
-//! # What is due
+//! # Rounds
 //!
 //! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have then, and takes
 //! each of them that is still in the queue with that deadline. What is queued or moved after that waits for the next
@@ -35,24 +35,24 @@
 //! # Termination
 //!
 //! A worker holds up termination for as long as it lives. The driver does so only while it runs
-//! something: nobody knows when its caller comes next, and with nothing left to do a shutdown need not wait
+//! something: the pool cannot know when its caller comes next, and with nothing left to do a shutdown need not wait
 //! for that. So there are three threads that may be the one that terminates the pool: a shutdown that
 //! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
 //! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and who is woken if that turns out to be too
-//! late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
-//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of those who
-//! wait for termination.
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to
+//! be too late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
+//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of the waiters
+//! for termination.
 //!
 //! While the driver runs something it is not listed: it looks at everything before it says when to call again.
 //! A waker that was used counts as one that searches, until the next call of either kind.
 //!
 //! # The thread at home
 //!
-//! A driver cannot be sent to another thread, and nobody else runs its tasks. So the thread that has it is
+//! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it is
 //! in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only while it runs a
 //! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
 //! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
@@ -60,7 +60,7 @@
 //!
 //! # The wall clock
 //!
-//! [`Driver::run_due`] compares the two clocks if somebody waits for a moment of the wall clock. So a step of that
+//! [`Driver::run_due`] compares the two clocks if any task waits for a moment of the wall clock. So a step of that
 //! clock is seen by the next call, and `arm` asks for one within 30 s. That is what a watcher does where the
 //! system does not tell it.
 
@@ -98,7 +98,7 @@ pub(crate) struct Driver {
     _at_home: PoolScope,
 }
 
-/// What came of one call.
+/// The outcome of one call.
 #[derive(Default)]
 pub(crate) struct Round {
     /// How many tasks were taken.
@@ -108,7 +108,7 @@ pub(crate) struct Round {
 }
 
 impl Driver {
-    /// Becomes the one worker of a pool that was made for a driver, and that nobody else knows yet.
+    /// Becomes the one worker of a pool that was made for a driver, and that no other thread knows yet.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();
@@ -264,7 +264,7 @@ impl Driver {
         if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
     }
 
-    /// Has nobody woken from now on.
+    /// Stops waking the driver from now on.
     pub(crate) fn disarm(&mut self) {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
@@ -302,7 +302,7 @@ struct Attending<'a> {
     clock: &'a Clock,
     wall: Arc<WallWatch>,
     parker: &'a Parker,
-    /// What the thread was before; none if it was a worker of this clock anyway.
+    /// The thread's role before; none if it was a worker of this clock anyway.
     before: Option<WorkerOf>,
 }
 

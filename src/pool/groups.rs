@@ -131,7 +131,7 @@ impl Pool {
         let group = group.recorded(self.observing.new_recorder());
         let group = Arc::new(group);
         self.groups.add(&group);
-        // What has been changed since the group is listed is seen here, or by the thread that changes it.
+        // A change made since the group was listed is seen here, or by the thread that makes it.
         group.resize(|| self.workers.wanted());
         if let Some(keeps) = self.policies.kept_in(self.lifecycle.phase()) {
             self.end_called_off(group.executor_closes(keeps), keeps.reason, IfRunning::LetReturn);

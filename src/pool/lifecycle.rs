@@ -1,4 +1,4 @@
-//! How far the pool has come, what still holds up termination, and who waits for it.
+//! The phase of the pool, the parties that still hold up termination, and its waiters.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
@@ -159,7 +159,7 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes those that
+    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes the threads that
     /// wait, for some wait no longer then.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
@@ -172,7 +172,7 @@ impl Lifecycle {
         self.progress.poll(place, waker, Progress::terminated)
     }
 
-    /// As [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
+    /// Like [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
     /// deadline did.
     pub(crate) fn poll_terminated_or_given_up(
         &self,

@@ -1,4 +1,4 @@
-//! What a pool is doing: what is watched of it where somebody has asked for that.
+//! Observation of a pool at work, as far as the builder was asked for it.
 //!
 //! | what | where it is watched | when |
 //! |---|---|---|
@@ -6,7 +6,7 @@
 //! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
 //! | slow runs ([`task_builder`](crate::task_builder)) | on the timer thread, by an entry for each run | when the run has taken that long |
 //!
-//! # What is not asked for costs nothing
+//! # An observation that is off costs nothing
 //!
 //! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at each take.
 //! Another says whether a submission has something added to it, such as a decorator. Neither ever changes. A slow run is
@@ -41,7 +41,7 @@ use crate::{
     sync::Arc,
 };
 
-/// What a pool was asked to watch; the builder fills it in.
+/// The observations that a pool was asked for; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ObservingConfig {
     /// How many names have histograms of their own; `None` if there are no histograms at all.
@@ -62,7 +62,7 @@ pub(crate) struct Observing {
 }
 
 impl Observing {
-    /// A pool without threads has nobody who could look at it while its worker is busy.
+    /// A pool without threads has no other thread to look at it while its worker is busy.
     pub(super) fn new(mut config: ObservingConfig, is_driven: bool) -> Self {
         config.starvation_after = config.starvation_after.filter(|_| !is_driven);
         Self {

@@ -103,7 +103,7 @@ impl PoolRef {
         }
     }
 
-    /// As [`admit`](Self::admit), without asking the handler if the task is refused.
+    /// Like [`admit`](Self::admit), without asking the handler if the task is refused.
     #[cold]
     pub(crate) fn admit_or_fail(
         &self,

@@ -12,7 +12,7 @@
 //! and empty; the last party to deregister brings about termination. `shutdown_within` is the
 //! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`](super::lifecycle)).
 //!
-//! * [`lifecycle`](super::lifecycle): how far the pool has come, what holds up termination, and who waits for it.
+//! * [`lifecycle`](super::lifecycle): the phase of the pool, the parties that hold up termination, and its waiters.
 //! * [`shutdown_report`](crate::shutdown_report): which tasks ended while a shutdown went on.
 //! * [`deadlock`](super::deadlock): which pools the calling thread acts for, so that it must not wait
 //!   for their end.
@@ -47,7 +47,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// What a pool keeps when it is shut down.
+/// The tasks that a pool keeps when it is shut down.
 pub(crate) struct Policies {
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
@@ -244,7 +244,7 @@ impl Pool {
         Ok(())
     }
 
-    /// As [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
+    /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
     /// over.
     pub(crate) fn join_unless_given_up(&self) {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {

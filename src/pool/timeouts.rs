@@ -36,9 +36,9 @@
 //! pool's termination, and the pool does not end in the middle of one. When the pool ends the
 //! queue is emptied, and nothing expires any more. A task that is run by hand, because
 //! `shutdown_now` gave it back or because it was not admitted, is watched by the timer thread
-//! alone: once that has ended, nobody looks at the task's limit.
+//! alone: once that has ended, no thread looks at the task's limit.
 //!
-//! What a task keeps for its timeout refers to this queue and not to the pool. Otherwise a task
+//! The entry of a task for its timeout refers to this queue and not to the pool. Otherwise a task
 //! that the pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
@@ -124,7 +124,7 @@ impl Timeouts {
         ExpiryQueue::new(clock.clone(), self.stripes, self.lead)
     }
 
-    /// Has the timer thread call `look` at `moment`, unless the pool ends before; `now` is the present.
+    /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
     /// Returns `false` if there is no such thread.
     pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Expiry) -> bool {
         let Some(queue) = self.thread.running() else {
@@ -191,7 +191,7 @@ impl Timer {
         self.exceeded.clone()
     }
 
-    /// Has the timer thread call `expiry` at `deadline`, unless the pool ends before.
+    /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
     pub(crate) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
@@ -224,7 +224,7 @@ impl Pool {
 }
 
 impl PoolRef {
-    /// Has a one-shot task end at its limit if it has not ended by then, and in place of any limit that
+    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
     /// it had before. The task compares the limits, so of two threads that move the limit the one that
     /// did so last has its timeout armed.
     pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {

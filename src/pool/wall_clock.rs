@@ -2,11 +2,11 @@
 //!
 //! A task on the wall clock stands in the queue with an estimate of its moment, and when a worker takes it
 //! the wall clock is read once more, so it is never early ([`layers::wall`](crate::layers)). That it is not *late*
-//! either, when the clock is set ahead or the machine has slept, needs somebody who notices: the *watcher*,
-//! a thread that is started with the first plan on the wall clock and ends with the pool. Until then there
-//! is neither. How it learns that the clock was set is a matter of [`time`](crate::time).
+//! either, when the clock is set ahead or the machine has slept, is the business of the *watcher*, a thread
+//! that is started with the first plan on the wall clock and ends with the pool. Until then there
+//! is no such thread. How it learns that the clock was set is a matter of [`time`](crate::time).
 //!
-//! # What it does
+//! # The work of the watcher
 //!
 //! There is no list of the tasks that are on the wall clock. The clock is set rarely, so the watcher goes
 //! through all that are pending, and asks each of them to follow. A task decides
@@ -49,8 +49,8 @@ impl Pool {
         })
     }
 
-    /// Moves a task that is on the wall clock to where it belongs by what that clock shows. Whoever has
-    /// queued one calls this then.
+    /// Moves a task that is on the wall clock to where it belongs by what that clock shows. The thread that has
+    /// queued such a task calls this then.
     pub(crate) fn follow_wall(self: &Arc<Self>, task: &Task, ticket: Ticket) {
         if let Some(watch) = self.wall_clock.running() {
             watch.tell_waiting();

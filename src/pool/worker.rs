@@ -44,7 +44,7 @@ pub(super) struct WorkerThread {
     name: String,
 }
 
-/// What a worker does with a task that it has taken, and what the others know of this worker.
+/// Runs the tasks that a worker has taken, and holds what other threads know of this worker.
 pub(super) struct Runner {
     pool: Arc<Pool>,
     number: usize,
@@ -84,13 +84,13 @@ impl WorkerThread {
         callbacks.call(FailureSource::ThreadStop);
         trace::worker("ended", &self.name);
         drop(self);
-        // The thread may belong to somebody who goes on with it.
+        // The factory may have lent a thread that goes on with other work.
         Clock::worker_leaves(&parker, before);
     }
 }
 
 impl Runner {
-    /// That of a worker which is about to search at first, or which nobody ever relies on.
+    /// Makes the runner of a worker which is about to search at first, or on which no other thread ever relies.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -162,7 +162,7 @@ impl Runner {
             Verdict::Ended => pool.log.ended(sequence, &**task),
             rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
-        // This may be the last reference to a result that nobody wants.
+        // This may be the last reference to a result that no future takes.
         hooks.drops(sequence).discard(run);
     }
 

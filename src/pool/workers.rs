@@ -1,4 +1,4 @@
-//! The workers: how many there are, how many there are to be, and who may start one.
+//! The workers: how many there are, how many there are to be, and which thread may start one.
 //!
 //! ```text
 //!            permit, add_worker      begins, or the factory returns Ok
@@ -11,7 +11,7 @@
 //!
 //! The thread factory is user code, so no lock is held while it works. In place of a lock there is
 //! a *permit*: one thread at a time starts a worker, and others that want one wait for the permit.
-//! So nobody relies on a worker that never comes to be: what others see is the number of **started**
+//! So no thread relies on a worker that never comes to be: what others see is the number of **started**
 //! workers, those that have begun, or for which the factory has returned `Ok`. A worker that runs is
 //! counted as started whatever its factory is doing meanwhile, so every worker that checks whether
 //! it is surplus is counted itself. If there are too many now, the workers that checked before the
@@ -40,7 +40,7 @@
 //!   queued it looks again: other workers may have retired, or the new one has found another task.
 //! * *An idle worker that takes an entry* looks at what it leaves behind before it runs the entry. If
 //!   no other worker is idle or about to search, it starts one (`Pool::compensate`). So does a worker
-//!   that was about to search. One that finds its next entry at once need not, since nobody has
+//!   that was about to search. One that finds its next entry at once need not, since no thread has
 //!   relied on it.
 //! * *An idle worker that retires* leaves an idle worker behind if a task is pending. In fact it
 //!   leaves two behind if there are two tasks, which is more than the rule needs, so that a pool with
@@ -145,7 +145,7 @@ pub(crate) struct Workers {
     /// In nanoseconds.
     keep_alive: AtomicU64,
     staying: Staying,
-    /// What workers wait for without a limit.
+    /// The waits of workers without a limit.
     pub(crate) joins: JoinRegistry,
 }
 

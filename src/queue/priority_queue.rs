@@ -93,7 +93,7 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) element: E,
 }
 
-/// What an insertion or a removal means for the deadline of the first entry.
+/// The effect of an insertion or a removal on the deadline of the first entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HeadChange {
     /// Nothing: another entry is first.

@@ -82,7 +82,7 @@ impl<E, S> SharedHeap<E, S> {
     }
 }
 
-/// What can be asked of the heap while its lock is held.
+/// Read access to the heap while its lock is held.
 impl<E, S> Deref for LockedHeap<'_, E, S> {
     type Target = PriorityQueue<E>;
 
@@ -223,7 +223,7 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// As [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
+    /// Like [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
     #[inline]
     fn current(&self) -> Timestamp {
         // Ordering: only written under the lock.
@@ -257,7 +257,7 @@ impl PublishedHead {
 mod tests {
     use super::*;
 
-    /// A thread that makes a head nearer wakes somebody; an entry that is due together with the head
+    /// A thread that makes a head nearer wakes a waiter; an entry that is due together with the head
     /// needs no second wake-up.
     #[test]
     fn what_is_as_near_is_not_nearer() {

@@ -55,7 +55,7 @@ pub(crate) struct SingleQueue<E> {
     last_reading: AtomicU64,
 }
 
-/// What the queue keeps under the lock, beside the heap.
+/// The state of the queue under the lock, beside the heap.
 pub(super) struct SingleState {
     last_sequence: u64,
     /// The number of elements that are out on trial.
@@ -137,12 +137,12 @@ impl<E> SingleQueue<E> {
         self.take_until(Timestamp::NEVER)
     }
 
-    /// As [`take`](Self::take), but waits no longer than until `limit`.
+    /// Like [`take`](Self::take), but waits no longer than until `limit`.
     pub(crate) fn take_until(&self, limit: Timestamp) -> Option<QueueEntry<E>> {
         self.take_until_by(Parker::current, || limit)
     }
 
-    /// As [`take_until`](Self::take_until), but asks for the limit again after each wake-up. The
+    /// Like [`take_until`](Self::take_until), but asks for the limit again after each wake-up. The
     /// thread sleeps by the parker that `parker` returns, which others may know and wake.
     #[inline]
     pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
@@ -169,7 +169,7 @@ impl<E> SingleQueue<E> {
         taken
     }
 
-    /// As [`take`](Self::take), as the poll of a future; see [`waiting`].
+    /// Like [`take`](Self::take), as the poll of a future; see [`waiting`].
     pub(crate) fn poll_take<A>(
         &self,
         waiter: &mut AsyncWaiter<A>,

@@ -39,11 +39,11 @@
 //! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
 //! offer takes only its stripe's.
 //!
-//! # What it costs
+//! # Cost
 //!
 //! | | read-modify-writes | readings of the clock | wake-ups |
 //! |---|---|---|---|
-//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and nobody searches or is armed in time |
+//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and no thread searches or is armed in time |
 //! | `remove` | 2 | 0 | 0 |
 //! | `take`, due | 2 for the list; 2 for a stripe, once for all that it moves | 1 | 0 |
 //! | `take` that waits | the same, 2 to be counted, 4 for the list of waiters if it sleeps | 2, and one for each look | its own |
@@ -178,7 +178,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// As [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
+    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
     /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
     /// `limit` has [ended the search](Self::end_search) on the thread's behalf.
     ///
@@ -245,7 +245,7 @@ impl<E> DelayedWorkQueue<E> {
         self.waiters.end_search(|| self.head())
     }
 
-    /// Wakes everyone who waits to ask for its limit again, including a thread that has asked and
+    /// Wakes every waiter, which then asks for its limit again; so does a thread that has asked and
     /// is about to sleep.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
@@ -303,7 +303,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// As [`pop_first_due`](Self::pop_first_due), but with all locks held.
+    /// Like [`pop_first_due`](Self::pop_first_due), but with all locks held.
     #[cold]
     fn pop_among_equals(
         &self,
@@ -352,7 +352,7 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(UnderLock::into_inner)
     }
 
-    /// As [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
+    /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
     /// heap by now.
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {

@@ -1,11 +1,11 @@
-//! The waiters: who searches for an element, who sleeps until when, and who is woken.
+//! The waiters: which threads search for an element, which sleep until when, and which one is woken.
 //!
 //! A thread in `take` either *searches*, that is, it is awake and will look at the heads, or it
 //! *waits*, that is, it sleeps and is listed here together with a moment at which it wakes by
 //! itself. At most two waiters have such a moment: the **leader** waits for the first deadline and
 //! its **deputy** for the second. All others, the **followers**, wait without a limit. So one
 //! deadline wakes one thread, however many there are, and a leader that leaves with its element
-//! has nobody to wake, because the deputy leads already.
+//! has no thread to wake, because the deputy leads already.
 //!
 //! A task that awaits an element is a waiter, too: it searches while it is polled, waits between
 //! two polls, and has an alarm in place of the moment at which a thread wakes
@@ -19,10 +19,10 @@
 //!          └── end_search, with an element or without
 //! ```
 //!
-//! # Who wakes a waiter
+//! # Which thread wakes a waiter
 //!
-//! * *A thread that makes a head nearer*, after it has published the head, if nobody searches and
-//!   nobody is armed early enough.
+//! * *A thread that makes a head nearer*, after it has published the head, if no thread searches and
+//!   no waiter is armed early enough.
 //! * *A thread that ends its search*, for the elements that it leaves behind, under the same
 //!   condition. Of several searchers the last one does it: it passes the baton.
 //! * *A thread that closes a queue that is empty, or empties one that is closed*: it wakes all, for
@@ -30,11 +30,11 @@
 //! * *A caller that changes how long one may wait*: it wakes all, so that each asks for its limit
 //!   again.
 //!
-//! What concerns all also concerns a thread that has looked and is not listed yet. So a wake-up of
+//! News for all is also for a thread that has looked and is not listed yet. So a wake-up of
 //! all begins a new *round*, counted under the lock of the list. A thread reads the round before it
 //! looks, and looks again if it has changed by the time the thread is listed.
 //!
-//! Nothing else wakes anybody. The notifier increments `searching` on behalf of the waiter that it
+//! Nothing else wakes a waiter. The notifier increments `searching` on behalf of the waiter that it
 //! wakes, so that no second one is woken before the first has looked.
 //!
 //! # Why no wake-up is lost
@@ -46,7 +46,7 @@
 //! | the side that brings news | the side that waits |
 //! |---|---|
 //! | 1. publishes it | 1. says that it waits |
-//! | 2. reads who waits, and wakes | 2. looks for news, and sleeps if there is none |
+//! | 2. reads which threads wait, and wakes | 2. looks for news, and sleeps if there is none |
 //!
 //! A waiting side that finds no news has looked before it was published. It had said by then that it
 //! waits, so the other side, which reads this after it has published, sees it. At least one of the
@@ -65,8 +65,8 @@
 //!
 //! # The two sides of a queue
 //!
-//! > As long as a head is published, somebody searches, or somebody waits who is armed for that
-//! > head's deadline or for an earlier moment, or nobody waits.
+//! > As long as a head is published, a thread searches, or a waiter is armed for that head's deadline
+//! > or for an earlier moment, or there is no waiter.
 //!
 //! Waiters are listed under a lock, but an insertion must not take a lock that all insertions
 //! share. So two numbers are kept outside the lock: `searching`, and `wake_before`, the smallest
@@ -83,8 +83,8 @@
 //! the others: the last of them answers it. If the inserting thread finds none, it reads
 //! `wake_before` as the waiter has set it.
 //!
-//! A head that is moved back, removed, or taken by a thread that did not search wakes nobody: the
-//! waiter that is armed for it wakes too early, once. `wake_before` is zero while nobody waits: all
+//! A head that is moved back, removed, or taken by a thread that did not search wakes no thread: the
+//! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
 //! threads are busy then, and look when they are done.
 
 use std::{collections::BTreeMap, task::Waker};
@@ -103,7 +103,7 @@ use crate::{
 pub(super) struct Waiters {
     /// How many threads are in `take` and awake.
     searching: CachePadded<AtomicUsize>,
-    /// The smallest moment for which a waiter is armed; zero if nobody waits.
+    /// The smallest moment for which a waiter is armed; zero if no thread waits.
     wake_before: CachePadded<AtomicU64>,
     /// How often all were notified. It is written under the lock of the list.
     rounds: AtomicU64,
@@ -180,7 +180,7 @@ impl Waiters {
         self.notify_one(due)
     }
 
-    /// Returns `true` if a waiter is armed for that moment or an earlier one, or nobody waits.
+    /// Returns `true` if a waiter is armed for that moment or an earlier one, or no thread waits.
     #[inline]
     pub(super) fn is_covered(&self, due: Timestamp) -> bool {
         due.as_nanos() >= self.wake_before.load(Ordering::SeqCst)

@@ -65,7 +65,7 @@ pub(super) trait Source {
     /// Returns `true` if the queue is closed and empty, so that there never will be an element.
     ///
     /// Ordering: a thread that closes the queue, or takes the last element out of a closed one,
-    /// asks this and then wakes everyone. A thread that is about to sleep reads the round first and
+    /// asks this and then wakes every waiter. A thread that is about to sleep reads the round first and
     /// asks this then.
     fn is_finished(&self) -> bool;
 
@@ -75,7 +75,7 @@ pub(super) trait Source {
     /// Takes the first element if it is due, and returns the time as of which that was decided.
     fn take_now(&self) -> (Option<QueueEntry<Self::Element>>, Timestamp);
 
-    /// Wakes everyone if there never will be an element.
+    /// Wakes every waiter if there never will be an element.
     #[inline]
     fn notify_all_if_finished(&self) {
         if self.is_finished() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{RejectedExecutionHandler, RejectedTask, Rejection};
 
-/// Has the submission fail, with an error that gives the closure back. This is the default. Java:
+/// Fails the submission, with an error that gives the closure back. This is the default. Java:
 /// `AbortPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AbortPolicy;

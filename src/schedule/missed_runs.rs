@@ -1,4 +1,4 @@
-//! What becomes of missed runs: the policy, its starting deadline, and the policy in one word.
+//! Missed runs (misfires): the policy for them, its starting deadline, and the policy in one word.
 //!
 //! A [schedule](super) plans by it when a run ends, and the worker asks [`leaves_out`](MissedRuns::leaves_out)
 //! just before the body. This file decides, and knows no schedule.
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::time::saturating_nanos;
 
-/// What a periodic task does about the runs that it missed because it was late, by a period or more
+/// The policy of a periodic task for the runs that it missed because it was late, by a period or more
 /// if it has a fixed rate. Quartz calls this the misfire instruction.
 ///
 /// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
@@ -140,7 +140,7 @@ impl Packed {
         })
     }
 
-    /// As [`MissedRuns::has_deadline`].
+    /// Like [`MissedRuns::has_deadline`].
     #[inline]
     pub(crate) fn has_deadline(self) -> bool {
         !matches!(self.0, Self::BURST | Self::COALESCE | Self::DELAY)

@@ -10,8 +10,8 @@
 //! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock
 //! shows a later time than that, the plan is good, wherever the clock was set to: the moment is to come, or
 //! it has passed and the run is late. If the clock shows an *earlier* time, the trigger may have moments
-//! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. This needs
-//! nobody who knows by how much the clock was set, or how often, or that it was: it is seen in the plan.
+//! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. No thread
+//! has to know by how much the clock was set, or how often, or that it was: the plan shows it.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task
 //! then [forgets](Triggered::leave_plan) its plan on the wall clock.
@@ -66,7 +66,7 @@ struct WallPlan {
     after: SystemTime,
     /// When the lateness of the run begins: a moment that has passed when the task is submitted means now.
     late_from: SystemTime,
-    /// What the clock showed when the run started.
+    /// The clock's time when the run started.
     started: Option<SystemTime>,
     _waiting: Waiting,
 }
@@ -302,7 +302,7 @@ impl Triggered {
         })
     }
 
-    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         let view = self.view_wall(clock);
         if let (Some(WallView::Due(_)), Some(plan)) = (view, &mut self.wall) {

@@ -1,4 +1,4 @@
-//! What the [model's primitives](super) are made of with `--cfg loom`: a checker that tries every order
+//! The base of the [model's primitives](super) with `--cfg loom`: a checker that tries every order
 //! within a bound, and lets each load see every value that the memory model of C11 lets it see.
 //!
 //! # Sequential consistency

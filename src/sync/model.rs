@@ -64,7 +64,7 @@ impl<T: ?Sized> Lock<T> {
     }
 }
 
-/// What a thread parks on.
+/// The token on which a thread parks.
 pub(super) struct Token(Unparker);
 
 #[derive(Clone, Default)]

@@ -61,7 +61,7 @@ pub(crate) struct ParkedThread {
     observer: OnceLock<Box<dyn WakeObserver>>,
 }
 
-/// Is told of every wake-up of one thread.
+/// An observer of the wake-ups of one thread.
 pub(crate) trait WakeObserver: Send + Sync + 'static {
     /// The thread is about to be unparked. Runs in the thread that wakes it.
     fn on_wake(&self);
@@ -103,7 +103,7 @@ impl Parker {
         PARKER.try_with(Rc::clone).unwrap_or_else(|_| Rc::new(Self::new()))
     }
 
-    /// What others keep to end a park of this thread.
+    /// Returns the waker that ends a park of this thread.
     pub(crate) fn waker(&self) -> &Waker {
         &self.waker
     }
@@ -136,7 +136,7 @@ impl Parker {
     }
 }
 
-/// What a wake-up costs, roughly; the longest time to spin.
+/// The rough cost of a wake-up; the longest time to spin.
 const LONGEST_SPIN: Duration = Duration::from_micros(20);
 /// A time to spin that is shorter than this counts as none.
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);

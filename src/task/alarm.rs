@@ -10,7 +10,7 @@
 //! * **The pool ends it**, by a shutdown or because it was discarded: it is woken as well, and the
 //!   sleeper finds out why.
 //! * **The sleeper takes it out of the queue**, because it waits no longer or has another waker: it is
-//!   dropped, and nobody is woken.
+//!   dropped, and no task is woken.
 //!
 //! The queue's lock decides between them: the alarm belongs to the one that has taken it out. So a
 //! sleeper that finds its alarm gone has been woken, or is about to be.

@@ -1,4 +1,4 @@
-//! A task as those see it who wait for it: the holder of its future, who takes the result, and the
+//! A task as its waiters see it: the holder of its future, which takes the result, and the
 //! pool's detection of deadlocks.
 //!
 //! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for
@@ -10,7 +10,7 @@ use std::task::Waker;
 use super::{Task, TaskState, cell::Extras, state::Stage};
 use crate::{sync::Arc, unwind::discard, wait::Place};
 
-/// What a worker can wait for, as the pool's detection of deadlocks sees it.
+/// A thing that a worker can wait for, as the pool's detection of deadlocks sees it.
 pub(crate) trait Awaited: Send + Sync {
     /// Returns `true` if it is done, so that the threads that wait for it go on.
     fn is_done(&self) -> bool;
@@ -34,7 +34,7 @@ impl Task {
         self.with(|parts| parts.stage.has_left())
     }
 
-    /// As `has_left`; if not, keeps the waker until it has.
+    /// Like `has_left`; if not, keeps the waker until it has.
     pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
         let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::has_left, waker, keep)
@@ -45,7 +45,7 @@ impl Task {
         self.drop_from_extras(|extras| extras.waiters.leave(place));
     }
 
-    /// As `poll_done`, for the asynchronous task that awaits the future: only
+    /// Like `poll_done`, for the asynchronous task that awaits the future: only
     /// the last of its wakers is kept.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
         self.poll_until(Stage::is_done, waker, |extras, waker| extras.awaiting.replace(waker))

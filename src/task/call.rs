@@ -14,13 +14,13 @@
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
 //!   the result, or nothing.
-//! * [`release`](Call::release) is called only if the node has not kept what was lent: it wakes those who wait, and then
+//! * [`release`](Call::release) is called only if the node has not kept what was lent: it wakes the waiters, and then
 //!   drops it.
-//! * [`end`](Call::end) wakes those who wait, if `release` has not, and drops what else is left.
+//! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops what else is left.
 //!
 //! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for
 //! the task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
-//! then, so its closure is dropped after `publish`, and those who wait until the body *has left* are woken
+//! then, so its closure is dropped after `publish`, and the threads that wait until the body *has left* are woken
 //! after that.
 //!
 //! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
 
-/// What a node keeps after a run.
+/// The content that a node keeps after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToStore {
     Body,
@@ -69,7 +69,7 @@ impl Task {
     /// Runs the task once, with these hooks around it, unless it has ended. Panics are caught.
     #[inline]
     pub(crate) fn run(&self, run: &Run, hooks: &Hooks) -> Verdict {
-        // What it holds is dropped by `end`. A drop would ask once more at each run.
+        // `end` drops its parts. Drop glue would check them once more at each run.
         let mut call = ManuallyDrop::new(Call {
             run,
             hooks,
@@ -145,7 +145,7 @@ impl Call<'_> {
         }
     }
 
-    /// As [`carry_out`](Self::carry_out), with nothing around the body.
+    /// Like [`carry_out`](Self::carry_out), with nothing around the body.
     pub(super) fn carry_out_bare(&mut self, lent: &mut dyn Lent) {
         self.begin();
         let report = lent.run();
@@ -345,7 +345,7 @@ impl Call<'_> {
 
     // Last, with no lock held.
 
-    /// Wakes those who wait, and drops what the node does not keep.
+    /// Wakes the waiters, and drops what the node does not keep.
     #[cold]
     pub(super) fn release(&mut self, lent: &mut dyn Lent) {
         self.wake();
@@ -353,7 +353,7 @@ impl Call<'_> {
         self.contain(&mut || lent.drop_value());
     }
 
-    /// Wakes those who wait for the end.
+    /// Wakes the waiters for the end.
     fn wake(&mut self) {
         if let Some(leftovers) = self.extras.as_mut().and_then(|extras| extras.leftovers.take()) {
             let (task, drops) = (&**self.run.task(), self.hooks.drops(self.run.id()));
@@ -361,7 +361,7 @@ impl Call<'_> {
         }
     }
 
-    /// Cleans up after the call: wakes those who wait, if that has not been done, and drops what of the user's is left
+    /// Cleans up after the call: wakes the waiters, if that has not been done, and drops what of the user's is left
     /// here. It does not end the task.
     #[inline]
     fn end(&mut self) {

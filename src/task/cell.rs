@@ -1,4 +1,4 @@
-//! What the lock of a task protects: the content of its node, and beside it what only some tasks have.
+//! The state under the lock of a task: the content of its node, and beside it the parts that only some tasks have.
 //!
 //! A plain task is its content and nothing else. A name, waiters, a token and the [`layers`](super::layer) live in
 //! [`Extras`], which are allocated when the first of them is needed.
@@ -34,7 +34,7 @@ use crate::{
 /// The lock of a task.
 pub(crate) type TaskLock<C> = Mutex<C, { rank::OUTERMOST }>;
 
-/// What that lock protects, without the type of what is held.
+/// The state under that lock, without the type of the content.
 pub(crate) trait Content: Send {
     /// Returns all of it that can be decided about.
     fn open(&mut self) -> Parts<'_>;
@@ -54,7 +54,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) plan: Option<&'a mut Option<Plan>>,
 }
 
-/// What has been decided about a task.
+/// The decision about a task.
 #[must_use]
 pub(crate) struct Decided {
     pub(crate) stage: Stage,
@@ -77,7 +77,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// What most tasks do not have.
+/// The parts that most tasks do not have.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
@@ -96,7 +96,7 @@ pub(crate) struct Extras {
     /// The slot of the queue, if the entry of a task that runs once has changed it.
     slot: Option<u32>,
     pub(super) last_failure: Option<FailedRun>,
-    /// Why the task has failed, until that is claimed.
+    /// The failure of the task, until it is claimed.
     pub(super) failure: Option<Failure>,
     pub(crate) layers: Layers,
 }
@@ -177,7 +177,7 @@ impl Parts<'_> {
         self.layers()?.all().filter_map(|layer| layer.expiry()).min()
     }
 
-    /// Returns `true` if the task waits until somebody resumes it.
+    /// Returns `true` if the task waits until it is resumed.
     pub(super) fn is_paused(&mut self) -> bool {
         self.layers().is_some_and(|layers| layers.all().any(|layer| layer.is_paused()))
     }
@@ -251,7 +251,7 @@ impl Parts<'_> {
         self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }
 
-    /// Has the result taken, which is the caller's to move if there is one; `None` if the task has not ended.
+    /// Claims the result, which is the caller's to move if there is one; `None` if the task has not ended.
     ///
     /// # Errors
     ///

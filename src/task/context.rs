@@ -1,4 +1,4 @@
-//! What a running task can see of its run, and closures that are handed it.
+//! The context of a run, as the running task sees it, and closures that are handed it.
 
 use std::{
     fmt,
@@ -121,7 +121,7 @@ impl TaskContext {
     /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
     /// of the thread, but of the task alone.
     ///
-    /// The token belongs to the task, not to the run: once anyone has raised it, the task does
+    /// The token belongs to the task, not to the run: once it has been raised, the task does
     /// not run again. So a periodic task can end itself by raising its own token. Its future is then
     /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
     /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
@@ -213,7 +213,7 @@ where
     move || body(&context())
 }
 
-/// As [`with_context`], for a closure that can be called only once.
+/// Like [`with_context`], for a closure that can be called only once.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, with_context_once};

@@ -26,7 +26,7 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// What an [`End`] asks of a task.
+/// The request that an [`End`] makes of a task.
 enum Request<'a> {
     Cancel(CancelReason),
     /// To end because this limit is over. A periodic task keeps the run that has exceeded it.
@@ -44,7 +44,7 @@ pub(crate) struct End<'a> {
     rest: Option<Box<Rest>>,
 }
 
-/// What only some tasks leave.
+/// The parts that only some tasks leave.
 #[derive(Default)]
 struct Rest {
     leftovers: Option<Leftovers>,
@@ -125,7 +125,7 @@ impl End<'_> {
         }
     }
 
-    /// As [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
+    /// Like [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
     #[inline]
     pub(super) fn release_without_drop(&mut self) {
         if self.rest.is_some() {
@@ -156,7 +156,7 @@ pub(crate) struct Claiming<'a> {
 }
 
 impl Claiming<'_> {
-    /// As [`End::decide`], for the result.
+    /// Like [`End::decide`], for the result.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         parts.stage.claim_value() || self.decide_rare(parts)
     }
@@ -195,7 +195,7 @@ impl Task {
         self.end_by(Request::Cancel(reason), drops)
     }
 
-    /// As `cancel`, and traces it.
+    /// Like `cancel`, and traces it.
     #[inline(always)]
     pub(crate) fn end_as_cancelled(
         &self,
@@ -242,7 +242,7 @@ impl Task {
     }
 }
 
-/// What a task leaves that has ended, apart from its closure and its result. All of it is the user's.
+/// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
 pub(super) struct Leftovers {
     of_layers: Left,

@@ -1,4 +1,4 @@
-//! What a periodic task does after a run that failed: that panicked, or returned an `Err`.
+//! The policy of a periodic task for a run that failed: that panicked, or returned an `Err`.
 //!
 //! Java ends the task, and only a caller who asks its future learns of it. Here that is the default,
 //! and one of several policies that a task can choose. Each failed run is reported to the executor's
@@ -8,7 +8,7 @@ use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use crate::{Failure, FailureKind};
 
-/// What a periodic task does after a run that failed: that panicked, or returned an `Err`
+/// The policy of a periodic task for a run that failed: that panicked, or returned an `Err`
 /// ([`Outcome`](crate::Outcome)). Set with
 /// [`TaskBuilder::on_failure`](crate::TaskBuilder::on_failure).
 ///

@@ -21,7 +21,7 @@
 //!
 //! Hooks are called around closures only: a task that was cancelled before it ran has none.
 //!
-//! # What else the failure handler is told
+//! # Other reports to the failure handler
 //!
 //! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
 //! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.

@@ -38,7 +38,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a layer sees of its task, under the lock.
+/// The parts of its task that a layer sees, under the lock.
 pub(crate) struct Core<'a> {
     pub(crate) stage: Stage,
     pub(crate) is_periodic: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Core<'a> {
     pub(crate) token: &'a mut Option<CancellationToken>,
 }
 
-/// Why a run does not begin yet.
+/// The reason for which a run does not begin yet.
 pub(crate) enum NotYet {
     /// It does not: this becomes of the task.
     Refused(Verdict),
@@ -64,7 +64,7 @@ pub(crate) trait Question {
     ///
     /// # Errors
     ///
-    /// What follows if the run does not take place.
+    /// The outcome of a run that does not take place.
     fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome>;
 }
 
@@ -74,7 +74,7 @@ pub(super) struct PlacedQuestion {
     pub(super) question: Box<dyn Question>,
 }
 
-/// What layers want to have done about other tasks, by a thread that has released the task's lock.
+/// The work that layers leave for other tasks, to be done by a thread that has released the task's lock.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
@@ -112,7 +112,7 @@ impl Queuing {
     }
 }
 
-/// What the layers say of another moment for which a task waits.
+/// The answer of the layers about another moment for which a task waits.
 #[derive(Default)]
 pub(crate) struct Replan {
     /// The plan, if it is another one.
@@ -124,7 +124,7 @@ pub(crate) struct Replan {
     pub(crate) deferred: Deferred,
 }
 
-/// What the layers of a task leave that has ended.
+/// The remains of the layers of a task that has ended.
 #[derive(Default)]
 pub(crate) struct Left {
     pub(crate) deferred: Deferred,
@@ -141,7 +141,7 @@ impl Left {
     }
 }
 
-/// A layer as a value of its own type, for those who know it.
+/// A layer as a value of its own type, for code that knows the type.
 pub(crate) trait AsAny: Any {
     fn as_any(&mut self) -> &mut dyn Any;
 }
@@ -196,7 +196,7 @@ pub(crate) trait Layer: AsAny + Send {
         false
     }
 
-    /// Returns `true` if the task waits until somebody resumes it.
+    /// Returns `true` if the task waits until it is resumed.
     fn is_paused(&self) -> bool {
         false
     }
@@ -256,7 +256,7 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// What becomes of the task if one of them refuses the run.
+    /// The outcome of the run, if one of them refuses it.
     pub(super) fn before_run(
         &mut self,
         answered: Option<u8>,

@@ -1,5 +1,5 @@
-//! What closures may return, and what a run of a repeated closure reports by it: that it is done, that it failed, that it
-//! was the last, or when the next is to be.
+//! The types that closures may return, and what a run of a repeated closure reports by its value: that it is done, that
+//! it failed, that it was the last, or when the next is to be.
 //!
 //! A closure says so by what it returns. [`Outcome`] lists the types that it can return, and turns
 //! each into a [`Step`], which is all that the [payload](super::payload) sees. The conversion is user code,
@@ -18,7 +18,7 @@ use std::{
 
 use crate::{Failure, error::BoxedError};
 
-/// What a run of a [repeated](crate::Handle::repeat) closure reports, by the value that it returns.
+/// The report of a run of a [repeated](crate::Handle::repeat) closure: the value that it returns.
 ///
 /// | the closure returns | and so |
 /// |---|---|
@@ -72,7 +72,7 @@ use crate::{Failure, error::BoxedError};
 )]
 pub trait Outcome: Report {}
 
-/// What follows from the outcome of one run.
+/// The step that follows from the outcome of one run.
 #[derive(Debug)]
 pub enum Step<T> {
     /// The next run is the trigger's.
@@ -189,7 +189,7 @@ impl<T: Send + 'static> Report for ControlFlow<T, Instant> {
     }
 }
 
-/// What a closure that runs once may return: anything but the future of an `async` block, closure or function. Its body
+/// The result of a closure that runs once: any type but the future of an `async` block, closure or function. Its body
 /// would never run, because the executor polls no futures.
 ///
 /// It is implemented for every type that is [`Unpin`], and nearly all are. Generic code that submits closures for its
@@ -216,7 +216,7 @@ pub trait TaskOutput {}
 #[diagnostic::do_not_recommend]
 impl<T: Unpin> TaskOutput for T {}
 
-/// What a closure that runs at a fixed rate or with a fixed delay returns: `()`, or nothing, if it never returns. A
+/// The result of a closure that runs at a fixed rate or with a fixed delay: `()`, or nothing, if it never returns. A
 /// closure that reports success and failure is for [`repeat`](crate::Handle::repeat), which takes every
 /// [`Outcome`].
 ///
@@ -239,7 +239,7 @@ type Never = <fn() -> ! as Function>::Returned;
 
 /// See [`Never`].
 pub trait Function {
-    /// What the function returns.
+    /// The type that the function returns.
     type Returned;
 }
 

@@ -8,7 +8,7 @@
 //! in or out of the node, calls it, or drops it. Code that is compiled once makes every decision. It is handed the
 //! rest of the node as [`Parts`].
 //!
-//! # What is moved
+//! # The moves of closure and result
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -50,7 +50,7 @@ use crate::sync::{Arc, Mutex, rank};
 /// A task, as workers, handles and the pool see it: a [`Node`] of any type.
 pub(crate) type Task = dyn Payload;
 
-/// What differs by the type of a node's content.
+/// The part of a node that depends on the type of its content.
 pub(crate) trait Payload: Send + Sync {
     /// Returns what the task's lock protects, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
@@ -68,7 +68,7 @@ pub(crate) trait Payload: Send + Sync {
     fn is_periodic(&self) -> bool;
 }
 
-/// What a task runs.
+/// The body of a task: the code that it runs.
 pub(crate) trait Body: Send + Sized + 'static {
     /// The result of the task.
     type Value: Send + 'static;
@@ -87,7 +87,7 @@ pub(crate) trait Body: Send + Sized + 'static {
     /// Called before a body is dropped whose task has been ended while it waited.
     fn will_not_run(&mut self) {}
 
-    /// Has what was lent called, with the user's code around it.
+    /// Calls the lent closure, with the user's code around it.
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
@@ -162,7 +162,7 @@ where
     }
 }
 
-/// What a node has in it: the closure, the result, or neither. The state is beside the tag in each case, where
+/// The content of a node: the closure, the result, or neither. The state is beside the tag in each case, where
 /// it takes no space of its own.
 enum Stored<B: Body> {
     Body(Stage, B),
@@ -218,7 +218,7 @@ impl<B: Body> Slot<B> {
     }
 }
 
-/// What a node's lock protects: the content, and the plan of a periodic task.
+/// The state under a node's lock: the content, and the plan of a periodic task.
 pub(crate) struct Cell<B: Body> {
     slot: Slot<B>,
     plan: B::Place,
@@ -348,7 +348,7 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Has the outcome of a call published, and puts in what the node is to keep. Returns `false` if something is
+    /// Publishes the outcome of a call, and puts in what the node is to keep. Returns `false` if something is
     /// left in the loan.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {

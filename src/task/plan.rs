@@ -1,7 +1,7 @@
 //! The plan of a periodic task: its schedule, what it does about failures, and what it has counted.
 //!
 //! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
-//! to the worker that runs the task: so it is changed under the task's lock by those who control the task, or
+//! to the worker that runs the task: so it is changed under the task's lock by the threads that control the task, or
 //! by the worker alone, and a trigger, which is user code, is asked with no lock held. What is asked of a
 //! task while its worker has the plan waits in [`control`](crate::layers).
 //!
@@ -22,10 +22,10 @@ use crate::{
     unwind::discard,
 };
 
-/// What a run has reported, apart from a value.
+/// The report of a run, apart from a value.
 pub(crate) type RunReport = Result<Next, Failure>;
 
-/// What follows by what a run has returned.
+/// The next step, by what a run has returned.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// The next run is the trigger's.
@@ -36,7 +36,7 @@ pub(crate) enum Next {
     Nothing,
 }
 
-/// What follows from one run, or from one that did not take place.
+/// The outcome of one run, or of one that did not take place.
 #[must_use]
 #[derive(Debug)]
 pub(crate) enum RunOutcome {
@@ -102,7 +102,7 @@ impl Plan {
         longest <= wait
     }
 
-    // What it says.
+    // Questions to the plan.
 
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
     #[inline]
@@ -162,7 +162,7 @@ impl Plan {
         self.schedule.has_deadline()
     }
 
-    // What changes it, under the task's lock.
+    // Changes to the plan, under the task's lock.
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
@@ -172,7 +172,7 @@ impl Plan {
         mem::replace(&mut self.schedule, schedule)
     }
 
-    /// As [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
         self.schedule.triggered_mut()?.start_on_wall(clock)
     }
@@ -184,7 +184,7 @@ impl Plan {
         }
     }
 
-    // What the worker asks. All of it may call the trigger, which is user code: no lock is held.
+    // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
     /// Returns what follows from a run that has just ended. A run that `is_extra` is beside the schedule.
     pub(super) fn follow(

@@ -12,7 +12,7 @@
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
 //!    trigger has, or has panicked.
 //!
-//! What the layers say of the run meanwhile is kept in [`CallExtras`], which the runs of a plain task do not have.
+//! The notes of the layers on the run are kept meanwhile in [`CallExtras`], which the runs of a plain task do not have.
 
 use super::{
     Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, layer::PlacedQuestion,
@@ -20,18 +20,18 @@ use super::{
 };
 use crate::{CancelReason, time::Timestamp, trace};
 
-/// What only the runs of some tasks have.
+/// The parts that only the runs of some tasks have.
 #[derive(Default)]
 pub(super) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// What a layer has called when the body has returned, with no lock held.
+    /// A function of a layer, called when the body has returned, with no lock held.
     pub(super) after_body: Option<fn(&Call<'_>)>,
     /// The moment from which on a run that was due before counts as late.
     pub(super) late_from: Option<Timestamp>,
     /// When the task has to have ended.
     pub(super) expiry: Option<Timestamp>,
-    /// What user code is to be asked before the closure is called.
+    /// The question for user code, asked before the closure is called.
     pub(super) question: Option<PlacedQuestion>,
     /// The layer whose question is asked.
     pub(super) asking: u8,
@@ -54,7 +54,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// What becomes of the task if it may not.
+    /// The verdict on the task, if it may not.
     #[inline(never)]
     pub(super) fn ask(&mut self, parts: &mut Parts<'_>) -> Result<(), Verdict> {
         if parts.is_called_off() {
@@ -79,7 +79,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// What follows if it does not.
+    /// The outcome of a run that does not take place.
     #[inline]
     pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
         if self.extras.as_ref().is_none_or(|extras| extras.question.is_none()) {
@@ -99,7 +99,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// What follows if the run does not take place.
+    /// The outcome of a run that does not take place.
     pub(crate) fn look_again(&mut self) -> Result<(), RunOutcome> {
         let (run, is_over) = (self.run, self.is_over());
         let answered = Some(self.extras().asking);
@@ -132,7 +132,7 @@ impl Call<'_> {
     ///
     /// # Errors
     ///
-    /// What follows if it may not: it is left out.
+    /// The outcome of a run that may not: it is left out.
     #[inline]
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
         if self.plan.as_ref().is_some_and(|plan| plan.has_deadline()) {
@@ -192,7 +192,7 @@ impl Call<'_> {
         self.extras().has_answer = has_answer;
     }
 
-    // What the layers say of the run.
+    // The notes of the layers on the run.
 
     /// Notes that the run is beside the schedule.
     pub(crate) fn note_extra(&mut self) {
@@ -204,7 +204,7 @@ impl Call<'_> {
         self.extras().expiry = Some(moment);
     }
 
-    /// Has this called when the body has returned, with no lock held. It is not if the run does not take place.
+    /// Sets a function to be called when the body has returned, with no lock held; not if the run does not take place.
     pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
         self.extras().after_body = Some(after_body);
     }

@@ -4,7 +4,7 @@
 //! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
 //! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
 //! reference count. After a run inside a run, as by `DrainedTask::run`, the outer one is current
-//! again, also after unwinding. Nothing is copied until somebody asks.
+//! again, also after unwinding. Nothing is copied until user code asks for it.
 //!
 //! A run consists of facts. It knows neither hooks nor the code around it; both are called by
 //! [`Hooks::invoke`](super::Hooks::invoke).
@@ -92,7 +92,7 @@ impl Run {
         self.started.set(self.clock().read());
     }
 
-    /// Has the run recorded with the moments that it has now, and not with those at which it was taken.
+    /// Records the run with the moments that it has now, and not with those at which it was taken.
     pub(crate) fn has_passed(&self) {
         #[cfg(feature = "histograms")]
         self.worker.passed.set(Some((self.planned(), self.started())));
@@ -141,7 +141,7 @@ impl Run {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Has the run recorded apart.
+    /// Records the run in these recorders.
     #[cfg(feature = "histograms")]
     pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.worker.record_in(recorders);

@@ -1,4 +1,4 @@
-//! What the callback for slow runs is told.
+//! The argument of the callback for slow runs.
 
 use std::{fmt, panic::Location, time::Duration};
 

@@ -24,8 +24,8 @@
 //!
 //! The thread that takes the closure out of the node drops it, and the lock orders the two. If
 //! `cancel` comes first, it takes the closure and drops it, and `start` finds nothing to run. If
-//! `start` comes first, it has the closure; `cancel` then marks the task, which has ended for
-//! everyone who waits for it, and the worker, when the body returns, finds the mark and drops
+//! `start` comes first, it has the closure; `cancel` then marks the task, which its waiters now see as
+//! ended, and the worker, when the body returns, finds the mark and drops
 //! closure and result itself. Until then [`Stage::runs_on`] is true, so that the body can still be
 //! signalled.
 
@@ -46,7 +46,7 @@ pub enum TaskState {
     /// The task waits until it is due, or for a worker. A periodic task is also in this state
     /// between its runs.
     Scheduled,
-    /// The task waits, and does not run before somebody
+    /// The task waits, and does not run before a caller
     /// [resumes](crate::ScheduledFuture::resume) it.
     Paused,
     /// The task runs now.
@@ -92,7 +92,7 @@ pub(crate) enum Stage {
     Claimed { failed: bool },
 }
 
-/// What a call found that ends a task other than by a run.
+/// The finding of a call that ends a task other than by a run.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CancelOutcome {
@@ -104,7 +104,7 @@ pub(super) enum CancelOutcome {
     Running,
 }
 
-/// What there is to be claimed of a task that has ended.
+/// The claim on a task that has ended.
 #[must_use]
 #[derive(Debug)]
 pub(super) enum Claimed {
@@ -190,7 +190,7 @@ impl Stage {
         if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
     }
 
-    /// Has the value taken that the task has ended with. Returns `false` if there is none.
+    /// Claims the value with which the task has ended. Returns `false` if there is none.
     #[inline]
     pub(super) fn claim_value(&mut self) -> bool {
         let is_there = matches!(self, Self::Completed);
@@ -200,7 +200,7 @@ impl Stage {
         is_there
     }
 
-    /// Has the result taken; `None` if there is none yet.
+    /// Claims the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Claimed> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,

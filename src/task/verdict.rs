@@ -1,4 +1,4 @@
-//! What passes between a task and those who have to do with it: workers, handles and the pool.
+//! The values that pass between a task and the workers, handles and pool that use it.
 
 use crate::{
     CancelReason,
@@ -10,7 +10,7 @@ use crate::{
 /// refuses it.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
-/// What a worker does next with the task that it has run.
+/// The next step of a worker with the task that it has run.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
@@ -28,7 +28,7 @@ pub(crate) enum Verdict {
     Again(Timestamp),
 }
 
-/// What came of queuing a task again.
+/// The outcome of queuing a task again.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {

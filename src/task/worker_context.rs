@@ -1,4 +1,4 @@
-//! What all runs on one worker have in common, and what the present one of them has that most have not.
+//! The state that all runs on one worker share, and the parts of the present run that most runs do not have.
 //!
 //! A worker has one run at a time. What only some runs have is kept here and not in the
 //! [`Run`](super::Run), so that the others have nothing to set up; it is only ever touched on the
@@ -24,7 +24,7 @@ pub(crate) struct OverLimit {
     pub(crate) is_told: bool,
 }
 
-/// What a run holds of its gate.
+/// The lease of a gate that a run holds.
 pub(crate) struct HeldLease {
     pub(crate) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
@@ -33,7 +33,7 @@ pub(crate) struct HeldLease {
     pub(crate) replaced: Option<CancellationToken>,
 }
 
-/// What all runs on one worker have in common.
+/// The state that all runs on one worker share.
 pub(crate) struct WorkerContext {
     pub(super) clock: Clock,
     /// The parent of the tasks' tokens.
@@ -42,10 +42,10 @@ pub(crate) struct WorkerContext {
     /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
     /// the timer thread that would raise the token may be gone.
     pub(super) keeps_limits: bool,
-    /// What the present run holds of its gate. It is here, and not in the run, so that a run without a gate
+    /// The lease of a gate that the present run holds. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
     pub(super) held: RefCell<Option<HeldLease>>,
-    /// What has been found of the present run's time limit.
+    /// The finding about the present run's time limit.
     pub(super) over_limit: Cell<Option<OverLimit>>,
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
@@ -86,7 +86,7 @@ impl WorkerContext {
         }
     }
 
-    /// Has the present run recorded apart.
+    /// Records the present run in these recorders.
     #[cfg(feature = "histograms")]
     pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.is_apart.set(true);

@@ -263,7 +263,7 @@ where
     submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
-/// As [`schedule`], for a task at once, without a future.
+/// Like [`schedule`], for a task at once, without a future.
 #[inline]
 #[track_caller]
 pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
@@ -312,8 +312,8 @@ fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), Rejecte
     }
 }
 
-/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and nobody
-/// else has a say in it or is told of it.
+/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and neither a
+/// decorator nor a subscriber is to see it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()

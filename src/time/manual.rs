@@ -47,7 +47,7 @@
 //!   loop that polls nor a thread of its own: the last thread that goes to sleep moves the clock.
 //! * **No thread is too late.** A thread that is woken, by a deadline that has come or by news,
 //!   makes the condition false in that call, and it stays false until that thread sleeps again or
-//!   has its answer. A worker wakes those who wait for its task before it sleeps itself. So the
+//!   has its answer. A worker wakes the waiters of its task before it sleeps itself. So the
 //!   clock stands still, at the time of the news, until each thread that the news concerns has
 //!   decided what to do.
 //! * **The clock stops at no deadline without need.** A worker that slept for a task that has been
@@ -550,7 +550,7 @@ impl ManualClock {
         (state.now(), state.wall_time())
     }
 
-    /// Has the calling thread, whose parker this is, be woken when the wall clock is set.
+    /// Registers the calling thread, whose parker this is, to be woken when the wall clock is set.
     pub(super) fn watch_wall(&self, parker: &Parker) {
         self.shared.state.lock().watch_wall(parker.thread());
     }

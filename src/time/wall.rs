@@ -1,4 +1,4 @@
-//! The wall clock: what it shows, what that is worth as a timestamp, and who is told when it is set.
+//! The wall clock: its time, the worth of that as a timestamp, and the threads that are told when it is set.
 //!
 //! # An estimate, and when it is good
 //!
@@ -199,7 +199,7 @@ pub(crate) struct WallWatch {
     timer: Option<SetTimer>,
 }
 
-/// What the watcher and others tell each other.
+/// The messages between the watcher and other threads.
 struct Told {
     is_over: bool,
     /// The lead of the wall clock when the watcher last looked.
@@ -244,7 +244,7 @@ impl WallWatch {
         self.leave(&parker);
     }
 
-    /// Has the calling thread, whose parker this is, be woken when a manual clock is set.
+    /// Registers the calling thread, whose parker this is, to be woken when a manual clock is set.
     pub(crate) fn attend(&self, parker: &Parker) {
         if let Some(manual) = self.clock.manual() {
             manual.watch_wall(parker);
@@ -385,7 +385,7 @@ mod tests {
     }
 
     /// Where the system says nothing, the watcher sleeps without a limit as long as no task waits, is woken
-    /// by the first who does, and by the end.
+    /// by the first that does, and by the end.
     #[test]
     fn a_watcher_without_a_timer_ticks_only_while_somebody_waits() {
         let mut watch = WallWatch::new(Clock::system());

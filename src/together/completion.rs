@@ -30,7 +30,7 @@
 //!
 //! A worker that waits without a limit is registered with the pool's detection of deadlocks,
 //! together with what it waits for ([`Awaited`]). It is not known here which task that will be, so
-//! a taker waits for a [`Gate`], and the waker that it leaves here opens the gate. Whoever brings
+//! a taker waits for a [`Gate`], and the waker that it leaves here opens the gate. The thread that brings
 //! the answer opens it before it goes on, so a thread that goes on to wait itself does not find a
 //! registered taker that has its answer already.
 //!
@@ -122,7 +122,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// # Errors
     ///
-    /// As [`Handle::submit`]; then nothing is pushed.
+    /// As for [`Handle::submit`]; then nothing is pushed.
     #[track_caller]
     pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
@@ -137,7 +137,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// # Errors
     ///
-    /// As [`Handle::schedule`]; then nothing is pushed.
+    /// As for [`Handle::schedule`]; then nothing is pushed.
     #[track_caller]
     pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
     where
@@ -428,7 +428,7 @@ impl<T> Drop for Taker<'_, T> {
     }
 }
 
-/// What a thread that takes waits for; see the head of the module.
+/// The gate for which a thread that takes waits; see the head of the module.
 #[derive(Default)]
 struct Gate(Watched<GateState>);
 

@@ -82,7 +82,7 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
+    /// As for [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_all_timeout<F, T>(
         &self,
@@ -294,7 +294,7 @@ impl<T, E> Drop for FirstSuccess<'_, T, E> {
     }
 }
 
-/// Why [`Handle::invoke_all`](crate::Handle::invoke_all) returned no futures. The tasks that it had
+/// The error if [`Handle::invoke_all`](crate::Handle::invoke_all) returned no futures. The tasks that it had
 /// submitted are cancelled. Java: `RejectedExecutionException`, `InterruptedException`.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -332,7 +332,7 @@ impl From<RejectedExecutionError> for InvokeError {
     }
 }
 
-/// Why [`Handle::invoke_any`](crate::Handle::invoke_any) returned no value. The tasks that it had
+/// The error if [`Handle::invoke_any`](crate::Handle::invoke_any) returned no value. The tasks that it had
 /// submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
 /// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
 #[derive(Debug)]

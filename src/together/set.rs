@@ -150,7 +150,7 @@ impl<T: 'static> TaskSet<T> {
     /// keeps all futures with their results, also of those that have ended.
     ///
     /// The time counts on the clock of each future's executor; manual clocks
-    /// [have to be moved by somebody](crate::ManualClock#when-it-blocks).
+    /// [have to be moved by the program](crate::ManualClock#when-it-blocks).
     ///
     /// ```
     /// use std::time::Duration;

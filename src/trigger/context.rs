@@ -1,4 +1,4 @@
-//! What a trigger is told, and what it answers.
+//! The context that a trigger is given, and its answer.
 //!
 //! Both speak of moments on two clocks. Those of the executor's clock are timestamps inside, and those of
 //! the wall clock stay what they are: a timestamp of theirs is an estimate, good until that clock is set.
@@ -18,7 +18,7 @@ pub enum Due {
     At(Instant),
     /// The run is due when the wall clock shows this moment, however it gets there.
     Wall(SystemTime),
-    /// The run is not due before somebody asks for it, by
+    /// The run is not due before a caller asks for it, by
     /// [`run_now`](crate::ScheduledFuture::run_now) or another request for a moment.
     OnDemand,
 }
@@ -89,7 +89,7 @@ impl From<Instant> for Due {
     }
 }
 
-/// What a [trigger](crate::Trigger) is told of the task.
+/// The facts about the task that a [trigger](crate::Trigger) is given.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerContext<'a> {
     pub(crate) clock: &'a Clock,

@@ -111,11 +111,11 @@ pub struct Cron {
     zone: Box<str>,
     fields: fields::Fields,
     policy: Policy,
-    /// For when the zone cannot be loaded any more.
+    /// Used when the zone cannot be loaded any more.
     last_known: TimeZone,
 }
 
-/// What becomes of times that the clock does not show, because it is set forward; for
+/// The policy for times that the clock does not show, because it is set forward; for
 /// [`Cron::missing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -126,7 +126,7 @@ pub enum Missing {
     Next,
 }
 
-/// What becomes of times that the clock shows twice, because it is set back; for
+/// The policy for times that the clock shows twice, because it is set back; for
 /// [`Cron::repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -288,7 +288,7 @@ impl fmt::Debug for Cron {
     }
 }
 
-/// Looks up a zone by its name. A name for a zone that nobody knows is not one.
+/// Looks up a zone by its name. A name for the unknown zone is not one.
 fn load(name: &str) -> Option<TimeZone> {
     TimeZone::get(name).ok().filter(|zone| !zone.is_unknown())
 }
@@ -310,7 +310,7 @@ fn moment_of(second: i64) -> Option<SystemTime> {
     if second < 0 { UNIX_EPOCH.checked_sub(distance) } else { UNIX_EPOCH.checked_add(distance) }
 }
 
-/// Why [`cron`](cron()) refused an expression or a zone. Its `Display` says what was found, what
+/// The error if [`cron`](cron()) refused an expression or a zone. Its `Display` says what was found, what
 /// is allowed in its place and, where something can be done, what to do.
 ///
 /// [`span`](Self::span) is the place of the fault, so that a program can point at it:
@@ -334,7 +334,7 @@ pub struct CronError {
     message: Box<str>,
 }
 
-/// What is wrong; from [`CronError::kind`].
+/// The kind of an error; from [`CronError::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CronErrorKind {

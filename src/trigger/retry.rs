@@ -102,7 +102,7 @@ impl Backoff {
         self
     }
 
-    /// As [`jitter`](Self::jitter), with the same delays each time.
+    /// Like [`jitter`](Self::jitter), with the same delays each time.
     pub const fn jitter_seed(mut self, seed: u64) -> Self {
         self.jitter = Jittered::Seeded(seed);
         self

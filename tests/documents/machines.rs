@@ -25,7 +25,7 @@ const TICKS: u64 = 6;
 const STOPS: (usize, u64) = (2, 3);
 const PERIOD: Duration = Duration::from_secs(10);
 
-/// What a machine did at a tick: it has run, or has skipped it.
+/// The act of a machine at a tick: it has run, or has skipped it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Event {
     machine: usize,

@@ -1,4 +1,4 @@
-//! What a task with a fixed rate does about missed runs: the picture shows the runs that the policies make.
+//! The missed runs of a task with a fixed rate: the picture shows the runs that the policies make.
 //!
 //! For each policy the same task runs on a manual clock. It has a period, its body takes a little time, and one
 //! of its runs takes far too long.
@@ -92,7 +92,7 @@ fn the_bars_are_the_runs() {
     }
 }
 
-/// What the documents say of runs that are late because the worker is busy: two policies leave them out.
+/// As the documents say of runs that are late because the worker is busy, two policies leave them out.
 #[test]
 fn an_overdue_run_is_left_out() {
     let starts = |policy, busy: u64| {
@@ -115,7 +115,7 @@ fn an_overdue_run_is_left_out() {
     assert_eq!(starts(MissedRuns::Within(seconds(20)), 38), [43, 43, 50, 60]);
 }
 
-/// What the documents say of the policies, in numbers.
+/// The statements of the documents about the policies, in numbers.
 #[test]
 fn each_policy_does_what_it_says() {
     let late = |policy| -> Vec<(u64, u64)> {

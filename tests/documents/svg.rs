@@ -84,7 +84,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Element>, String> {
     if open.is_empty() { Ok(elements) } else { Err("an element is left open".to_owned()) }
 }
 
-/// What stands between `<` and `>`: `text class="code" x="2"`.
+/// The text between `<` and `>`: `text class="code" x="2"`.
 fn element(tag: &str) -> Result<Element, String> {
     let (name, mut rest) = tag.split_once([' ', '\n']).unwrap_or((tag, ""));
     let mut element = Element { name: name.to_owned(), ..Element::default() };

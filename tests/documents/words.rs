@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{documents, page, root};
 
-/// What a reader searches for, and the page that has to have it.
+/// A word that a reader searches for, and the page that has to have it.
 const SEARCHED: [(&str, &str); 16] = [
     ("backoff", "docs/book/series.md"),
     ("misfire", "docs/book/series.md"),

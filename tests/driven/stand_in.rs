@@ -19,7 +19,7 @@ use real::{
 
 use crate::with_threads::is_with_threads;
 
-/// What the owner wants of the thread.
+/// An order of the owner for the thread.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
     /// Drop the executor.

@@ -1,4 +1,4 @@
-//! What cargo-mutants leaves out of the faults that it puts in is in `.cargo/mutants.toml`, where the comment
+//! The faults that cargo-mutants leaves out are in `.cargo/mutants.toml`, where the comment
 //! before a group of patterns states the fault and the reason why no test can tell.
 
 use std::{fs, path::Path};

@@ -134,7 +134,7 @@ fn a_task_is_let_through_or_times_out() {
     });
 }
 
-/// The executor is stopped while the gate is asked, before, or after: nobody is left waiting, and each lease
+/// The executor is stopped while the gate is asked, before, or after: no thread is left waiting, and each lease
 /// is left.
 #[test]
 fn a_task_is_let_through_or_stopped() {

@@ -58,7 +58,7 @@ fn two_workers_start_in_order() {
     });
 }
 
-/// With two permits and three tasks nobody waits for ever.
+/// With two permits and three tasks no task waits for ever.
 #[test]
 fn permits_go_round() {
     check(|| {
@@ -179,7 +179,7 @@ fn a_drop_runs_what_waits() {
     });
 }
 
-/// G64: the owner of a group that is paused is dropped: everything ends, and nobody waits for ever.
+/// G64: the owner of a group that is paused is dropped: everything ends, and no thread waits for ever.
 #[test]
 fn a_drop_ends_a_paused_group() {
     check(|| {

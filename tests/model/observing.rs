@@ -1,4 +1,4 @@
-//! What watches the pool: whatever a look for starvation races with, a pool that starves is reported.
+//! The watch over the pool: whatever a look for starvation races with, a pool that starves is reported.
 
 use std::time::Duration;
 

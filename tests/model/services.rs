@@ -1,4 +1,4 @@
-//! The threads of an executor that are no workers: whoever needs one first, there is one, and it ends.
+//! The threads of an executor that are no workers: whichever thread needs one first, there is one, and it ends.
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ use crate::support::{check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
-/// What a thread that drives a future sleeps on.
+/// The signal on which a thread that drives a future sleeps.
 #[derive(Default)]
 pub(crate) struct Signal {
     is_set: Mutex<bool>,

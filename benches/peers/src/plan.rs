@@ -99,7 +99,7 @@ pub(crate) const STEPS: [Step; 28] = [
     timers(step("w17-loaded", "w17", "mode=late N=20000 ms=2000", "mode=late N=10000 ms=1000")),
 ];
 
-/// Peers that can move a task, and the two that everybody knows and that cannot.
+/// Peers that can move a task, and the two that are known best and that cannot.
 const MOVING: [&str; 4] = [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "delayqueue"];
 
 /// Peers that are close to us in what they do, and not far in how fast they do it.

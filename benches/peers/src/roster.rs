@@ -3,9 +3,9 @@
 /// A peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer {
-    /// What the command line, the stored figures and the tables call it.
+    /// The name of it on the command line, in the stored figures and in the tables.
     pub(crate) name: &'static str,
-    /// What the pictures call it, for readers who do not know the short names.
+    /// The name of it in the pictures, for readers who do not know the short names.
     pub(crate) label: &'static str,
     pub(crate) program: Program,
     /// The crate whose version the report prints.

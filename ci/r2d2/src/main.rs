@@ -66,7 +66,7 @@ impl ManageConnection for Sqlite {
     }
 }
 
-/// What the process has of the kernel: threads, and file descriptors.
+/// The things that the process has of the kernel: threads, and file descriptors.
 #[derive(Debug, PartialEq, Eq)]
 struct Possessions {
     threads: usize,

@@ -1,4 +1,4 @@
-//! What a claim costs, on a server that this program starts: `cargo bench -p punctual-jobs --features gate`.
+//! The cost of a claim, on a server that this program starts: `cargo bench -p punctual-jobs --features gate`.
 //!
 //! The first lines are of the whole way of a tick: a worker asks, the row is read and taken, the body
 //! returns, the end of the run is told. Those below are of what a replica pays that comes too late, in two

@@ -44,7 +44,7 @@ impl Job for Nothing {
     const NAME: &'static str = "nothing";
 }
 
-/// What a round sees: how many have run, and when.
+/// The observations of a round: how many jobs have run, and when.
 type Watching = (Arc<AtomicUsize>, mpsc::Receiver<(u64, u64)>);
 
 fn main() {

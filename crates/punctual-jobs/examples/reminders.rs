@@ -32,7 +32,7 @@ impl Job for Remind {
     const NAME: &'static str = "remind";
 }
 
-/// What the program can do with jobs, whichever queue it has.
+/// The handlers of the program's jobs, whichever queue it has.
 fn jobs(sent: Sender<String>) -> Jobs {
     Jobs::new()
         .on(move |run: &JobRun, job: Remind| {

@@ -66,9 +66,9 @@ fn second_of(moment: SystemTime) -> String {
     format!(":{:02}", since.as_secs() % 60)
 }
 
-/// One line, whole, whoever else writes to the terminal.
+/// Writes one line, whole, whichever other process writes to the terminal.
 fn say(me: &str, what: std::fmt::Arguments<'_>) {
     let line = format!("{me} {what}\n");
-    // If nobody reads there is nobody to tell.
+    // A reader that has gone is no error of this program.
     let _ = io::stdout().lock().write_all(line.as_bytes());
 }

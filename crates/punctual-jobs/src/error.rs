@@ -1,4 +1,4 @@
-//! What can go wrong at a queue: when it is opened, and when it is used.
+//! The errors of a queue: when it is opened, and when it is used.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::InvalidName;
 /// An error of something else, kept as the source of one of ours.
 pub(crate) type Source = Box<dyn Error + Send + Sync>;
 
-/// Why a queue was not opened; from [`Jobs::open`](crate::Jobs::open).
+/// The error of a queue that was not opened; from [`Jobs::open`](crate::Jobs::open).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
@@ -106,7 +106,7 @@ impl Error for OpenError {
     }
 }
 
-/// Why a queue could not do what it was asked for.
+/// The error of a request that a queue could not carry out.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -114,7 +114,7 @@ pub enum QueueError {
     Payload {
         /// The name of the job.
         name: &'static str,
-        /// Why not.
+        /// The reason.
         source: serde_json::Error,
     },
     /// The queue is in memory, and nothing in this process handles the job. Nothing was stored.

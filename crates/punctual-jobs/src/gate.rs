@@ -29,17 +29,17 @@
 //! clocks are a minute apart take such a lock one after the other, for what both believe to be the same
 //! run.
 //!
-//! Beside the tick a holder has a *lease*, which decides one thing: when somebody who no longer answers may
+//! Beside the tick a holder has a *lease*, which decides one thing: when a holder that no longer answers may
 //! be taken for dead. It is renewed for as long as the run goes on, by the gate's own thread.
 //!
-//! # What happens at a tick
+//! # The steps of a tick
 //!
 //! 1. The worker hands the tick to the gate's thread, and goes on with other tasks. The task waits for the answer in the
 //!    queue ([`Entry::Later`](punctual::gate::Entry::Later)): for a [request time-out](GateBuilder::request_timeout)
 //!    at most, and not at all while there is no connection.
 //! 2. The gate reads the row and the database's clock. If the tick is not due by that clock, it asks again
 //!    when it will be; an earlier start than planned is possible by 50 ms. If the tick has been claimed,
-//!    and its run has ended, it is skipped. If somebody holds the row, the gate looks again from time to
+//!    and its run has ended, it is skipped. If another replica holds the row, the gate looks again from time to
 //!    time, so that the tick of a holder that died is taken over ([`OnHolderDeath`]), and that a later tick
 //!    waits for a run that goes on.
 //! 3. If the row is free the gate takes it, provided that it is still the row that was read. The fencing token,
@@ -81,7 +81,7 @@
 //! *Shut when in doubt.* If the database cannot be asked, the tick does not run. It is asked about again
 //! until a lease has passed, and is then skipped and [reported](GateEvent).
 //!
-//! # What cannot be promised
+//! # Limits of the promise
 //!
 //! * **Exactly once, in general.** A holder may be stopped between its last look at the lease and its
 //!   effect. For effects in the same database there is [`Gate::guard`], and [`Gate::finish`], with which a
@@ -116,7 +116,7 @@
 //! In a transaction that is REPEATABLE READ or SERIALIZABLE both fail with a serialization failure if the lease was renewed since
 //! its first statement: see [`Gate::finish`].
 //!
-//! # What does not fit
+//! # Schedules that do not fit
 //!
 //! A task's schedule has to be a function of the wall clock alone. A rate that counts from the submission
 //! is skipped and reported ([`SkipReason::NotOnWallClock`]), and so is a run [beside the

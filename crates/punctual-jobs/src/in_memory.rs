@@ -117,7 +117,7 @@ impl Board {
         let me = self.me.clone();
         let body = move || {
             if let Some(board) = me.upgrade() {
-                // What can be refused was refused when the queue was opened, or it is shut down.
+                // All causes of a refusal were checked when the queue was opened, or else it is shut down.
                 let _ = board.tick(&new_job, &mut enqueued);
             }
         };

@@ -38,7 +38,7 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     const NAME: &'static str;
 }
 
-/// Which job it is: the same in every attempt, and never given again by the same queue or database.
+/// The id of a job: the same in every attempt, and never given again by the same queue or database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub(crate) i64);
 
@@ -106,14 +106,14 @@ pub enum JobState {
     Waiting {
         /// How many attempts have failed.
         attempts: u32,
-        /// What the last of them has failed with.
+        /// The error of the last of them.
         last_error: Option<String>,
     },
     /// An attempt is running, or was when its worker was last heard of.
     Running,
     /// All attempts have failed, or its handler has [discarded](crate::JobError::discard) it. An in-memory queue remembers the last thousand of these.
     Discarded {
-        /// What the last attempt has failed with.
+        /// The error of the last attempt.
         last_error: String,
     },
     /// There is no such job any more: it has succeeded, or was cancelled, or never existed.
@@ -135,7 +135,7 @@ impl fmt::Display for JobState {
     }
 }
 
-/// What became of a job that was to be cancelled; from [`JobQueue::cancel`](crate::JobQueue::cancel).
+/// The outcome of a cancellation; from [`JobQueue::cancel`](crate::JobQueue::cancel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancellation {
     /// It was waiting, and is gone.
@@ -147,7 +147,7 @@ pub enum Cancellation {
     Unknown,
 }
 
-/// What became of a job that was to run at another moment; from
+/// The outcome of a rescheduling; from
 /// [`JobQueue::reschedule`](crate::JobQueue::reschedule).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rescheduling {
@@ -177,7 +177,7 @@ pub(crate) fn with_sources(error: &dyn Error) -> String {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DiscardedJob {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: String,
@@ -185,7 +185,7 @@ pub struct DiscardedJob {
     pub payload: serde_json::Value,
     /// How many attempts there were.
     pub attempts: u32,
-    /// What the last one has failed with.
+    /// The error of the last one.
     pub last_error: String,
 }
 

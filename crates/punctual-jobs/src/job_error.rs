@@ -1,4 +1,4 @@
-//! What a handler returns when it has not succeeded.
+//! The error that a handler returns when it has not succeeded.
 //!
 //! Most errors mean that the job is tried again. Two things a handler knows better than the queue: that another
 //! attempt is in vain, and that this was none. Both are said with the error, because a handler that says them has
@@ -9,7 +9,7 @@ use std::{error::Error, fmt, time::Duration};
 
 use crate::job::with_sources;
 
-/// Why an attempt has not succeeded, and what becomes of the job. Every error turns into one, so `?` works in a
+/// The error of an attempt, and the verdict on its job. Every error turns into one, so `?` works in a
 /// handler, and the job is tried again. [`discard`](Self::discard) and [`snooze`](Self::snooze) say otherwise.
 ///
 /// ```
@@ -26,7 +26,7 @@ use crate::job::with_sources;
 /// ```
 pub struct JobError(pub(crate) Verdict);
 
-/// What becomes of the job.
+/// The verdict on the job.
 pub(crate) enum Verdict {
     /// It is tried again, or its attempts are used up.
     TryAgain(String),

@@ -90,7 +90,7 @@ pub(crate) struct Periodic {
     pub(crate) payload: Result<Payload, serde_json::Error>,
 }
 
-/// What a queue is opened on.
+/// The definitions with which a queue is opened.
 pub(crate) struct Definitions {
     pub(crate) kinds: HashMap<&'static str, Arc<Definition>>,
     pub(crate) on_discarded: Option<OnDiscarded>,
@@ -345,7 +345,7 @@ impl Definition {
     }
 }
 
-/// What an engine is given when a queue is opened.
+/// The argument that opens an engine's queue.
 #[allow(unnameable_types, reason = "only the engines of this crate open queues")]
 #[allow(missing_debug_implementations, reason = "nobody outside sees one")]
 pub struct Opening {
@@ -353,7 +353,7 @@ pub struct Opening {
     pub(crate) periodic: Vec<Periodic>,
 }
 
-/// What a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.
+/// An engine that a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.
 pub trait OpenQueue: sealed::Sealed {
     #[doc(hidden)]
     fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError>;

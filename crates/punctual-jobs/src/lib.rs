@@ -47,7 +47,7 @@
 //!
 //! `docs/many-machines.md` of the repository says more about the choice, and about other stores.
 //!
-//! # What is promised
+//! # Guarantees
 //!
 //! * **A job that was enqueued to PostgreSQL runs at least once**, until it succeeds or its attempts are used up,
 //!   whichever process or machine dies. It does not start before its moment by the database's clock. Jobs of
@@ -60,7 +60,7 @@
 //!   it, or an event says that none may.
 //! * **Both queues behave alike.** One suite of cases is run on both.
 //!
-//! # What cannot be promised
+//! # Limits of the promise
 //!
 //! * **Exactly once.** A process can stop between its effect and the note that it is done, and then the job
 //!   runs again. [`JobRun::id`] is the same each time. A storage that compares [fencing tokens](JobRun::fencing_token) refuses

@@ -5,7 +5,7 @@
 
 use std::{error::Error, fmt};
 
-/// What a text names.
+/// The kind of thing that a text names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
     Kind,

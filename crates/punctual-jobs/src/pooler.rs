@@ -1,8 +1,8 @@
-//! Whether something between this program and the database changes backends under a connection.
+//! Detects a pooler between this program and the database that changes backends under a connection.
 //!
 //! A pooler in *transaction* mode, as PgBouncer's `pool_mode = transaction`, gives a connection some
 //! backend for each transaction, and not always the same. Locks of the session, prepared statements and
-//! `listen` then go to a backend that somebody else has next, and fail without a word. What needs a session
+//! `listen` then go to a backend that another client has next, and fail without a word. A user of a session
 //! has to refuse such a connection. The [gate](crate::gate) needs none.
 //!
 //! # How it shows

@@ -22,7 +22,7 @@
 //! over, or the heartbeat because the worker does not know it. The second one finds another number there, or none,
 //! and changes nothing. So a run that was lost can end as late as it likes.
 //!
-//! # Who waits for whom
+//! # Threads and connections
 //!
 //! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
 //! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. Triggers are asked on a

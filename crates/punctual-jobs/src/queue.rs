@@ -21,7 +21,7 @@ use crate::{
     When, jobs::Definitions, names::Names, payload::Payload, run,
 };
 
-/// What keeps the jobs.
+/// The engine that keeps the jobs.
 pub(crate) trait Engine: Send + Sync + 'static {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle>;
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
@@ -53,7 +53,7 @@ pub(crate) struct NewJob {
     pub(crate) max_attempts: u32,
 }
 
-/// Where jobs are enqueued, moved and cancelled; from [`Jobs::open`](crate::Jobs::open).
+/// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
 ///
 /// Cheap to clone; all clones are one queue. Dropping the last one closes it, as
 /// [`shutdown_within`](Self::shutdown_within) does without any patience, and without waiting. The executor

@@ -3,7 +3,7 @@
 //! The queue on PostgreSQL works on a thread of its own, and the callers are threads and tasks of any
 //! kind. So an answer is a cell with room for one value, one waker and sleeping threads. The side that
 //! answers holds a [`Promise`]; if it is dropped without an answer, because the queue's thread has ended,
-//! the answer is the fallback that it was made with, so nobody waits for ever.
+//! the answer is the fallback that it was made with, so no caller waits for ever.
 //!
 //! One lock protects the cell. The value is put in and the waker is taken out in one step under it, and
 //! the waker is called after it was released. A poll stores its waker under the same lock only if there

@@ -1,10 +1,10 @@
-//! What a shutdown has found and done.
+//! The report of a shutdown.
 
 use std::fmt;
 
 use crate::JobId;
 
-/// What happened to the jobs of a queue that was [shut down](crate::JobQueue::shutdown_within), by id and name.
+/// The fate of the jobs of a queue that was [shut down](crate::JobQueue::shutdown_within), by id and name.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ShutdownReport {
@@ -41,7 +41,7 @@ impl fmt::Display for ShutdownReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JobSummary {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,
@@ -58,7 +58,7 @@ impl fmt::Display for JobSummary {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ReleasedJob {
-    /// Which job it is.
+    /// The id of the job.
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,

@@ -29,7 +29,7 @@ impl BoxedTrigger {
         Self(Box::new(trigger))
     }
 
-    /// Has the trigger plan the same moments, with the same offsets, on each machine. Returns `false` if it cannot.
+    /// Makes the trigger plan the same moments, with the same offsets, on each machine. Returns `false` if it cannot.
     #[cfg(feature = "postgres")]
     pub(crate) fn share(&mut self, name: &str) -> bool {
         self.0.share(Some(name))

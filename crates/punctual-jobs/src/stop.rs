@@ -1,4 +1,4 @@
-//! Why a run is to stop: its token, and the reason for which that was raised.
+//! The stop of a run: its token, and the reason for which that was raised.
 //!
 //! A token says that a handler is to stop, and not why. What the handler does then depends on it: it cleans up after
 //! a job that was cancelled, saves how far it has come for the next attempt, or leaves everything alone because
@@ -14,7 +14,8 @@ use std::{
 
 use punctual::{CancellationToken, Handle};
 
-/// Why the [token](crate::JobRun::token) of a run was raised; from [`JobRun::stop_reason`](crate::JobRun::stop_reason).
+/// The reason for which the [token](crate::JobRun::token) of a run was raised; from
+/// [`JobRun::stop_reason`](crate::JobRun::stop_reason).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum StopReason {

@@ -22,14 +22,14 @@
 //! assert_eq!(ticks.iter().skip_while(|()| true).next(), None); // the closure has been dropped
 //! ```
 //!
-//! # What is the same
+//! # Common behaviour
 //!
 //! Every type, method, trait and marker trait, and what the tests of this crate compare by running the
 //! same program on both crates: which jobs run, how often, in which order, never early; which calls
 //! panic, and with which message; what a drop of the pool does to jobs that wait, repeat or run; the names
 //! of the threads. A program compiles with one of the two exactly if it compiles with the other.
 //!
-//! # What differs
+//! # Differences
 //!
 //! | | here | `scheduled-thread-pool` |
 //! |---|---|---|
@@ -54,7 +54,7 @@
 //!
 //! # On to punctual
 //!
-//! What the interface has no word for, punctual has: results, futures that are awaited, waiting for the
+//! punctual also has what the interface has no word for: results, futures that are awaited, waiting for the
 //! end, missed runs, time limits, tests on a clock that stands still.
 
 #![forbid(unsafe_code)]
@@ -88,7 +88,7 @@ impl JobHandle {
     }
 }
 
-/// What becomes of the jobs that wait when the pool is dropped.
+/// The fate of the jobs that wait when the pool is dropped.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OnPoolDropBehavior {
     /// Each runs once more, when it is due, however far in the future that is. Jobs that repeat are not
@@ -148,7 +148,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`new`](Self::new), and if the name contains a zero byte.
+    /// As for [`new`](Self::new), and if the name contains a zero byte.
     #[deprecated(note = "use ScheduledThreadPool::builder", since = "0.2.7")]
     #[must_use]
     pub fn with_name(thread_name: &str, num_threads: usize) -> Self {
@@ -214,7 +214,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_at_dynamic_rate<F>(&self, initial_delay: Duration, mut f: F) -> JobHandle
     where
         F: FnMut() -> Option<Duration> + Send + 'static,
@@ -227,7 +227,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_with_fixed_delay<F>(
         &self,
         initial_delay: Duration,
@@ -248,7 +248,7 @@ impl ScheduledThreadPool {
     ///
     /// # Panics
     ///
-    /// As [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
+    /// As for [`execute_at_fixed_rate`](Self::execute_at_fixed_rate).
     pub fn execute_with_dynamic_delay<F>(&self, initial_delay: Duration, mut f: F) -> JobHandle
     where
         F: FnMut() -> Option<Duration> + Send + 'static,

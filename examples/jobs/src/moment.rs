@@ -1,7 +1,7 @@
 //! A moment on one of two clocks.
 //!
-//! A job that is planned by the calendar goes by the wall clock, and all others by one that nobody
-//! sets. Each [`Moment`] says which it is on, and both clocks are read together ([`Now`]).
+//! A job that is planned by the calendar goes by the wall clock, and all others by one that cannot be
+//! set. Each [`Moment`] says which it is on, and both clocks are read together ([`Now`]).
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -33,7 +33,7 @@ impl Moment {
     }
 }
 
-/// What the two clocks show at the same time.
+/// The times of the two clocks at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Now {
     pub(crate) steady: Instant,

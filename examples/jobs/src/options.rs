@@ -35,7 +35,7 @@ pub(crate) struct Options {
     pub(crate) file: PathBuf,
     pub(crate) run_for: Option<Duration>,
     pub(crate) grace: Duration,
-    /// What to show instead of running the jobs.
+    /// The preview to show instead of running the jobs.
     pub(crate) preview: Option<Preview>,
 }
 

@@ -22,7 +22,7 @@ impl Planned {
         self.is_overdue(&job.schedule, now).then(|| self.left_out(&job.schedule, now))
     }
 
-    /// Whether this run must not start any more, which could start now.
+    /// Returns `true` if this run, which could start now, must not start any more.
     pub(crate) fn is_overdue(&self, schedule: &Schedule, now: Now) -> bool {
         let late = self.at.late_at(now);
         let (missed, is_next_due) = match (schedule, self.at) {

@@ -17,7 +17,7 @@ use crate::{
     wall::{Line, walls},
 };
 
-/// What to show.
+/// The runs to show.
 pub(crate) struct Preview {
     /// How many runs of each job.
     pub(crate) count: u16,
@@ -93,7 +93,7 @@ fn aligned(lines: &[Line]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// What both clocks show at a moment of one of them, if nobody sets the other.
+/// Returns the times of both clocks at a moment of one of them, if the other is not set meanwhile.
 fn at_once(moment: Moment, begun: Now) -> Now {
     match moment {
         Moment::Steady(steady) => {

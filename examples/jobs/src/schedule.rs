@@ -77,7 +77,7 @@ impl Draft {
         })
     }
 
-    /// What becomes of missed runs. Those of a job that may not overlap are missed because of an
+    /// The policy for missed runs. Those of a job that may not overlap are missed because of an
     /// earlier run, so `skip` and `queue` are names of policies.
     fn missed(&self) -> Result<MissedRuns, Fault> {
         let policy = match self.overlap.as_ref().map(Spanned::get_ref) {

@@ -19,7 +19,7 @@ const MOST_COUNTED: u64 = 1_000;
 /// A run that is to come.
 ///
 /// A jitter puts all runs of a job off by the same span. So the times here are those without it,
-/// and whoever asks when the next run is says when the last one would have started without it.
+/// and a caller that asks when the next run is says when the last one would have started without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Planned {
     /// Counted from 1.

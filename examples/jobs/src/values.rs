@@ -65,7 +65,7 @@ pub(crate) fn positive(readable: &Spanned<Readable>) -> Result<Duration, Fault> 
     }
 }
 
-/// What becomes of missed runs: "burst", "coalesce", "skip", "delay" or "within 10min".
+/// The policy for missed runs: "burst", "coalesce", "skip", "delay" or "within 10min".
 #[derive(Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct OnMissed(pub(crate) MissedRuns);
@@ -90,7 +90,7 @@ impl TryFrom<String> for OnMissed {
     }
 }
 
-/// What becomes of a run that is due while the one before still runs.
+/// The fate of a run that is due while the one before still runs.
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum Overlap {

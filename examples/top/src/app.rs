@@ -17,11 +17,11 @@ use crate::{
     view::{self, Focus},
 };
 
-/// How often to look, if nobody says otherwise.
+/// How often to look, unless an option says otherwise.
 const EVERY: Duration = Duration::from_millis(250);
 /// How soon a signal is seen.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// What the space bar moves a manual clock by.
+/// The time by which the space bar moves a manual clock.
 const STEP: Duration = Duration::from_secs(1);
 
 pub(crate) struct App<'a> {

@@ -1,4 +1,4 @@
-//! What the view knows about the tasks of an executor.
+//! The tasks of an executor, as the view knows them.
 //!
 //! The executor counts ([`statistics`](punctual::Handle::statistics)), and a task handle knows the state and the next
 //! run. How late each run was and how long it took is recorded here, in two hooks around every run. They write

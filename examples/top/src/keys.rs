@@ -1,4 +1,4 @@
-//! What the keys mean.
+//! The meanings of the keys.
 
 use punctual::TaskHandle;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -17,7 +17,7 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// What the selected task can be told.
+/// An order for the selected task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     RunNow,

@@ -41,7 +41,7 @@ fn height_of(late: Duration) -> u64 {
     if micros < 1.0 { 0 } else { ((micros.log10() * 10.0).round() as u64).clamp(1, SCALE) }
 }
 
-/// Green is what the system takes to wake a thread, red is what somebody notices.
+/// Green is what the system takes to wake a thread, red is what a user notices.
 pub(crate) fn colour_of(late: Duration) -> Color {
     match late.as_millis() {
         0 => Color::Green,

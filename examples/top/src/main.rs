@@ -9,8 +9,8 @@
 //! The executor that is shown is a demonstration, with tasks that are quick, slow, unreliable, paused, or due in
 //! an hour. The keys tell the selected task to run now, to pause, to go on, or to end.
 //!
-//! What a program needs to have such a view of its own executor is in `board.rs`: two hooks, and a list of task handles.
-//! The rest is the view: `view.rs` draws, with `tasks.rs` and `lateness.rs`,
+//! All that a program needs to have such a view of its own executor is in `board.rs`: two hooks, and a list of task
+//! handles. The rest is the view: `view.rs` draws, with `tasks.rs` and `lateness.rs`,
 //! `keys.rs` says what a key means, `app.rs` is the loop between the two, `screen.rs` leaves the terminal as it was.
 //!
 //! **Without a terminal**, or on a dumb one, it prints the same table as text: once, or every now and then with `--every`.

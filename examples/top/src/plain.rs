@@ -17,7 +17,7 @@ use crate::{
     view,
 };
 
-/// When the first table comes, if nobody says otherwise: when there is something to see.
+/// When the first table comes, unless an option says otherwise: when there is something to see.
 const FIRST: Duration = Duration::from_secs(1);
 
 /// Prints a table, or one after each period, until it is time to stop.

@@ -5,9 +5,9 @@
 //! *of a task* is another matter: the executor contains it, the view shows it, and its message would only be
 //! written across the table. [`current_task`] tells the two apart.
 //!
-//! A signal does not end the program at once (`main.rs`), so it ends as after a key. It may have come because the terminal has gone; then
-//! whoever reads keys may find the end of the input again and again, and not come back (crossterm 0.29 does that). So the
-//! thread that has the signal insists, after a while.
+//! A signal does not end the program at once (`main.rs`), so it ends as after a key. It may have come because the
+//! terminal has gone; then the thread that reads keys may find the end of the input again and again, and not come back
+//! (crossterm 0.29 does that). So the thread that has the signal insists, after a while.
 
 use std::{
     io::{self, Stdout},

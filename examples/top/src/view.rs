@@ -12,11 +12,11 @@ use ratatui::{
 
 use crate::{board::Snapshot, lateness, tasks, values::short};
 
-/// What the user looks at.
+/// The part that the user looks at.
 pub(crate) struct Focus {
     /// The index of a task.
     pub(crate) selected: usize,
-    /// What came of the last order.
+    /// The outcome of the last order.
     pub(crate) said: Option<String>,
     pub(crate) is_manual: bool,
 }
@@ -85,7 +85,7 @@ fn draw_counts(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot) {
     frame.render_widget(Text::from_iter(lines), area);
 }
 
-/// What came of the last order, or else the last failure.
+/// The outcome of the last order, or else the last failure.
 fn said_line(snapshot: &Snapshot, focus: &Focus) -> Line<'static> {
     match (&focus.said, &snapshot.last_failure) {
         (Some(said), _) => Line::from(format!(" {said}")),

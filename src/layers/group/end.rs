@@ -1,9 +1,9 @@
-//! The end of a group: how far it has come, what is kept, who waits for it, and which members it has seen
+//! The end of a group: how far it has come, which tasks are kept, its waiters, and the members that it has seen
 //! leave.
 //!
 //! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last
-//! member although nobody has shut it down. Once either has begun no pause begins any more, as no task can be
-//! paused then: nobody could be sure of the end.
+//! member although it was not shut down itself. Once either has begun no pause begins any more, as no task can be
+//! paused then: a pause would put off the end without limit.
 
 use super::roll::Name;
 use crate::{CancelReason, sync::Arc};
@@ -50,9 +50,9 @@ pub(crate) struct EndedMembers {
 #[derive(Default)]
 pub(super) struct GroupEnd {
     pub(super) stage: EndStage,
-    /// What the group keeps since it was shut down.
+    /// The tasks that the group keeps since it was shut down.
     keeps: Option<Keeps>,
-    /// What the executor keeps since it was shut down.
+    /// The tasks that the executor keeps since it was shut down.
     executor_keeps: Option<Keeps>,
     /// The number of submissions that are under way.
     pub(super) joining: usize,
@@ -106,7 +106,7 @@ impl GroupEnd {
         self.log.get_or_insert_default();
     }
 
-    /// Notes a member that leaves, if somebody wants to know.
+    /// Notes a member that leaves, if a report was asked for.
     pub(super) fn note(&mut self, sequence: u64, ended: MemberEnd, name: impl FnOnce() -> Name) {
         let Some(log) = &mut self.log else { return };
         let list = if ended == MemberEnd::Cancelled { &mut log.cancelled } else { &mut log.ran };

@@ -30,7 +30,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// What a worker does with a member that it has taken.
+/// The next step of a worker with a member that it has taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// It runs: the member has a permit.
@@ -61,7 +61,7 @@ pub(crate) struct ListedMember {
     pub(crate) is_periodic: bool,
 }
 
-/// What a group has counted, and how many members there are, at one moment.
+/// The counts of a group, and the numbers of its members, at one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counted {
     pub(crate) pending: usize,
@@ -202,8 +202,8 @@ impl Roll {
         Turn::Starts
     }
 
-    /// Has a member be pending that a worker has. Returns how it is queued again: it is parked if `was_refused` and it is
-    /// still not its turn.
+    /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
+    /// and it is still not its turn.
     pub(super) fn requeue(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Timing {
         // Taken at once, so that the worker asks and ends it.
         let to_be_ended = Timing::At(Timestamp::PAST);

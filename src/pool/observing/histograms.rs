@@ -103,7 +103,7 @@ impl PoolHistograms {
     }
 }
 
-/// What records the runs of one worker.
+/// Records the runs of one worker.
 pub(in crate::pool) struct WorkerHistograms {
     of_pool: Arc<PoolHistograms>,
     own: Arc<Recorder>,

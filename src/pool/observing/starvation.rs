@@ -32,7 +32,7 @@
 //! idle workers shrinks do the same as a worker that takes a task: one that starts a worker, and one that has
 //! removed one that retires.
 //!
-//! # What may be just over
+//! # A starvation that may be just over
 //!
 //! A worker that takes a task at the very moment of a look may come before or after it. The report says what
 //! the look has seen.
@@ -61,7 +61,7 @@ pub(in crate::pool) struct StarvationWatch {
     armed: AtomicBool,
 }
 
-/// What looks have said of one starvation.
+/// The findings of the looks at one starvation.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     /// Since when the pool has starved.

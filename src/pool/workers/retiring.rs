@@ -9,7 +9,7 @@
 //!
 //! A worker that may retire wakes up after the keep-alive. One that may not has nothing to wake for,
 //! so it sleeps until it is woken, and an idle pool makes no wake-ups. What it has seen may change,
-//! and then somebody has to have it ask again. There are two reasons to stay:
+//! and the thread that changes it then has the worker ask again. There are two reasons to stay:
 //!
 //! * **Tasks wait for a moment**, and too few others are idle. That is over when there are fewer such tasks. A
 //!   thread that takes out a task that is not run checks for this (`Pool::entry_removed`), and so

@@ -59,7 +59,7 @@ impl Spawner {
         ThreadLabel { name: format!("{}-{service}", self.thread_name), number: None }
     }
 
-    /// Has the factory start a thread with this label, and calls `started` once there is one: before the permit is
+    /// Starts a thread with this label by the factory, and calls `started` once there is one: before the permit is
     /// returned. `starting` is the scope of the calling thread while the factory works.
     fn start_thread(
         &self,
@@ -101,7 +101,7 @@ impl Spawner {
     }
 }
 
-/// What a thread is called, and its number among the workers if it is one.
+/// The name of a thread, and its number among the workers if it is one.
 struct ThreadLabel {
     name: String,
     number: Option<usize>,
@@ -124,7 +124,7 @@ impl Pool {
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
         if let Some(starvation) = self.observing.starvation() {
-            // What only watches fails no submission.
+            // An observation that cannot start fails no submission.
             self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
             starvation.ensure_armed(self, self.clock().read());
         }

@@ -35,7 +35,7 @@ pub(super) const CAPACITY: usize = (i32::MAX - 4 * ARITY as i32) as usize;
 /// The key of a place that is not in use. It is larger than any other key.
 pub(super) const VACANT: u128 = u128::MAX;
 
-/// Is told where each entry of the heap is.
+/// Keeps the position of each entry of the heap.
 pub(super) trait Positions {
     /// The entry with the element in this slot is at `position` now.
     fn set_position(&mut self, slot: u32, position: u32);

@@ -27,7 +27,7 @@
 //! stays in its bucket until the bucket's time comes, whatever the first entry is by then; it never moves
 //! from bucket to bucket.
 //!
-//! # What the order rests on
+//! # Why the order holds
 //!
 //! No entry is due before its bucket begins. So as long as the first near entry is due before
 //! `floor`, the begin of the nearest bucket, it is the first entry of all. The [priority queue](super) keeps it so:

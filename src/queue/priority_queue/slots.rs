@@ -271,7 +271,7 @@ impl<E> Positions for Slots<E> {
     }
 }
 
-/// What the calendar does with the chunks of its buckets. `first` is the first chunk of the bucket's
+/// The operations of the calendar on the chunks of its buckets. `first` is the first chunk of the bucket's
 /// ring.
 impl<E> Slots<E> {
     /// Stores an element and its key, and returns the slot; or returns the element, if the ring has no

@@ -41,7 +41,7 @@ const GLANCE: usize = 64;
 /// See the [module](self).
 pub(super) struct SortedRun {
     chunks: VecDeque<KeyChunk<u128, u32>>,
-    /// What all positions have in common: the bit that they are in a run, and its number.
+    /// The bits that all positions have in common: the one that marks a run, and the run's number.
     tag: u32,
     /// The number of the first place of the first chunk.
     base: u32,

@@ -7,7 +7,7 @@
 //! element has the same ticket and the same sequence as before, or committed, and the slot is
 //! freed.
 //!
-//! To everyone else a reserved element has been taken: it is not counted, not found, and not taken
+//! To every other call a reserved element has been taken: it is not counted, not found, and not taken
 //! by another thread. But the queue is not finished while there is a reservation, which the queue
 //! counts under its lock: a thread that waits at a closed queue goes on waiting, and the end of the
 //! last reservation wakes it if there is nothing left to wait for.

@@ -245,8 +245,8 @@ impl<E> DelayedWorkQueue<E> {
         if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
     }
 
-    /// As [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
-    /// one step for everyone who has either lock.
+    /// Like [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
+    /// one step for every thread that takes either lock.
     #[cold]
     pub(super) fn reset_ready(
         &self,

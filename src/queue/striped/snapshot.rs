@@ -1,4 +1,4 @@
-//! What can be seen of the queue without taking anything: how much is in it, and what, at one moment;
+//! Views of the queue that take nothing out: how much is in it, and what, at one moment;
 //! and, with fewer locks, whether there is enough in it for the caller.
 //!
 //! Each step is counted where it is made, under the lock that is held there anyway: an admission by

@@ -40,7 +40,7 @@ pub(super) type Stripe<E> = SharedHeap<E, StripeState<E>>;
 /// A stripe whose lock is held.
 pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 
-/// What a stripe keeps under its lock, beside the heap.
+/// The state of a stripe under its lock, beside the heap.
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,

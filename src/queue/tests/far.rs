@@ -58,7 +58,7 @@ fn a_taker_that_finds_a_bound_brings_the_bucket_near_and_waits_on() {
     assert_eq!(rest, sorted()[2..]);
 }
 
-/// Nothing is early, and whoever looks late finds everything in order.
+/// Nothing is early, and a thread that looks late finds everything in order.
 #[test]
 fn a_bucket_is_taken_in_order() {
     for late in [0, 1, 5, 100_000] {

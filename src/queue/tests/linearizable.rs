@@ -2,8 +2,8 @@
 //! could have given these answers in some order ([`search`]).
 //!
 //! "First come, first served", "an element that was removed is not taken" and "a closed queue admits nothing" are one
-//! statement here, and so is what nobody has thought of. What threads ask is drawn from a seed. The histories are short,
-//! since the number of orders grows quickly; so there are many of them.
+//! statement here, and so is each property that no other test names. The requests of the threads are drawn from a seed.
+//! The histories are short, since the number of orders grows quickly; so there are many of them.
 //!
 //! Each thread asks for what it has offered itself, as the owner of a task does, which alone knows its ticket.
 //! All threads take.
@@ -29,11 +29,11 @@ use crate::{
 const STEPS: usize = 1_000_000;
 /// How many things a thread asks for at most.
 const MOST: u64 = 4;
-/// What the clock shows at the beginning, and the latest moment at which anything but the last element is due.
+/// The clock's time at the beginning, and the latest moment at which anything but the last element is due.
 const BEGIN: u64 = 100;
 const LATER: u64 = 108;
 
-/// What a thread asks for.
+/// A request of a thread.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     Offer {
@@ -97,7 +97,7 @@ pub(super) struct Recorder {
     next: AtomicU64,
 }
 
-/// What one thread has asked, and knows.
+/// One thread's tickets, and its requests so far with their answers.
 #[derive(Default)]
 pub(super) struct Asker {
     tickets: Vec<Ticket>,

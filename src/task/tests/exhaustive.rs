@@ -353,7 +353,7 @@ fn the_guard_of_the_last_limit_stays() {
     });
 }
 
-/// A capture whose drop meets whoever has the lock: loom tries both orders.
+/// A capture whose drop meets the thread that has the lock: loom tries both orders.
 struct Hesitates<D>(Arc<Mutex<()>>, D);
 
 impl<D> Drop for Hesitates<D> {
@@ -362,8 +362,8 @@ impl<D> Drop for Hesitates<D> {
     }
 }
 
-/// M138: who waits until a series has left that was cancelled in its run finds that the closure has been
-/// dropped.
+/// M138: a thread that waits until a series has left that was cancelled in its run finds that the closure has
+/// been dropped.
 #[test]
 fn who_waits_for_the_body_sees_the_closure_dropped() {
     check(|| {

@@ -1,4 +1,4 @@
-//! What the manual clocks know of one thread: whether it was woken, and for which of them it works.
+//! The record that the manual clocks keep of one thread: whether it was woken, and for which of them it works.
 //!
 //! A sleeping thread that was woken is on its way, although it may not have a core yet, and must not
 //! count as asleep. So every wake-up of the thread is counted here, before the thread is unparked,
@@ -45,7 +45,7 @@ impl WakeObserver for Presence {
 }
 
 impl Presence {
-    /// That of the calling thread, whose parker this is.
+    /// Returns the record of the calling thread, whose parker this is.
     pub(in crate::time) fn of(parker: &Parker) -> &Self {
         if parker.thread().observer::<Self>().is_none() {
             parker.observe(Self::default());

@@ -27,7 +27,7 @@ pub(super) struct ClockState {
     waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
-    /// What the wall clock showed at the timestamp.
+    /// A timestamp, and the wall clock's time at it.
     wall: (Timestamp, SystemTime),
     /// The threads to be woken when the wall clock is set.
     wall_watchers: Vec<Arc<ParkedThread>>,
@@ -130,7 +130,7 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Has a thread be woken when it is [idle](Self::is_idle).
+    /// Registers a thread to be woken when the clock is [idle](Self::is_idle).
     pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>) {
         self.idle_watchers.push(Arc::clone(thread));
     }

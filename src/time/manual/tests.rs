@@ -1,4 +1,4 @@
-//! What only the clock's own state shows.
+//! Faults that only the clock's own state shows.
 
 use super::*;
 

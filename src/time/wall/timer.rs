@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// Nobody sets the clock: nothing is reported, and the thread sleeps until the bell is rung.
+    /// The clock is not set: nothing is reported, and the thread sleeps until the bell is rung.
     #[test]
     fn the_bell_ends_the_wait() {
         let timer = SetTimer::new().expect("the system has timers");
@@ -95,7 +95,7 @@ mod tests {
         assert!(!timer.was_set());
     }
 
-    /// What is armed is a timer on the wall clock: it ends the wait when that clock shows its time.
+    /// The timer that is armed is one on the wall clock: it ends the wait when that clock shows its time.
     #[test]
     fn the_timer_is_on_the_wall_clock() {
         #[allow(clippy::disallowed_methods, reason = "what the timer is compared with")]

@@ -1,11 +1,11 @@
-//! From the text of an expression to its [fields](super::fields).
+//! The parser: from the text of an expression to its [fields](super::fields).
 //!
 //! An expression is 5 or 6 fields between white space, or a nickname. A field is a list of items
 //! between commas. An item is `*`, a value, or a range `a-b`; `*` and a range may have a step `/n`.
 //! The two day fields know some more ([`special_day`], [`special_weekday`]), and `?`, which is another
 //! word for `*`. Months and weekdays have names of three letters, in capitals or not.
 //!
-//! What other dialects read in different ways is refused, with what to write instead: a step after a
+//! A form that other dialects read in different ways is refused, with what to write instead: a step after a
 //! single value, a range that goes down, a step that is longer than its field. The exceptions are
 //! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does.
 //!
@@ -36,7 +36,7 @@ struct Piece<'a> {
     at: usize,
 }
 
-/// What a field is called, and the values that it has.
+/// The name of a field, and the values that it has.
 struct Unit {
     /// With its article.
     name: &'static str,
@@ -190,7 +190,7 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// What can be written for a value.
+    /// Returns the forms in which a value can be written.
     fn choices(&self) -> String {
         let names = match self.names {
             [first, .., last] => format!(", or {first} to {last}"),

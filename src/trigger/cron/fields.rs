@@ -22,7 +22,7 @@ use jiff::{
 const SUNDAY: u32 = 0;
 const SATURDAY: u32 = 6;
 
-/// What an expression admits. Bit `n` of a set stands for the value `n`.
+/// The values that an expression admits. Bit `n` of a set stands for the value `n`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields {
     pub(super) seconds: u64,

@@ -1,4 +1,4 @@
-//! From the time on the wall to the moments at which a clock there shows it.
+//! The walk from the time on the wall to the moments at which a clock there shows it.
 //!
 //! Between two changes of a zone's offset the clock on the wall and time itself run together: a moment
 //! is the time shown, minus the offset. So the search goes from one such [`Stretch`] to the next, and
@@ -26,7 +26,7 @@ use super::{Missing, Repeated, fields::Fields};
 
 const DAY: i64 = 24 * 60 * 60;
 
-/// What becomes of times that a clock does not show, or shows twice.
+/// The policy for times that a clock does not show, or shows twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     pub(super) missing: Missing,

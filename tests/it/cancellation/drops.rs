@@ -14,7 +14,7 @@ use crate::{
     support::{Counter, DropToken, Drops, Log, hold, manual, manual_with, ms},
 };
 
-/// What happens to a task whose body begins when it is due, and ends when the test lets it.
+/// An event in the life of a task whose body begins when it is due, and ends when the test lets it.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Begin,
@@ -116,7 +116,7 @@ const LIVES: &[&[(Event, (usize, usize))]] = {
 };
 
 /// F37, G14: whatever happens to a task, its closure is dropped when it has run or can no longer
-/// run, and its result when nobody can take it any more; each is dropped once, and no handle delays
+/// run, and its result when no call can take it any more; each is dropped once, and no handle delays
 /// it.
 #[test]
 fn closure_and_result_are_dropped_once_and_at_once() {

@@ -48,7 +48,7 @@ fn a_task_runs_at_its_deadline_to_the_nanosecond() {
     assert!(matches!(future.try_join(), Some(Ok(7))));
 }
 
-/// A clock that nobody moves stands still, and its clones and conversions show the same time.
+/// A clock that is not moved stands still, and its clones and conversions show the same time.
 #[test]
 fn time_stands_still_and_is_shared() {
     let clock = ManualClock::default();

@@ -234,7 +234,7 @@ fn the_period_counts_from_when_the_last_run_began() {
     assert_eq!(runs.entries(), [900, 1_900]);
 }
 
-/// What happens to a throttled task, one after the other.
+/// An event for a throttled task; they come one after the other.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Call,

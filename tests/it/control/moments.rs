@@ -11,7 +11,7 @@ use punctual::{
 
 use crate::support::{Counter, Log, manual, manual_with, ms};
 
-/// What a task looks like from outside: its future, and a handle that was made of it.
+/// Returns a task as it looks from outside, by its future and by a handle that was made of it.
 fn both<T>(future: &ScheduledFuture<T>) -> (Option<Duration>, TaskState) {
     let handle = future.task_handle();
     assert_eq!((handle.delay(), handle.state()), (future.delay(), future.state()));

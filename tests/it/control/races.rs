@@ -103,7 +103,7 @@ fn what_was_put_off_is_not_early() {
     }
 }
 
-/// The limit is that of the last request, whoever was faster.
+/// The limit is that of the last request, whichever thread was faster.
 #[test]
 fn a_time_limit_follows_all_requests() {
     let executor = Executor::new(1);

@@ -128,7 +128,7 @@ fn a_task_moves_itself() {
     assert_eq!(task.state(), TaskState::Paused);
 }
 
-/// What a task knows of itself is of use in its run only.
+/// A task can use what it knows of itself in its run only.
 #[test]
 fn a_context_moves_nothing_outside_of_its_run() {
     let (clock, executor) = manual(1);

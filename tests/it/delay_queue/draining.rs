@@ -150,7 +150,7 @@ fn the_key_that_a_sink_sees_is_good_if_it_refuses() {
     assert_eq!((queue.remove(seen), queue.remove(inserted)), (Some(1), None));
 }
 
-/// A sink may use the queue. The element that it holds is visible to no one; elements that it
+/// A sink may use the queue. The element that it holds is visible to no other thread; elements that it
 /// inserts, resets and removes are changed at once.
 #[test]
 fn a_sink_may_use_the_queue() {

@@ -109,7 +109,7 @@ fn draining_the_last_element_ends_the_waits() {
     }
 }
 
-/// What the sink does with the element that it holds.
+/// The sink's treatment of the element that it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sink {
     Keeps,

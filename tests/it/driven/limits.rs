@@ -78,7 +78,7 @@ fn a_task_that_is_past_its_limit_does_not_run() {
     assert_eq!((executor.statistics().timed_out, executor.statistics().runs), (2, 0));
 }
 
-/// Nobody raises the token of a body that runs in the only thread, but it counts as raised from the limit on.
+/// No thread raises the token of a body that runs in the only thread, but it counts as raised from the limit on.
 #[test]
 fn a_body_sees_its_limit() {
     let (clock, mut executor) = driven();

@@ -216,14 +216,14 @@ fn ties_are_broken_by_the_order_of_submission() {
         assert_eq!(executor.run_due(), 40);
         assert_eq!(log.entries(), (0..call).flat_map(|_| 0..40).collect::<Vec<_>>());
     }
-    // The order of those that are moved to one moment is the same, whoever was moved last.
+    // The order of those that are moved to one moment is the same, whichever was moved last.
     tasks.iter().rev().for_each(|task| assert!(task.reschedule(SECOND)));
     clock.advance(2 * SECOND);
     assert_eq!(executor.run_due(), 40);
     assert_eq!(log.entries()[120..], (0..40).collect::<Vec<_>>());
 }
 
-/// What a task does to those behind it in the same call takes effect: one that is cancelled, put off or paused does not
+/// A task's changes to those behind it in the same call take effect: one that is cancelled, put off or paused does not
 /// run, one that is moved to another moment waits for the next call, and they are all pending until their turn.
 #[test]
 fn a_turn_is_lost_by_what_happens_before_it() {

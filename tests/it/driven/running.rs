@@ -1,4 +1,4 @@
-//! What one call runs, in which order, and how long the caller may sleep.
+//! The tasks that one call runs, in which order, and how long the caller may sleep.
 
 use std::{thread, time::Duration};
 

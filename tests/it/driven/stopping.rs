@@ -40,7 +40,7 @@ fn further_calls_carry_out_a_shutdown() {
     assert_eq!(ended.entries().len(), 1);
 }
 
-/// With nothing left, nobody waits for the next call.
+/// With nothing left, no shutdown waits for the next call.
 #[test]
 fn with_nothing_pending_it_terminates_at_once() {
     for has_run in [false, true] {
@@ -153,7 +153,7 @@ fn a_drop_after_a_shutdown_that_gave_up_waits_for_nothing() {
     }
 }
 
-/// What becomes of a task that is due, and of one that is not, if the executor is dropped.
+/// The fate of a task that is due, and of one that is not, if the executor is dropped.
 fn after_the_drop(policy: DropPolicy, is_panicking: bool) -> (bool, bool, Duration) {
     let (clock, executor) = driven_with(|builder| builder.on_drop(policy));
     clock.set_auto_advance(true);

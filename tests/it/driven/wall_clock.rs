@@ -37,7 +37,7 @@ fn a_call_follows_the_wall_clock() {
     assert_eq!(log.entries(), ran);
 }
 
-/// On the system's clock, which nobody sets here, the caller is to look within half a minute; and not at all if
+/// On the system's clock, which is not set here, the caller is to look within half a minute; and not at all if
 /// nothing waits.
 #[test]
 fn the_caller_looks_within_half_a_minute() {

@@ -1,4 +1,4 @@
-//! What the holder of a task has: the future, which can be shared, waited for with a token, and
+//! The handles of a task: the future, which can be shared, waited for with a token, and
 //! outlives its executor; and the handle and the guard, which cancel.
 
 use std::{

@@ -91,8 +91,8 @@ fn after_a_long_wait(policy: MissedRuns) -> (Vec<u64>, u64) {
     (planned.collect(), executor.statistics().missed_runs)
 }
 
-/// What counts as missed refers to the moment for which the run was planned. A run that is overdue when the gate is
-/// to be asked again is left out, and the gate is not asked.
+/// Whether a run counts as missed depends on the moment for which it was planned. A run that is overdue when the gate
+/// is to be asked again is left out, and the gate is not asked.
 #[test]
 fn missed_runs_refer_to_the_planned_moment() {
     assert_eq!(after_a_long_wait(MissedRuns::Burst), (vec![10, 20, 30, 40], 0));
@@ -201,7 +201,7 @@ fn at_once_is_behind_what_is_due() {
     assert_eq!(order.entries(), ["asked", "other", "asked", "asked", "gated"]);
 }
 
-/// The longest delay is never: the task waits until somebody gives it a moment, or cancels it.
+/// The longest delay is never: the task waits until a caller gives it a moment, or cancels it.
 #[test]
 fn never_is_until_somebody_asks() {
     let (clock, executor) = manual(1);

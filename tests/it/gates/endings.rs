@@ -77,7 +77,7 @@ type Answer = fn() -> Entry;
 /// An answer, or a lease, and what becomes of the lease.
 type Case = (Option<Answer>, Vec<(u64, Seen)>);
 
-/// What can be answered, and what becomes of a lease then if the body does not run.
+/// The possible answers, and the fate of a lease then if the body does not run.
 fn answers() -> [Case; 4] {
     let [run, again, skip]: [Answer; 3] = [|| Entry::Run, || Entry::Again(ms(10)), || Entry::Skip];
     let [run, again, skip] = [run, again, skip].map(|answer| (Some(answer), vec![]));
@@ -214,7 +214,7 @@ fn a_series_is_called_off_while_its_gate_is_asked() {
     leases.assert_left_once();
 }
 
-/// What becomes of a task at a graceful shutdown that waits to be asked again, or is being asked.
+/// The fate at a graceful shutdown of a task whose gate is to be asked again, or is being asked.
 fn after_a_shutdown(is_periodic: bool, keep: bool, is_asked: bool) -> (Option<TaskState>, usize) {
     let (clock, executor) = manual_with(|builder| {
         builder
@@ -284,7 +284,7 @@ fn the_drop_of_the_owner_ends_what_waits() {
     assert_eq!((reason, runs.get()), (CancelReason::ExecutorDropped, 0));
 }
 
-/// A task that is run by hand does not ask: that is the decision of whoever runs it.
+/// A run by hand asks no gate: the caller that runs the task has decided.
 #[test]
 fn a_run_by_hand_asks_nobody() {
     let (clock, executor) = manual(1);

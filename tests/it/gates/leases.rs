@@ -12,7 +12,7 @@ use crate::support::{
     Counter, LONG, Log, assert_cancelled, elsewhere, in_time, manual, manual_with, ms,
 };
 
-/// G54: the order of everything around a body, and that nobody sees the outcome before the lease has been left.
+/// G54: the order of everything around a body, and that no waiter sees the outcome before the lease has been left.
 #[test]
 fn a_lease_is_left_before_the_outcome_is_seen() {
     struct Noted(Log<&'static str>, mpsc::Sender<mpsc::Sender<()>>);

@@ -1,4 +1,4 @@
-//! What can be asked of a task while its gate has put it off, or is asked.
+//! Requests for a task while its gate has put it off, or is asked.
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ pub fn millis(clock: &ManualClock, moment: Instant) -> u64 {
     moment.duration_since(begin).as_millis() as u64
 }
 
-/// What has become of a lease.
+/// An event in the life of a lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
     Watched,
@@ -112,7 +112,7 @@ impl Leases {
         token.cancel();
     }
 
-    /// What has become of the leases, each with its fence.
+    /// Returns the events of the leases, each with its fence.
     pub fn seen(&self) -> Vec<(u64, Seen)> {
         self.0.seen.entries()
     }

@@ -1,4 +1,4 @@
-//! What can be asked of a task that waits for its group.
+//! Requests for a task that waits for its group.
 
 use std::time::{Duration, SystemTime};
 
@@ -225,7 +225,7 @@ fn its_token_is_raised() {
     assert_eq!((runs.get(), group.statistics().cancelled), (1, 1));
 }
 
-/// A task without a plan waits for its group when somebody asks for a run.
+/// A task without a plan waits for its group when a caller asks for a run.
 #[test]
 fn a_task_on_demand_waits() {
     let scene = Scene::new();

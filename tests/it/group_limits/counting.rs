@@ -1,4 +1,4 @@
-//! What a group counts.
+//! The counts of a group.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -205,7 +205,7 @@ fn a_rejected_task_is_no_member() {
     assert_sound(group.statistics());
 }
 
-/// A submitter that waits for room holds nobody of its group up.
+/// A submitter that waits for room holds up no member of its group.
 #[test]
 fn a_submitter_that_waits_for_room_is_not_in_the_order() {
     let (_clock, executor) = manual_with(|builder| {
@@ -222,7 +222,7 @@ fn a_submitter_that_waits_for_room_is_not_in_the_order() {
     assert_eq!(second.join().unwrap(), 2);
 }
 
-/// What a run sees of itself is the same as without a group.
+/// A run sees the same of itself as without a group.
 #[test]
 fn a_run_sees_its_plan() {
     let (clock, executor) = manual(2);

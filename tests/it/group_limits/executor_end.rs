@@ -1,4 +1,4 @@
-//! What becomes of tasks that wait for their group when the executor is stopped.
+//! The fate of tasks that wait for their group when the executor is stopped.
 
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ fn a_drop_ends_what_nobody_has_looked_at() {
     assert_cancelled(&task, CancelReason::ExecutorDropped);
 }
 
-/// A shutdown that keeps delayed tasks waits for a paused group until somebody resumes it, and does so for a paused
+/// A shutdown that keeps delayed tasks waits for a paused group until it is resumed, and does so for a paused
 /// task.
 #[test]
 fn a_shutdown_waits_for_a_paused_group() {

@@ -140,7 +140,7 @@ fn a_context_is_brought_from_submitter_to_task() {
     assert!(matches!(outside.try_join(), Some(Ok(0))));
 }
 
-/// What can happen to a task, and how it then ends.
+/// A fate of a task: how it ends.
 type Fate = fn(&ManualClock, &Executor, &ScheduledFuture<i32>);
 
 const FATES: [Fate; 6] = [

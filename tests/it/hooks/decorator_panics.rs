@@ -54,7 +54,7 @@ fn a_wrapper_that_panics_fails_its_run() {
         });
         let worker = worker_of(&executor);
         let (closures, results, body_ran) = (Drops::new(), Drops::new(), Counter::new());
-        // If the call drops it during the body's own panic, no one could contain the second panic.
+        // If the call drops it during the body's own panic, nothing could contain the second panic.
         let bomb = (when == When::Before).then(|| Bomb("a capture"));
         let (captures, result, ran) = ((closures.token(), bomb), results.clone(), body_ran.clone());
         let task = executor.task().name("fails").submit(move || {

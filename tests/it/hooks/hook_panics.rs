@@ -22,7 +22,7 @@ use crate::support::{
 
 const WORKERS: usize = 10;
 
-/// What a hook or a body panics with.
+/// The payload with which a hook or a body panics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Throw {
     Nothing,
@@ -80,7 +80,7 @@ struct Stage {
     reports: Log<(FailureSource, bool)>,
 }
 
-/// What each of the three panics with.
+/// The payload with which each of the three panics.
 #[derive(Clone, Copy, Debug)]
 struct Script {
     before: Throw,

@@ -76,7 +76,7 @@ fn without_a_worker_the_stop_calls_the_hook() {
     }
 }
 
-/// AT-004, HK-002: with workers the hook has been called by the time that anyone can observe
+/// AT-004, HK-002: with workers the hook has been called by the time that any thread can observe
 /// termination.
 #[test]
 fn the_end_is_not_visible_before_the_hook_has_returned() {

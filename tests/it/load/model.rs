@@ -26,7 +26,7 @@ enum Again {
     Delay(u64),
 }
 
-/// What the body of a task does in one of its runs.
+/// The act of a task's body in one of its runs.
 #[derive(Clone, Copy, Debug)]
 enum Deed {
     Panic,
@@ -94,7 +94,7 @@ fn delay_of(millis: u64) -> Duration {
     if millis == u64::MAX { Duration::MAX } else { ms(millis) }
 }
 
-/// What the model knows about a task.
+/// A task, as the model knows it.
 struct Known {
     id: TaskId,
     again: Again,

@@ -65,13 +65,13 @@ thread_local! {
     static ENTERED: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A span that somebody still holds.
+/// A span that is still held.
 struct Open {
     fields: Fields,
     holders: usize,
 }
 
-/// What a span had when it was closed, and which spans it followed from.
+/// The fields of a span when it was closed, and which spans it followed from.
 #[derive(Clone, Debug)]
 pub struct Closed {
     pub fields: Fields,

@@ -136,7 +136,7 @@ fn a_gate_makes_late() {
     assert_eq!(run_times(gated), (1, ms(3), Some(ms(3))));
 }
 
-/// What a worker has recorded stays when the worker has gone.
+/// The records of a worker stay when the worker has gone.
 #[test]
 fn workers_come_and_go_and_their_runs_stay() {
     let settings = |builder: punctual::Builder| {

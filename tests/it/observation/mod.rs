@@ -1,4 +1,4 @@
-//! What can be observed of an executor: statistics, the pending tasks, `Debug` and `Display`, events
+//! Observation of an executor: statistics, the pending tasks, `Debug` and `Display`, events
 //! for `tracing`, histograms, starvation and slow runs; the statistics as metrics.
 
 #[cfg(feature = "tracing")]

@@ -171,7 +171,7 @@ fn every_verb_that_is_made_of_others_is_the_place() {
     assert_eq!(named, lines);
 }
 
-/// What a task is decorated with, and its time limit, are as without; a run that is over its limit is named as
+/// The decorations and the time limit of a task are as without; a run that is over its limit is named as
 /// well.
 #[test]
 fn decorators_and_time_limits_stay() {

@@ -157,7 +157,7 @@ fn a_task_that_starts_ends_it() {
     scene.end();
 }
 
-/// While a worker is idle nobody looks; what has been armed before is the last look.
+/// While a worker is idle there are no looks; the one that was armed before is the last.
 #[test]
 fn an_idle_pool_is_not_looked_at() {
     let scene = Scene::new(2);
@@ -258,7 +258,7 @@ fn a_callback_may_panic_and_submit() {
     in_time("it closes", move || executor.close().unwrap());
 }
 
-/// G65: what is not due starves nobody, and neither does a queue that has been emptied.
+/// G65: a task that is not due does not starve, and neither does a queue that has been emptied.
 #[test]
 fn only_what_is_due_waits() {
     let scene = Scene::new(1);

@@ -52,7 +52,7 @@ impl Wake for Bell {
     }
 }
 
-/// What kind of task it is, and which of its parts panic.
+/// The kind of a task, and which of its parts panic.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     periodic: bool,
@@ -75,7 +75,7 @@ const FAULTS: [(bool, bool, bool, bool); 8] = [
     (true, true, true, false),
 ];
 
-/// What happens to a task.
+/// An event in the life of a task.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     /// It is due: the body begins, unless the task has ended.

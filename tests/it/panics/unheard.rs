@@ -26,7 +26,7 @@ use crate::support::{
 const CASE: &str = "PUNCTUAL_TEST_CASE";
 const TEST: &str = "an_end_that_nothing_hears_is_a_line";
 
-/// What a case does; it ends when the program may end.
+/// The act of a case; it returns when the program may end.
 type Case = fn(&ManualClock, &Executor);
 
 /// The cases, each with its end of a line, or `None` if there is to be none. The number of a task differs.

@@ -85,7 +85,7 @@ fn an_interval_runs_again_what_comes_again() {
     assert_eq!(minutes[7..], [120, 105, 120]);
 }
 
-/// What runs at a time of the day runs once, also if the clock shows that time a second time, as after a
+/// A task that runs at a time of the day runs once, also if the clock shows that time a second time, as after a
 /// small correction; a clock that was wrong by more than three hours does not count.
 #[test]
 fn a_time_of_the_day_runs_once() {

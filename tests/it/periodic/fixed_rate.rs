@@ -17,7 +17,7 @@ use punctual::{
 
 use crate::support::{Counter, Drops, LONG, Log, POLICIES, for_some_span, manual, ms};
 
-/// What one run of a periodic task saw.
+/// One run of a periodic task, as it saw itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
     number: u64,

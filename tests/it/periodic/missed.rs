@@ -1,4 +1,4 @@
-//! What a run of any trigger is told of the runs that were missed before it.
+//! The number of missed runs that a run of any trigger is told.
 
 use punctual::{
     MissedRuns, Trigger, current_task,

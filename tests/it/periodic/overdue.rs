@@ -167,7 +167,7 @@ fn silent() -> impl Trigger {
     })
 }
 
-/// What has no next moment that is known is left out by `Skip` when it is more than ten seconds late.
+/// `Skip` leaves out a run whose next moment is not known when it is more than ten seconds late.
 #[test]
 fn without_a_known_successor_skip_has_ten_seconds() {
     let skip = |trigger: Box<dyn Fn(u32) -> Seen>| (trigger(20).0[0], trigger(21));
@@ -288,7 +288,7 @@ fn a_run_that_is_due_and_asked_for_takes_place() {
     }
 }
 
-/// A run by hand is the decision of whoever makes it.
+/// A run by hand is the caller's decision.
 #[test]
 fn a_run_by_hand_is_not_left_out() {
     let (clock, executor) = manual(1);

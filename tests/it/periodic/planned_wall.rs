@@ -11,7 +11,7 @@ use crate::support::{Log, manual, manual_with, ms};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a run says of its plan: whether it is on the wall clock, and how long after the beginning of this test.
+/// The plan of a run: whether it is on the wall clock, and how long after the beginning of this test.
 type Plan = (bool, Duration);
 
 fn plan(task: &TaskContext, begin: SystemTime) -> Plan {

@@ -307,7 +307,7 @@ fn an_error_that_panics_is_contained() {
     assert_eq!(next.join().expect("it has run"), 7);
 }
 
-/// A value that comes when the task has been cancelled is dropped, and nobody gets it.
+/// A value that comes when the task has been cancelled is dropped, and no waiter gets it.
 #[test]
 fn a_break_that_comes_too_late_is_dropped() {
     let (clock, executor, _) = subject();
@@ -326,7 +326,7 @@ fn a_break_that_comes_too_late_is_dropped() {
     assert_eq!((now.cancelled, now.completed, now.runs), (1, 0, 1));
 }
 
-/// What the Java verbs do about runs that they missed is as before; `repeat` makes up for them by one
+/// The Java verbs treat missed runs as before; `repeat` makes up for them by one
 /// run.
 #[test]
 fn repeat_makes_up_for_missed_runs_by_one() {

@@ -388,7 +388,7 @@ impl Trigger for Attempted {
     }
 }
 
-/// What a trigger was shown: the moments for which it had planned its last run, and how many it had.
+/// The arguments of a trigger: the moments for which it had planned its last run, and how many it had.
 type Shown = Arc<Mutex<Vec<(Option<Duration>, u64)>>>;
 
 /// Each full ten milliseconds, on the wall clock if it is to be; it notes what it is shown.

@@ -255,8 +255,8 @@ impl Trigger for Explosive {
     }
 }
 
-/// A body and a trigger that both panic when they are dropped do not abort the process, whoever drops
-/// them: the canceller, the shutdown, or the worker after the last run.
+/// A body and a trigger that both panic when they are dropped do not abort the process, whichever thread
+/// drops them: the canceller's, the one that shuts down, or the worker after the last run.
 #[test]
 fn a_body_and_a_trigger_that_panic_in_their_drops_are_contained() {
     let ends: [fn(&ManualClock, &Executor, &ScheduledFuture<()>); 3] = [

@@ -54,7 +54,7 @@ fn at_two() -> impl Trigger {
     })
 }
 
-/// What a test sees of a task: the wall times at which it ran, in minutes since midnight.
+/// A task, as a test sees it: the wall times at which it ran, in minutes since midnight.
 struct Seen {
     clock: ManualClock,
     executor: Executor,

@@ -26,7 +26,7 @@ use crate::{
 const WORKERS: usize = 4;
 const PERIOD: Duration = ms(1);
 
-/// What happens to the periodic tasks.
+/// The treatment of the periodic tasks.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Periodics {
     /// The policy, explicit or default, cancels them.

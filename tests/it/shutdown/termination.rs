@@ -231,7 +231,7 @@ fn a_task_cannot_wait_for_the_end_of_its_own_executor() {
     }
 }
 
-/// What `end` returns in a task of the executor, with another task due behind it.
+/// Returns what `end` returns in a task of the executor, with another task due behind it.
 fn end_from_inside<R: Unpin + Send + 'static>(end: fn(ScheduledThreadPoolExecutor) -> R) -> R {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handle = executor.handle();

@@ -31,7 +31,7 @@ struct Way {
     on_drop: DropPolicy,
     /// Whether the call returns only when the executor has terminated.
     waits: bool,
-    /// What happens to a one-shot task that is due, and to one that is not: `Ok` if it runs.
+    /// The fate of a one-shot task that is due, and of one that is not: `Ok` if it runs.
     due: Result<(), CancelReason>,
     later: Result<(), CancelReason>,
     /// How often a due periodic task still runs.

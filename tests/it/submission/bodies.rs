@@ -1,4 +1,4 @@
-//! What bodies are handed, and what they may return.
+//! The arguments of bodies, and what they may return.
 
 use std::{
     convert::Infallible, future::Future, panic::catch_unwind, pin::Pin, sync::mpsc, time::Duration,

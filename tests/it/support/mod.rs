@@ -268,7 +268,7 @@ pub fn throw<T>(payload: i32) -> T {
     panic::resume_unwind(Box::new(payload))
 }
 
-/// What can happen to missed runs.
+/// The policies for missed runs.
 pub const POLICIES: [MissedRuns; 4] =
     [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay];
 
@@ -298,7 +298,7 @@ pub fn occupy(executor: &Handle) -> Counter {
     gate
 }
 
-/// What a thread factory returns.
+/// The result of a thread factory.
 pub type Started = io::Result<Option<JoinHandle<()>>>;
 
 /// A thread factory that uses std's threads.

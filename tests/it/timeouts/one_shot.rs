@@ -186,7 +186,7 @@ fn a_value_stands_in_for_the_result() {
     assert_eq!(endless.drops.count(), 2);
 }
 
-/// A task whose result no one can take, because its future has been dropped, is timed out like any
+/// A task whose result no call can take, because its future has been dropped, is timed out like any
 /// other, and its captures are dropped, although a handle of the task is kept.
 #[test]
 fn a_task_that_cannot_be_claimed_is_timed_out() {

@@ -15,7 +15,7 @@ use crate::{
 
 const NANO: Duration = Duration::from_nanos(1);
 
-/// What each run does: nothing, sleep for this long whatever the token says, or sleep until the
+/// The act of each run: nothing, sleep for this long whatever the token says, or sleep until the
 /// token is raised.
 #[derive(Clone, Copy, Debug)]
 enum Act {

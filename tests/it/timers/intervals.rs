@@ -1,4 +1,4 @@
-//! Intervals: the grid, and what becomes of ticks that nobody waited for.
+//! Intervals: the grid, and what becomes of ticks that no task waited for.
 
 use std::{
     pin::pin,

@@ -191,7 +191,7 @@ fn a_reset_after_the_end_begins_anew() {
     let mut sleep = timers.sleep(ms(1));
     assert!(poll(&mut sleep, &wakes).is_pending());
     clock.run_for(ms(1));
-    // It has gone off, and nobody has looked.
+    // It has gone off, and no poll has seen it.
     sleep.reset(ms(5));
     assert!(poll(&mut sleep, &wakes).is_pending());
     clock.run_for(ms(5));
@@ -272,7 +272,7 @@ fn hooks_and_decorators_do_not_hear_of_timers() {
     assert_eq!((statistics.submitted, statistics.completed), (1, 1), "but it is counted");
 }
 
-/// A waker that panics does no harm to anybody else.
+/// A waker that panics does no harm to any other task.
 #[test]
 fn a_waker_that_panics_is_contained() {
     struct Throws;

@@ -46,7 +46,7 @@ fn body(clock: &ManualClock, begun: &Log<Duration>) -> impl Fn() + Clone + Send 
     }
 }
 
-/// What brings a task forward, and keeps it alive.
+/// Brings a task forward, and keeps it alive.
 type Forward = Box<dyn Fn() -> bool>;
 
 /// A way to bring a task forward: submits one that waits, with this body.

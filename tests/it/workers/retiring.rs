@@ -131,7 +131,7 @@ fn the_last_worker_goes_when_its_task_is_cancelled() {
     }
 }
 
-/// What keeps a task from having a moment, once it is in the queue.
+/// Submits tasks that have no moment, each for another reason.
 fn parked(executor: &ScheduledThreadPoolExecutor) -> Vec<TaskHandle> {
     let paused = executor.schedule(HOUR, || ()).unwrap().task_handle();
     assert!(paused.pause());

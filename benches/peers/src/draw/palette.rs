@@ -17,7 +17,7 @@ const fn colour(light: Rgb, dark: Rgb) -> Colour {
     Colour { light, dark }
 }
 
-/// What everything is drawn on.
+/// The ground on which everything is drawn.
 pub(crate) const GROUND: Colour = colour((255, 255, 255), (13, 17, 23));
 /// Lines that only guide the eye.
 pub(crate) const GRID: Colour = colour((209, 217, 224), (61, 68, 77));
@@ -25,7 +25,7 @@ pub(crate) const GRID: Colour = colour((209, 217, 224), (61, 68, 77));
 pub(crate) const TEXT: Colour = colour((31, 35, 40), (230, 237, 243));
 /// Remarks, frames and arrows.
 pub(crate) const FAINT: Colour = colour((89, 99, 110), (145, 152, 161));
-/// What the picture is about.
+/// The subject of the picture.
 pub(crate) const STRONG: Colour = colour((200, 44, 18), (255, 123, 92));
 
 /// Such as `#1f2328`.

@@ -118,12 +118,12 @@ pub(super) fn panel_title(area: &Area<'_>, title: &str) -> Result<u32> {
     Ok(32)
 }
 
-/// What a picture shows.
+/// The content of a picture.
 pub(super) struct Subject<'a> {
     pub(super) title: &'a str,
     /// The same for those who cannot see it.
     pub(super) description: &'a str,
-    /// What has to be known to read it.
+    /// The notes that a reader needs.
     pub(super) notes: &'a [String],
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Load {
     pub(super) operations: u64,
 }
 
-/// What one thread has to do: its own random numbers keep the threads apart.
+/// The work of one thread: its own random numbers keep the threads apart.
 #[derive(Clone, Copy)]
 pub(super) struct Turn {
     /// The number of the thread, from 0.
@@ -101,7 +101,7 @@ impl Load {
     }
 }
 
-/// What all operations took.
+/// The cost of all operations.
 pub(super) struct Cost<R> {
     /// The operations of all threads together.
     pub(super) count: f64,
@@ -110,7 +110,7 @@ pub(super) struct Cost<R> {
     cpu_ns: f64,
     /// The memory of the process when the threads began.
     pub(super) resident: f64,
-    /// What each thread has returned.
+    /// The result of each thread.
     pub(super) results: Vec<R>,
 }
 

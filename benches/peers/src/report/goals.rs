@@ -151,7 +151,7 @@ fn delay_queue() -> Vec<Goal> {
     ]
 }
 
-/// What a service does to an executor that is full.
+/// The goals for an executor that is full, under the load of a service.
 fn under_load() -> Vec<Goal> {
     let ns = "ns_per_op";
     let fork_join =

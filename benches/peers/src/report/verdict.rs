@@ -1,4 +1,4 @@
-//! Whether a goal is met.
+//! The verdict on a goal: whether it is met.
 
 use super::goals::{Bound, Goal, Yardstick};
 use crate::{

@@ -1,4 +1,4 @@
-//! The clock that a holder counts its lease on: nobody sets it, and it goes on while the machine sleeps.
+//! The clock that a holder counts its lease on: it cannot be set, and it goes on while the machine sleeps.
 //!
 //! On Linux that is the time since boot, `CLOCK_BOOTTIME`. Elsewhere it is [`Instant`](std::time::Instant),
 //! which may stand still while the machine sleeps: there a holder that wakes believes in its lease until

@@ -32,7 +32,7 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-/// What has to be polled for a client to work; ends with the connection.
+/// The future that has to be polled for a client to work; ends with the connection.
 pub(crate) type Driver = Boxed<Result<(), Error>>;
 
 /// How a connection is made: with which kind of encryption.
@@ -70,7 +70,7 @@ where
     }
 }
 
-/// Why a statement has no answer.
+/// The error of a statement that has no answer.
 #[derive(Debug)]
 pub(crate) enum AskError {
     /// There is no connection, for this reason.
@@ -100,7 +100,7 @@ pub(crate) fn in_words(error: &Error) -> String {
     }
 }
 
-/// What there is to send statements through.
+/// The connection that statements are sent through, or why there is none.
 enum Link {
     /// A connection is being made, and may well be there soon: it is the first, or the one before was closed.
     Connecting,
@@ -204,7 +204,7 @@ impl Connection {
     }
 }
 
-/// Connects, again and again, until nobody asks for the client any more.
+/// Connects, again and again, until no receiver of the client is left.
 async fn keep_connected(
     config: Config,
     connector: Arc<dyn Connector>,
@@ -227,7 +227,7 @@ async fn keep_connected(
             Err(_) => Link::Down(SILENT.to_owned()),
         };
         drop(publish.send_replace(link));
-        // Until the pause is over, or nobody is left.
+        // Until the pause is over, or no receiver is left.
         if timeout(pause, publish.closed()).await.is_ok() {
             return;
         }

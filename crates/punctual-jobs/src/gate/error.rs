@@ -1,10 +1,10 @@
-//! Why a gate cannot be opened, or a name cannot be used.
+//! The error of a gate that cannot be opened, or of a name that cannot be used.
 
 use std::{error::Error, fmt, io};
 
 use super::connection::{AskError, in_words};
 
-/// Why a [`Gate`](super::Gate) could not be opened, or a name of it could not be made.
+/// The error if a [`Gate`](super::Gate) could not be opened, or a name of it could not be made.
 #[derive(Debug)]
 pub struct GateError {
     kind: GateErrorKind,
@@ -12,7 +12,7 @@ pub struct GateError {
     source: Option<Box<dyn Error + Send + Sync>>,
 }
 
-/// What was wrong. See [`GateError::kind`].
+/// The kind of an error. See [`GateError::kind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GateErrorKind {

@@ -1,4 +1,4 @@
-//! What a gate tells: events as they happen, and counts.
+//! The reports of a gate: events as they happen, and counts.
 
 use std::{
     fmt,
@@ -29,7 +29,7 @@ pub enum GateEvent {
         name: Arc<str>,
         /// The planned moment.
         tick: SystemTime,
-        /// What went wrong.
+        /// The error, in words.
         error: String,
     },
     /// A tick does not run on this replica, although no other is known to run it.
@@ -39,7 +39,7 @@ pub enum GateEvent {
         name: Arc<str>,
         /// The planned moment.
         tick: SystemTime,
-        /// Why it does not run.
+        /// The reason for which it does not run.
         reason: SkipReason,
     },
     /// A run has failed, and its task has no next one: this replica runs the name no more, and others only until
@@ -52,12 +52,12 @@ pub enum GateEvent {
         name: Arc<str>,
         /// The fencing token of the run.
         fence: u64,
-        /// Why the run has failed.
+        /// The error of the run, in words.
         error: String,
     },
     /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
     /// been set right: the next tick runs, also if it has run by the old time. See [the
-    /// module](super#what-cannot-be-promised). One replica tells it.
+    /// module](super#limits-of-the-promise). One replica tells it.
     #[non_exhaustive]
     ClockSetBack {
         /// The name whose row was set right.
@@ -107,7 +107,7 @@ impl fmt::Display for Tick {
     }
 }
 
-/// Why a tick does not run. See [`GateEvent::Skipped`].
+/// The reason for which a tick does not run. See [`GateEvent::Skipped`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SkipReason {
@@ -132,7 +132,7 @@ impl fmt::Display for SkipReason {
     }
 }
 
-/// What a gate has done so far, over all names. See [`Gate::statistics`](super::Gate::statistics).
+/// The counts of a gate since it was opened, over all names. See [`Gate::statistics`](super::Gate::statistics).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GateStatistics {
@@ -143,11 +143,11 @@ pub struct GateStatistics {
     /// How often it answered that the tick had been claimed by another replica, or by this one, and was over.
     pub refused: u64,
     /// How often it answered that it is to be asked again: the tick was early by the database's clock, or
-    /// somebody held it.
+    /// a replica held it.
     pub postponed: u64,
     /// How often the database could not be asked in time.
     pub unreachable: u64,
-    /// How many ticks were skipped without anybody being known to run them.
+    /// How many ticks were skipped although no replica is known to run them.
     pub skipped: u64,
     /// How many runs lost their lease.
     pub lost: u64,

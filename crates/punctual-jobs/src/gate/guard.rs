@@ -1,7 +1,7 @@
 //! Effects that a stale run cannot have: the two SQL functions, called from Rust.
 //!
 //! A fencing token is a number that goes up with each grant, also if the row was deleted in between, and the row of a name has the last one. So a
-//! transaction that finds its own there, and locks the row until it commits, knows that nobody takes over
+//! transaction that finds its own there, and locks the row until it commits, knows that no replica takes over
 //! before that.
 
 use tokio_postgres::{Error, GenericClient, types::Type};
@@ -51,7 +51,7 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// As [`guard`](Self::guard); and the same error if the tick is done already.
+    /// As for [`guard`](Self::guard); and the same error if the tick is done already.
     pub async fn finish<C>(&self, transaction: &C, name: &str, fence: u64) -> Result<(), Error>
     where
         C: GenericClient + Sync,

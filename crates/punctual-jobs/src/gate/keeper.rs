@@ -15,7 +15,7 @@
 //! # One report
 //!
 //! A lease may be found lost by the body that asks, by the heartbeat, by a renewal or at the end of the
-//! run. It is reported by whoever takes it off the list of what is held, and only one can.
+//! run. The thread or task that takes it off the list of held leases reports it, and only one can.
 
 use std::{
     collections::HashMap,
@@ -85,7 +85,7 @@ enum Leaving {
 /// The answer to [`Ask`].
 pub(crate) enum Answer {
     Granted(Grant),
-    /// Somebody holds it, for so much longer at least.
+    /// A replica holds it, for so much longer at least.
     Held(Duration),
     /// Ask again after so long.
     Later(Duration),
@@ -114,7 +114,7 @@ impl Grant {
     fn send(&mut self, how: Leaving) {
         self.is_left = true;
         let leave = Leave { state: Arc::clone(&self.state), how };
-        // If the keeper has gone, nobody is left to tell: the lease ends by itself.
+        // If the keeper has gone, no thread is left to end the lease: it ends by itself.
         drop(self.gate.0.requests.send(Request::Leave(leave)));
     }
 }
@@ -127,7 +127,7 @@ impl Drop for Grant {
     }
 }
 
-/// What the keeper goes by.
+/// The settings of the keeper.
 pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) request_timeout: Duration,
@@ -387,7 +387,7 @@ impl Keeper {
     }
 
     /// Notes what has become of a lease whose row was not found: it is another's, or finished, or locked
-    /// by somebody for the moment. Returns whether that is known now.
+    /// by another transaction for the moment. Returns whether that is known now.
     async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
         let name: &str = &state.name;
         let parameters = [(&name as _, Type::TEXT), (&state.fence as _, Type::INT8)];

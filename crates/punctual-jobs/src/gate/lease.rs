@@ -1,11 +1,11 @@
-//! What a holder knows of its lease.
+//! A lease, as its holder knows it.
 //!
 //! A holder must not trust its lease longer than the database does. It counts from *before* it sent the
 //! request that granted or renewed it, and the database from when it carried the request out, which is
 //! later. It stops a tenth of the lease sooner, since the two clocks need not run at the same speed. It
 //! counts on a clock that goes on while the machine sleeps ([`boot_clock`]).
 //!
-//! So a lease ends by the holder's own clock, whether or not anybody can be asked. Each look
+//! So a lease ends by the holder's own clock, whether or not the database can be asked. Each look
 //! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at
 //! its first look that it has lost its lease. The token is raised by the gate's thread, which runs as soon
 //! as the process does.
@@ -14,7 +14,7 @@
 //! though the database holds on to the row until that lease ends as well: what was told once is not taken
 //! back.
 //!
-//! One lock guards all of it. Tokens are raised after it is released, since that wakes whoever waits.
+//! One lock guards all of it. Tokens are raised after it is released, since that wakes the threads that wait for them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -99,7 +99,7 @@ impl LeaseState {
         });
     }
 
-    /// Notes that somebody else has the row.
+    /// Notes that another replica has the row.
     pub(crate) fn lost(&self) {
         self.change(|standing| *standing = Standing::Lost);
     }

@@ -23,7 +23,7 @@ use super::{
     rules::{OnHolderDeath, Rule},
 };
 
-/// The first pause before a row is looked at again that somebody holds, or that could not be looked at. The
+/// The first pause before a row is looked at again that a replica holds, or that could not be looked at. The
 /// next ones are twice as long each, up to a third of the lease.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 

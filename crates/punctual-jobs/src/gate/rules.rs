@@ -6,7 +6,7 @@
 //!
 //! # Why an answer may be out of date, and does no harm
 //!
-//! The row was read a moment ago, without a lock. Whoever acts on [`Verdict::Free`] does so by a statement
+//! The row was read a moment ago, without a lock. A replica acts on [`Verdict::Free`] by a statement
 //! that changes the row only if it is still the one that was read: its fencing token, the end of its lease and
 //! whether its run has ended are compared under the row's lock. Each change of a row changes one of the three.
 //! The other half of a decision is the time, and each rule that frees a row stays true when time
@@ -18,7 +18,7 @@
 //! A claim is of a tick that is due, so a tick in the row that is not due yet was claimed by a clock that has been set
 //! back since, and the ticks up to it have run. They do not run again, and are told as skipped, if the step was a
 //! *correction*: of a minute at most, as for the ticks of [`Jobs::every`](crate::Jobs::every). After a longer step the name would be
-//! silent for longer than anyone means by that, so the row is set right, and ticks run again by the new time.
+//! silent for longer than a correction is meant to last, so the row is set right, and ticks run again by the new time.
 //!
 //! A lease that ends later than the whole lease from now was written by such a clock as well. It is set right at
 //! once, to a whole lease from now: its holder has asked for it before, and trusts it no longer than that. The same
@@ -31,7 +31,7 @@ pub(crate) const TOLERANCE: Duration = Duration::from_millis(50);
 /// By how much the database's clock may be set back without a tick that has run running again.
 pub(crate) const CORRECTION: Duration = Duration::from_secs(60);
 
-/// What happens to a tick whose holder did not end it: it died, or was cut off from the database.
+/// The policy for a tick whose holder did not end it: it died, or was cut off from the database.
 ///
 /// The lease of the holder has to end first, either way: until then it may be alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub enum OnHolderDeath {
     Skip,
 }
 
-/// What makes one run of a name differ from the next.
+/// The rule that tells one run of a name from the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// The planned moment: each is claimed once.
@@ -68,7 +68,7 @@ pub(crate) struct Row {
     pub(crate) lease: Duration,
     /// Once the run has ended, when that was.
     pub(crate) lease_until: SystemTime,
-    /// Whether the claim is this replica's own, and its answer never arrived: nobody runs it.
+    /// Whether the claim is this replica's own, and its answer never arrived: no replica runs it.
     pub(crate) is_orphan: bool,
 }
 
@@ -79,14 +79,14 @@ pub(crate) struct Seen {
     pub(crate) row: Option<Row>,
 }
 
-/// What a replica does about a tick.
+/// The decision of a replica about a tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It may take the row, if that is still the one that was read.
     Free,
     /// It is too early by so much: the tick is not due, or the delay is not over.
     Early(Duration),
-    /// Somebody holds the row, for so much longer at least.
+    /// A replica holds the row, for so much longer at least.
     Held(Duration),
     /// The tick has been claimed, and its run has ended; or a later one has been claimed.
     Passed,
@@ -140,7 +140,7 @@ fn decide_tick(seen: &Seen, tick: SystemTime, lost: OnHolderDeath) -> Verdict {
     if row.done || row.is_orphan {
         return Verdict::Free;
     }
-    // Somebody's run has not ended: that of this tick, or of an earlier one.
+    // A run has not ended: that of this tick, or of an earlier one.
     match span(seen.now, row.lease_until) {
         _ if row.tick == tick && lost == OnHolderDeath::Skip => Verdict::Passed,
         Duration::ZERO => Verdict::Free,

@@ -8,7 +8,7 @@
 //! One connection carries the statements of all names of a process, one after the other. If one of them
 //! waited for a row's lock, the renewals behind it would wait as well, and leases would end that have
 //! nothing to do with that row. So each takes its row by `skip locked`, and an answer without a row means:
-//! look again soon. Rows are locked for long by whoever calls `guard` or `finish` in a transaction of their
+//! look again soon. A row is locked for long by a program that calls `guard` or `finish` in a transaction of its
 //! own.
 //!
 //! # Three strengths of locks

@@ -227,7 +227,7 @@ impl State {
         }
     }
 
-    /// Has a job wait for another moment after its run. If the queue is closing, it is released.
+    /// Lets a job wait for another moment after its run. If the queue is closing, it is released.
     fn put_back(&mut self, id: i64, moment: Option<Instant>) -> Option<Next> {
         if self.closing.is_some() {
             let entry = self.remove(id);

@@ -5,7 +5,7 @@
 //! * A key leads to the entry that has it, and that entry waits or runs. A job loses its key when it ends,
 //!   when it is cancelled while it runs, and when another one is enqueued under the key while it runs.
 //! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
-//! * An entry that runs is changed by nobody but its own attempt, except for how it is to end.
+//! * Only its own attempt changes an entry that runs, except for how it is to end.
 //! * `running` is the number of entries that run.
 
 use std::{

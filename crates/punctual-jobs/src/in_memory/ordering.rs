@@ -1,7 +1,7 @@
 //! Ordering keys: of the jobs with one key, one at a time runs, in the order of their moments.
 //!
 //! An ordering key has a turn, which one job has, and a line of those that are due and have none. A job comes
-//! to the line when it is due. If nobody has the turn, the first of the line gets it: mostly that is the
+//! to the line when it is due. If no job has the turn, the first of the line gets it: mostly that is the
 //! job that has just come, and sometimes one whose moment was earlier and whose task was later. A job gives
 //! the turn back when its attempt ends, however it ends, or when it is moved or cancelled before its
 //! attempt has begun; the first of the line gets it then, and a task that is due at once.
@@ -26,7 +26,7 @@ pub(super) struct Turns {
     line: BTreeSet<(Option<Instant>, i64)>,
 }
 
-/// What a job finds that has asked for its turn.
+/// The answer to a job that has asked for its turn.
 pub(super) enum Arrival {
     /// It has the turn.
     Go,

@@ -66,7 +66,7 @@ impl Board {
     }
 
     /// Stops admitting and starting jobs, and takes off the board what waits. Returns the token that is
-    /// raised when nothing runs; `None` if somebody has done this before.
+    /// raised when nothing runs; `None` if another call has done this before.
     pub(super) fn begin_closing(&self) -> Option<CancellationToken> {
         let idle = CancellationToken::with_clock(self.executor.clock().clone());
         let mut state = self.state.lock();

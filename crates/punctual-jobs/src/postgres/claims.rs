@@ -67,7 +67,7 @@ struct Closing {
     report: ShutdownReport,
 }
 
-/// What the report of a shutdown says of a run that is waited for no longer.
+/// The entry in the report of a shutdown for a run that is waited for no longer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Ran,
@@ -204,7 +204,7 @@ impl Claims {
         news
     }
 
-    /// Whether a claim is believed to stand.
+    /// Returns `true` if a claim is believed to stand.
     pub(super) fn stands(&self, claim: i64) -> bool {
         self.state.lock().runs.get(&claim).is_some_and(|run| !run.is_lost)
     }
@@ -250,7 +250,7 @@ impl Claims {
         self.raise(|_, _| true, StopReason::ShuttingDown);
     }
 
-    /// Has all jobs released that still run.
+    /// Releases all jobs that still run.
     pub(super) fn release_all(&self) {
         let mut state = self.state.lock();
         let told: Vec<_> = state.runs.values_mut().filter_map(|run| run.release.take()).collect();

@@ -37,7 +37,7 @@ use crate::error::Source;
 /// A parameter of a statement.
 pub(super) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// What has to be polled for a client to work.
+/// The future that has to be polled for a client to work.
 pub(super) struct Driver(Box<dyn Messages + Send>);
 
 /// A connection of the driver's, over any stream.
@@ -141,7 +141,7 @@ impl Address {
     }
 }
 
-/// Why there is no answer.
+/// The reason for which there is no answer.
 #[derive(Debug)]
 pub(super) enum AskError {
     /// The server did not answer for so long.
@@ -151,12 +151,12 @@ pub(super) enum AskError {
 }
 
 impl AskError {
-    /// Whether a row is locked by a transaction that may end soon.
+    /// Returns `true` if a row is locked by a transaction that may end soon.
     pub(super) fn is_lock(&self) -> bool {
         self.is(&SqlState::LOCK_NOT_AVAILABLE)
     }
 
-    /// Whether another session is needed: this one is silent, or its server is not the primary.
+    /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
     fn is_of_the_session(&self) -> bool {
         matches!(self, Self::Silent(_)) || self.is(&SqlState::READ_ONLY_SQL_TRANSACTION)
     }
@@ -207,7 +207,7 @@ struct Session {
     driver: JoinHandle<Result<(), Error>>,
 }
 
-/// What the server does not take any more would keep the driver of a client that is gone.
+/// Without this, messages that the server takes no longer would keep alive the driver of a client that is gone.
 impl Drop for Session {
     fn drop(&mut self) {
         self.driver.abort();

@@ -1,4 +1,4 @@
-//! What encrypts the connections: rustls with the feature `tls`, and nothing without.
+//! The encryption of the connections: rustls with the feature `tls`, and nothing without.
 
 use crate::error::Source;
 

@@ -29,7 +29,7 @@ pub(super) struct Ended {
     pub(super) how: How,
 }
 
-/// What became of the job.
+/// The state of the job after its end was written down.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Became {
     /// A transaction holds it: to be asked again.

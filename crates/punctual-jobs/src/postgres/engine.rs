@@ -40,18 +40,18 @@ pub(super) struct PostgresEngine {
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
     pub(super) settings: Settings,
-    /// For what callers ask.
+    /// For the requests of callers.
     pub(super) verbs: Connection,
     /// For claiming jobs, and for writing down how runs have ended.
     pub(super) work: Connection,
     /// For the heartbeat and for fencing tokens.
     pub(super) pulse: Connection,
-    /// What this queue is called in the tables.
+    /// The name of this queue in the tables.
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
     pub(super) telling: Telling,
-    /// Has the worker look for jobs.
+    /// Wakes the worker to look for jobs.
     pub(super) wake: Notify,
     /// Raised when the queue is closed.
     pub(super) stop: CancellationToken,
@@ -59,7 +59,7 @@ pub(super) struct PostgresEngine {
     ended: CancellationToken,
     /// Notes the ticks of schedules, if there are any.
     planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
-    /// What takes the ticks of each.
+    /// The tasks that take the ticks of each.
     pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn open(
             }
         });
         on_thread.ended.cancel();
-        // What was asked for and is not done: the promises are dropped, and so kept.
+        // The requests that are not done: their promises are dropped, and so kept.
         drop(runtime);
     };
     thread::Builder::new()
@@ -216,7 +216,7 @@ impl PostgresEngine {
         names
     }
 
-    /// Has a future run on the queue's thread, and returns its answer.
+    /// Runs a future on the queue's thread, and returns its answer.
     pub(super) fn answer<T, F>(&self, question: F) -> QueueFuture<T>
     where
         T: Send + 'static,
@@ -275,7 +275,7 @@ impl PostgresEngine {
     }
 }
 
-/// For how long before a job is due a timer for it is kept.
+/// The time before a job is due from which on a timer for it is kept.
 const LONGEST_TIMER: Duration = Duration::from_secs(300);
 
 impl Engine for PostgresEngine {

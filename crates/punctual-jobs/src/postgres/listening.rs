@@ -17,7 +17,7 @@ use super::{
 /// Listens until it is aborted.
 pub(super) async fn listen_on(engine: Arc<PostgresEngine>) {
     loop {
-        // What goes wrong here is reported by the heartbeat, which needs the same server.
+        // The heartbeat reports a failure here, since it needs the same server.
         let _ = listen(&engine).await;
         sleep(engine.settings.heartbeat).await;
     }
@@ -41,7 +41,7 @@ async fn ask(engine: &PostgresEngine, client: &Client, silence: Duration) -> Res
     while let Ok(answer) = timeout(silence, client.batch_execute(&question)).await {
         answer?;
         if !question.is_empty() {
-            // What was sent before.
+            // For notifications that were sent before.
             engine.wake.notify_one();
             question.clear();
         }

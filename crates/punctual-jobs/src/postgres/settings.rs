@@ -1,4 +1,4 @@
-//! What can be set of the queue on PostgreSQL, and how it is opened.
+//! The settings of the queue on PostgreSQL, and how it is opened.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -106,12 +106,12 @@ pub enum QueueEvent {
     /// The server could not be asked for jobs, or which claims still stand, or told how runs have ended. It is asked
     /// again. If the heartbeat has no answer for the length of the lease, the tokens of all running jobs are raised.
     ServerAway {
-        /// What has failed.
+        /// The error, in words.
         error: String,
     },
     /// The claim of a running job is lost: another machine may be running it. Its token was raised.
     ClaimLost {
-        /// Which job it is.
+        /// The id of the job.
         id: crate::JobId,
     },
     /// The executor has refused runs of jobs that were claimed: it has no room, or was shut down. They were no
@@ -130,7 +130,7 @@ pub enum QueueEvent {
         schedule: String,
         /// How many.
         ticks: u64,
-        /// What has failed last.
+        /// The last error, in words.
         error: String,
     },
     /// Ticks of a schedule have enqueued no job of their own, because one that waited begins after them. While it

@@ -12,7 +12,7 @@ use crate::{
     replicas::Network,
 };
 
-/// What a queue of the simulation is opened on.
+/// The engine on which a queue of the simulation is opened.
 pub(crate) struct Simulated {
     pub(crate) settings: Postgres,
     /// Notes the ticks of schedules.

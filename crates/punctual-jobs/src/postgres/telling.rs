@@ -26,11 +26,11 @@ use tokio_postgres::{Row, types::Type};
 use super::{connection::AskError, engine::PostgresEngine, statements};
 use crate::{DiscardedJob, JobId, payload::Payload, queue::Engine, run};
 
-/// What this worker is telling of.
+/// The discarded jobs of which this worker is telling.
 #[derive(Default)]
 pub(super) struct Telling {
     jobs: Mutex<HashMap<i64, Stage>>,
-    /// Had by the one that asks.
+    /// Held by the task that asks.
     turn: tokio::sync::Mutex<()>,
     /// A callback has returned, or its task was refused.
     ended: Notify,
@@ -83,7 +83,7 @@ impl PostgresEngine {
             let _turn = self.telling.turn.lock().await;
             self.write_told().await
         };
-        // What was not told by then is another machine's.
+        // Another machine tells of the jobs that are left by then.
         let _ = timeout_at(Instant::now() + self.settings.request_timeout, finish).await;
     }
 

@@ -7,7 +7,7 @@
 //! taken, and only a later one is. The job is added in the same statement, so a tick that is taken is a job that is
 //! stored, and no process can die between.
 //!
-//! # What a tick is worth
+//! # The promise of a tick
 //!
 //! **After each tick that a machine has noted, a job of the schedule begins, or an event says that none may.** A tick
 //! that finds a job waiting enqueues none, because that one begins later. For the same reason the ticks that have
@@ -68,7 +68,7 @@ struct Kept {
     lost: u64,
 }
 
-/// What the server says of the ticks that it was asked for.
+/// The server's answer about the ticks that it was asked for.
 struct Answer {
     /// The last one that has come.
     newest: Option<SystemTime>,
@@ -76,7 +76,7 @@ struct Answer {
     is_enqueued: bool,
     /// How long until the first one comes that has not.
     early: Duration,
-    /// By how much the last tick that was taken lay in the future, if it did.
+    /// The span by which the last tick that was taken lay in the future, if it did.
     ahead: Option<Duration>,
 }
 
@@ -132,7 +132,7 @@ impl PostgresEngine {
 
     /// Takes the ticks of a schedule until the queue is closed.
     async fn take_on(&self, schedule: &Schedule) {
-        // What the last question has failed with.
+        // The error of the last question.
         let (mut merged, mut error) = (0, None);
         loop {
             let ticks = schedule.kept_since(self.settings.tick_deadline);
@@ -159,7 +159,7 @@ impl PostgresEngine {
                 () = self.stop.cancelled() => break,
             }
         }
-        // What has not come by the server's clock is left to other machines.
+        // Ticks that have not come by the server's clock are left to other machines.
         if error.is_some() {
             schedule.let_go();
             self.tell_lost(schedule, error.as_deref());

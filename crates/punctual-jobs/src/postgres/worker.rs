@@ -65,7 +65,7 @@ struct Worker {
     running: JoinSet<Ended>,
     /// The runs whose ends the worker writes down next.
     ended: Vec<Ended>,
-    /// What could not be, and waits until `again`.
+    /// Those that could not be written, and wait until `again`.
     left: Vec<Ended>,
     again: Instant,
     retries: bool,
@@ -236,7 +236,7 @@ impl Worker {
         };
         match more {
             Ok(more) => claimed.extend(more),
-            // What was claimed before has to run.
+            // The jobs that were claimed before have to run.
             Err(_) if !claimed.is_empty() => {}
             Err(error) => return Err(error),
         }
@@ -282,7 +282,7 @@ impl Worker {
                     tries += 1;
                     continue;
                 }
-                // What was claimed before has to run.
+                // The jobs that were claimed before have to run.
                 Err(_) if !claimed.is_empty() => return Ok(claimed),
                 Err(error) => return Err(error),
             };

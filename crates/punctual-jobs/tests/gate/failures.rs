@@ -28,7 +28,7 @@ fn gate() -> Gate {
     Gate::postgres(Server::shared().url()).lease(30 * SECOND).open().unwrap()
 }
 
-/// What the runs of a task have seen: their fencing token, and the tick in the row.
+/// The observations of a task's runs: their fencing token, and the tick in the row.
 type Seen = Arc<Mutex<Vec<(u64, String)>>>;
 
 /// A task whose first runs fail.

@@ -14,7 +14,7 @@ use crate::{
     support::{block_on, server::Server, server::rows, wait_until},
 };
 
-/// Makes a row for a name, with fencing token 5, which somebody holds.
+/// Makes a row for a name, with fencing token 5, which a replica holds.
 fn row(name: &str) -> Gate {
     let gate = Gate::postgres(Server::shared().url()).open().unwrap();
     Server::shared().sql(&format!(
@@ -203,7 +203,7 @@ fn a_row_that_an_idle_guard_has_locked_is_asked_about_less_and_less_often() {
     });
 }
 
-/// What a transaction of each isolation can do when the lease has been renewed since its first statement.
+/// The rights of a transaction of each isolation level when the lease has been renewed since its first statement.
 #[test]
 fn a_renewal_refuses_the_snapshot_of_a_stricter_transaction() {
     let renewed = |isolation: &'static str| {

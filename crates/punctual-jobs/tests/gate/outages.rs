@@ -82,7 +82,7 @@ fn ticks_in_an_outage_are_reported_and_run_by_nobody() {
     replica.wait_for("begin");
     let said = replica.end();
     let runs = runs(&said);
-    // What was granted before the server stopped may begin a little after.
+    // A run that was granted before the server stopped may begin a little after.
     let is_within = |run: &&Run| (stopped + 100_000..again).contains(&run.begin);
     assert_eq!(runs.iter().find(is_within).map(|run| run.tick), None, "nothing ran: {runs:?}");
     let ran_again = runs.iter().find(|run| run.tick == skipped[0]);

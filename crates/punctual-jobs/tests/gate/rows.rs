@@ -1,4 +1,4 @@
-//! What the gate does to its rows: one test for each statement, and for what must not happen to it.
+//! The gate's changes to its rows: one test for each statement, and for what must not happen to it.
 //!
 //! The gates of these tests have a lease that outlasts the test, or one so short that its end is waited for.
 
@@ -90,7 +90,7 @@ fn a_renewal_does_not_touch_the_row_of_another_fence() {
     });
     started.recv().unwrap();
     let token: u64 = server_value("fence", "usurped").parse().unwrap();
-    // Somebody else has it: a server whose clock was set would do that.
+    // Another holder has it: a server whose clock was set would do that.
     let usurp = "update punctual.gate set fence = fence + 1, overtaken = fence, holder = 'another', \
                  lease_until = '2100-01-01' where name = 'usurped'";
     Server::shared().sql(usurp);
@@ -263,7 +263,7 @@ fn a_claim_whose_answer_was_lost_is_claimed_again_by_the_same_replica() {
     ran.recv().unwrap();
     first.join().unwrap();
     wait_until("the end is told", || server.value("select done from punctual.gate") == "t");
-    // What the row looks like when a claim was carried out and nobody was told.
+    // The row as it is when a claim was carried out and its answer was lost.
     let tick = now();
     let micros = tick.duration_since(UNIX_EPOCH).unwrap().as_micros();
     server.sql(&format!(

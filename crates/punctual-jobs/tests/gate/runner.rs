@@ -185,7 +185,7 @@ impl RunGate for Recording {
     }
 }
 
-/// What a runner is to do.
+/// The orders of a runner.
 pub(crate) struct Plan {
     pub(crate) url: String,
     pub(crate) name: String,

@@ -83,7 +83,7 @@ fn a_lease_that_was_written_a_day_ahead_is_over_after_a_whole_lease() {
 #[test]
 fn a_holder_that_lives_keeps_a_lease_that_was_set_right() {
     let executor = ScheduledThreadPoolExecutor::new(2);
-    // So long that it is not renewed before the other has asked, and is renewed before it is over.
+    // Long enough that it is not renewed before the other has asked, and is renewed before it is over.
     let lease = Duration::from_secs(6);
     let ((holder, lost), (other, events)) =
         (gate(Server::shared(), lease), gate(Server::shared(), lease));

@@ -13,7 +13,7 @@ use crate::{
 };
 
 pub(crate) const SECOND: i64 = 1_000_000;
-/// What a busy machine may take beyond what is promised.
+/// The time that a busy machine may take beyond the promised one.
 pub(crate) const SLACK: i64 = 2 * SECOND;
 
 /// Three replicas, two of them with clocks that are seven seconds off. Returns what they said, and the

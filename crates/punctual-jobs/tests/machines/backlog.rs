@@ -1,4 +1,4 @@
-//! What waits and cannot run, or is idle, costs nothing.
+//! A job that waits and cannot run, and an idle queue, cost nothing.
 
 use std::time::{Duration, Instant};
 

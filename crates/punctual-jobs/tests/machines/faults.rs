@@ -1,4 +1,4 @@
-//! What has to hold whatever fails: late ends, lost answers, silent connections, transactions that hold a job.
+//! The promises that hold whatever fails: late ends, lost answers, silent connections, transactions that hold a job.
 
 use std::{
     collections::HashMap,
@@ -204,7 +204,7 @@ fn ordering_keys(in_order: bool) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    // So long that a busy machine loses none: a job whose attempt has failed lets the others go first.
+    // Long enough that a busy machine loses none: a job whose attempt has failed lets the others go first.
     let lease = Duration::from_secs(20);
     let machines: Vec<_> = (0..3).map(|number| start_with_lease(&server, number, lease)).collect();
     let (lines, each) = (12, size(40, 200));
@@ -472,7 +472,7 @@ fn a_key_that_is_sent_again_and_again_runs_no_job_twice() {
     assert_eq!(server.value("select count(*) from punctual.job"), "0");
 }
 
-/// What it claimed would be taken for the job of a dead process by the next sweep, and the attempt would count.
+/// A job that it claimed would be taken for the job of a dead process by the next sweep, and the attempt would count.
 #[test]
 fn a_worker_whose_lease_is_over_claims_nothing() {
     let server = Server::start();

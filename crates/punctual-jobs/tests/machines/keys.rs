@@ -18,7 +18,7 @@ impl Numbers {
     }
 }
 
-/// What a key leads to.
+/// The job that a key leads to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Waiting {
     id: JobId,

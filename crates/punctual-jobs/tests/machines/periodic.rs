@@ -35,8 +35,8 @@ fn executor_on(clock: &ManualClock) -> ScheduledThreadPoolExecutor {
     builder.clock(clock.clone()).build().unwrap()
 }
 
-/// What became of the ticks of a schedule with a tick each second: a run is one, and of those that were merged or
-/// lost it is the number that was told.
+/// The fates of the ticks of a schedule with a tick each second: each run counts as one, and a report of merged or
+/// lost ticks as the number that it tells.
 struct Fates {
     queue: JobQueue,
     told: Receiver<(&'static str, u64)>,

@@ -30,7 +30,7 @@ fn full(
     (executor, filler)
 }
 
-/// What a queue on this executor tells: the attempt and the thread of each run, and how many runs were refused.
+/// The reports of a queue on this executor: the attempt and the thread of each run, and how many runs were refused.
 enum Told {
     Ran(u32, Option<String>),
     Refused(u64),
@@ -106,7 +106,7 @@ fn a_run_discards_no_task_of_the_programs() {
     a_run_waits_for_room(DiscardOldestPolicy);
 }
 
-/// What was refused is told as soon as there is room for that.
+/// A refused run is told as soon as there is room for the callback.
 #[test]
 fn runs_that_are_refused_are_told() {
     let server = Server::start();

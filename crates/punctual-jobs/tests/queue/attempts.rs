@@ -1,4 +1,4 @@
-//! What becomes of attempts that fail.
+//! Attempts that fail, and what follows.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What cancelling does.
+//! The effects of cancelling.
 
 use punctual_jobs::{Cancellation, JobState, Rescheduling};
 

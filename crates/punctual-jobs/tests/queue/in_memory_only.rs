@@ -1,4 +1,4 @@
-//! What only the in-memory queue does, or does exactly: moments, what is refused, and what is released.
+//! Behaviour of the in-memory queue alone, or exact only there: moments, refusals, and what is released.
 
 use std::time::Duration;
 
@@ -275,7 +275,7 @@ fn the_jitter_of_a_schedule_is_kept() {
     assert!(world.log().len() >= 2 && world.log().lines().iter().all(|line| line == "true"));
 }
 
-/// Nobody waits for the submission of a later attempt, so what is told of discarded jobs learns that it was refused.
+/// No caller waits for the submission of a later attempt, so the callback for discarded jobs is told of its refusal.
 #[test]
 fn a_job_whose_next_attempt_is_refused_is_discarded() {
     let clock = ManualClock::new();

@@ -1,4 +1,4 @@
-//! What a key does.
+//! The effects of a key.
 
 use punctual_jobs::{Cancellation, Job, JobRun, Rescheduling};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! What a handler can say of its job: that it is in vain, or that it was too early. And what nothing is read into.
+//! The verdicts of a handler on its job: that it is in vain, or that it was too early. And the errors in which no
+//! verdict is read.
 
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
 
-/// What happened, in order.
+/// The events, in order.
 #[derive(Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
@@ -72,7 +72,7 @@ pub(crate) trait World: Sized {
     }
 }
 
-/// What handlers need.
+/// The things that handlers need.
 #[derive(Clone)]
 pub(crate) struct Scene {
     pub(crate) log: Log,

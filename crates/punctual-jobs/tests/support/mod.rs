@@ -1,4 +1,4 @@
-//! What tests with a real server are made of: the server, a pooler before it, and replicas that are
+//! The parts of tests with a real server: the server, a pooler before it, and replicas that are
 //! processes of their own.
 //!
 //! A missing program is a failure and no reason to skip: `ci/beyond.sh` installs what is needed.

@@ -80,7 +80,7 @@ fn carry(mut from: UnixStream, mut to: UnixStream, cut: Option<Since>, silence: 
     loop {
         let count = from.read(&mut buffer).unwrap_or(0);
         if silence.0.load(SeqCst) != silence.1 {
-            // Nobody learns of it.
+            // Neither side learns of it.
             std::thread::sleep(std::time::Duration::from_secs(600));
         }
         let is_cut = cut.as_ref().is_some_and(|(cuts, then)| cuts.load(SeqCst) != *then);

@@ -22,10 +22,10 @@ use super::{
 
 /// Which role the process has.
 pub(crate) const ROLE: &str = "PUNCTUAL_ROLE";
-/// What it is to do.
+/// Its orders.
 pub(crate) const ORDERS: &str = "PUNCTUAL_ORDERS";
 
-/// What a replica has said: a word, and what followed.
+/// A report of a replica: a word, and what followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) word: String,

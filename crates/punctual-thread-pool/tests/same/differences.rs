@@ -114,7 +114,7 @@ fn survives_a_payload<P: Pool>() -> bool {
     pool.execute(move || std::panic::resume_unwind(Box::new(payload)));
     let (done, is_done) = mpsc::channel();
     pool.execute(move || done.send(()).expect("the test waits for it"));
-    // Either the next job runs, or nobody is left to run it.
+    // Either the next job runs, or no thread is left to run it.
     loop {
         match is_done.try_recv() {
             Ok(()) => return true,

@@ -1,4 +1,4 @@
-//! What a drop of the pool does to jobs that wait, repeat or run, with and without handles.
+//! The effects of a drop of the pool on jobs that wait, repeat or run, with and without handles.
 
 use std::{
     sync::{Arc, mpsc},
@@ -10,7 +10,7 @@ use crate::subject::{
     KINDS, Kind, LONG, OnDrop, Pool, all, ms, panic_of, same, unique_name, wait_for_the_end_of,
 };
 
-/// What happens after the drop of a pool on which jobs wait. The last event is noted by the thread that
+/// The events after the drop of a pool on which jobs wait. The last event is noted by the thread that
 /// drops it.
 fn waiting<P: Pool>(on_drop: OnDrop, keeps_handles: bool) -> Option<Vec<&'static str>> {
     let (pool, (event, events)) = (P::build(2, None, on_drop), mpsc::channel());
@@ -189,7 +189,7 @@ fn dropped_at_any_time<P: Pool>(on_drop: OnDrop) -> Option<()> {
         }
         thread::sleep(Duration::from_micros(round * 7 % 200));
         drop(pool);
-        // All closures are dropped, although nobody has cancelled anything.
+        // All closures are dropped, although the program has cancelled none.
         all(&events);
         drop(handles);
     }

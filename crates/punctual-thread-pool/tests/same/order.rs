@@ -106,7 +106,7 @@ fn a_pause_of_zero() {
     }
 }
 
-/// What is cancelled, and when, and how often it runs.
+/// Cancels jobs at several moments, and notes how often each runs.
 fn cancelled<P: Pool>() -> Option<Vec<&'static str>> {
     let (pool, (event, events)) = (P::new(1), mpsc::channel());
     let note = |name: &'static str| {

@@ -1,4 +1,4 @@
-//! What panics: jobs, and calls with arguments that no pool can serve.
+//! Panics: of jobs, and of calls with arguments that no pool can serve.
 
 use std::{
     sync::{Arc, Barrier, mpsc},

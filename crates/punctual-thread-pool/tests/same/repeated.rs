@@ -29,7 +29,7 @@ fn none_ends_a_series_and_drops_its_closure() {
     }
 }
 
-/// Whether each of the runs of a series was at its moment or later: at a rate the moments are counted from
+/// Says of each run of a series whether it was at its moment or later: at a rate the moments are counted from
 /// the first, with a delay from the end of the run before. The runs take `body` each.
 fn never_early<P: Pool>(kind: Kind, body: Duration) -> Option<Vec<bool>> {
     const RUNS: u32 = 6;
@@ -64,7 +64,7 @@ fn no_run_is_early() {
     }
 }
 
-/// Whether each of many jobs ran at its moment or later.
+/// Says whether each of many jobs ran at its moment or later.
 fn one_shots_never_early<P: Pool>() -> Option<bool> {
     let (pool, (event, events)) = (P::new(3), mpsc::channel());
     for number in 0..200_u64 {

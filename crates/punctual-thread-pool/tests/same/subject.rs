@@ -21,7 +21,7 @@ pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// What becomes of waiting jobs when the pool is dropped.
+/// The fate of waiting jobs when the pool is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnDrop {
     Complete,
@@ -202,7 +202,7 @@ impl Gate {
     }
 }
 
-/// What a channel has received when all its senders, and so the jobs that own them, have been dropped.
+/// Returns what a channel has received when all its senders, and so the jobs that own them, have been dropped.
 pub(crate) fn all<T>(events: &mpsc::Receiver<T>) -> Vec<T> {
     let (start, mut received) = (Instant::now(), Vec::new());
     loop {
@@ -269,7 +269,7 @@ pub(crate) fn note_panics() {
     });
 }
 
-/// What the hook was told of that thread.
+/// Returns what the hook was told of that thread.
 pub(crate) fn noted_panics(thread: &str) -> Vec<String> {
     let panics = PANICS.lock().unwrap_or_else(PoisonError::into_inner);
     panics.get(thread).cloned().unwrap_or_default()

@@ -27,7 +27,7 @@ impl Refusal {
         Self { place: place.to_owned(), cause: cause.to_owned(), shown }
     }
 
-    /// What the mark is under.
+    /// Returns the text that is marked.
     fn marked(&self) -> String {
         let [line, mark] = &self.shown;
         let under = line.chars().zip(mark.chars());
@@ -168,7 +168,7 @@ fn what_is_wrong_in_an_expression_is_marked() {
             "",
             [" 3 | \tat = '''5-1 0 * * *'''", "   | \t        ^^^"],
         ),
-        // What is written with an escape is not what is parsed, so all of it is marked.
+        // A text with an escape is not the one that is parsed, so all of it is marked.
         (
             "at = \"0 25 * * \\u002a\"",
             "3:6",

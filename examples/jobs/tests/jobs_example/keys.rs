@@ -1,4 +1,4 @@
-//! What the keys of a job do, with real commands. No test depends on how fast the machine is: each
+//! The effects of the keys of a job, with real commands. No test depends on how fast the machine is: each
 //! waits for what it wants to see.
 #![cfg(unix)]
 
@@ -147,7 +147,7 @@ fn runs_overlap_if_that_is_allowed() {
         assert!(!end.has_line(&["| overlap"]), "{keys}: {end:?}");
         let missed = runs.iter().any(|run| run.contains("missed"));
         assert_eq!(missed, keys != "overlap = 'queue'", "{keys}: {runs:?}");
-        // What was stopped may have left it behind.
+        // The run that was stopped may have left it behind.
         let _ = std::fs::remove_dir(folder.to_string());
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::program::{Program, TempFile};
 
-/// What the program prints, without the heading.
+/// Returns what the program prints, without the heading.
 fn next(count: usize, from: &str, file: &str) -> Vec<String> {
     let file = TempFile::new("toml", file);
     let (count, from) = (count.to_string(), from.to_owned());
@@ -146,7 +146,7 @@ fn a_jitter_is_shown() {
     assert_eq!(next(1, "2026-06-01T03:00:31.176Z", file), [tuesday]);
 }
 
-/// What stands in a crontab runs when cronie runs it. Times of day that are missing run right after
+/// A line of a crontab runs when cronie runs it. Times of day that are missing run right after
 /// the gap, and those that come twice run the first time; if the minute or the hour begins with
 /// `*`, the line goes on by the clock. And if both day fields are set, a day is in either.
 ///

@@ -1,4 +1,4 @@
-//! What the program does when its output cannot be written.
+//! The program's behaviour when its output cannot be written.
 
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! What the keys do.
+//! The effects of the keys.
 
 use rustix::process::Signal;
 
@@ -91,7 +91,7 @@ fn the_selection_moves() {
     }
 }
 
-/// What is typed faster than frames are drawn is not lost.
+/// Keys that are typed faster than frames are drawn are not lost.
 #[test]
 fn keys_are_not_lost() {
     let terminal = manual();

@@ -27,12 +27,12 @@ fn picture_after(runs: u32) -> String {
     svg::draw(&frame)
 }
 
-/// What a picture says, without its numbers: the words of each text that has no digit.
+/// The content of a picture, without its numbers: the words of each text that has no digit.
 fn words(picture: &str) -> Vec<String> {
     let texts = picture.split("<text ").skip(1).filter_map(|text| text.split(['>', '<']).nth(1));
     let words =
         texts.flat_map(str::split_whitespace).filter(|word| word.chars().all(char::is_alphabetic));
-    // What a task does, how late it was, and whether something has failed yet, is another thing in each run.
+    // The state of a task, its lateness, and whether something has failed yet, differ from run to run.
     let changing = ["waits", "runs", "paused", "completed", "µs", "ms", "s", "min", "h"];
     let words = words.filter(|word| !changing.contains(word)).map(str::to_owned);
     words.collect()

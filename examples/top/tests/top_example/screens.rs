@@ -1,4 +1,4 @@
-//! What the screen shows.
+//! The contents of the screen.
 
 use rustix::process::Signal;
 use vt100::Color;

@@ -133,7 +133,7 @@ fn piece(svg: &mut String, (row, column): (u16, u16), look: Look, is_drawn: bool
         (if look.is_bold { " bold" } else { "" }, if look.is_dim { " dim" } else { "" });
     let (class, base) = (format!("{}{bold}{dim}", look.colour), tidy(y + 13.5));
     let mut column = column;
-    // Each word at its place: not everybody who shows SVG keeps spaces.
+    // Each word at its place: not every viewer of SVG keeps spaces.
     for word in text.split(' ') {
         let count = u16::try_from(word.chars().count()).expect("a row is short");
         if count > 0 {

@@ -25,7 +25,7 @@ use vt100::{Callbacks, Parser, Screen};
 
 use crate::program::{LIMIT, path};
 
-/// What is on the normal screen before the program starts.
+/// The content of the normal screen before the program starts.
 const PROMPT: &str = "$ top";
 
 /// A running program, and its terminal.

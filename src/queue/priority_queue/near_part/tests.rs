@@ -1,4 +1,4 @@
-//! What the tests of the whole see of the near part, and how much the sorted run spares.
+//! The invariants of the near part, for the tests of the whole heap, and how much the sorted run spares.
 
 use super::{sorted_run::TOLERANCE, *};
 
@@ -23,7 +23,7 @@ impl NearPart {
     }
 }
 
-/// What arrives in order never enters the heap, and what does not never enters the run.
+/// Entries that arrive in order never enter the heap, and the others never enter the run.
 #[test]
 fn only_entries_out_of_order_enter_the_heap() {
     let (mut near, mut table) = (NearPart::new(), Slots::new());

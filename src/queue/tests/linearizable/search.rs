@@ -17,7 +17,7 @@
 
 use std::collections::HashSet;
 
-/// What an element is ordered by: its deadline, and then its submission.
+/// The order of an element: its deadline, and then its submission.
 pub(in crate::queue) type Key = (u64, u64);
 
 /// An operation, with its answer.

@@ -1,4 +1,4 @@
-//! What the text of an expression means, and what is said of one that means nothing.
+//! The meaning of an expression's text, and the errors for a text that has none.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -86,7 +86,7 @@ fn a_day_field_that_begins_with_a_star_restricts_the_other() {
     assert_eq!(days("0 0 13 * ?"), days("0 0 13 * *"));
 }
 
-/// What only cron has words for.
+/// The days that only cron has words for.
 #[test]
 fn last_nearest_and_nth_days_are_found() {
     assert_eq!(days("0 0 L * *"), ["01-31", "02-28", "03-31", "04-30"]);
@@ -155,7 +155,7 @@ fn each_fault_is_shown_and_explained() {
     assert_eq!(refused("0 0 1,  * *").span(), Some(6..6));
 }
 
-/// What an error proposes is understood.
+/// An expression that an error proposes is understood.
 #[test]
 fn each_proposal_is_good() {
     for text in ["5/15 * * * *", "0 22-2 * * *", "0 0 * * FRI-MON", "0 0 * * 7-2", "0 0 2/9 * *"] {

@@ -163,7 +163,7 @@ fn a_calendar_shows_what_it_is() {
     assert_eq!(format!("{set:?}"), shown);
 }
 
-/// What the trigger answers, whatever the time is.
+/// Returns the trigger's answer, whatever the time is.
 fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
     let clock = Clock::default();
     let after = clock.read();

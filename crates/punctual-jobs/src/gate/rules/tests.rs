@@ -66,7 +66,7 @@ struct Stored {
 struct Flight {
     what: What,
     sent: Duration,
-    /// What it has come to, once it has been carried out.
+    /// Its outcome, once it has been carried out.
     outcome: Option<Option<i64>>,
 }
 
@@ -136,7 +136,7 @@ impl Model {
             Step::Leave(replica) => {
                 self.about(replica, |fence| What::Leave { fence });
                 let replica = &mut self.replicas[replica];
-                // The body has ended before anybody is told.
+                // The body has ended before the gate is told.
                 let is_leaving = |flight: &Flight| matches!(flight.what, What::Leave { .. });
                 replica.run.take_if(|_| replica.flight.as_ref().is_some_and(is_leaving));
             }
@@ -230,7 +230,7 @@ impl Model {
         }
     }
 
-    /// What has to hold whenever the database grants a tick.
+    /// Asserts the invariants of each grant by the database.
     fn is_a_fair_grant(&mut self, tick: SystemTime, fence: i64) {
         assert_eq!(fence, self.last_granted + 1, "fences go up by one");
         self.last_granted = fence;
@@ -273,7 +273,7 @@ impl Model {
         }
     }
 
-    /// What has to hold whenever a body begins.
+    /// Asserts the invariants of each body that begins.
     fn begins(&mut self, tick: SystemTime, fence: i64) {
         let Rule::Ticks(lost) = self.rule else { return };
         let last = self.begun.last_key_value().map(|(&last, _)| last);
