@@ -327,7 +327,7 @@ impl Builder {
         self
     }
 
-    /// Sets what happens to the executor when its owner is dropped. The default is
+    /// Sets the policy for the drop of the executor's owner. The default is
     /// [`DropPolicy::Stop`]: tasks that are not yet due are cancelled, those that are due or
     /// running finish, and the drop waits for the threads. See [`DropPolicy`] for the others.
     pub fn on_drop(mut self, policy: DropPolicy) -> Self {
@@ -525,7 +525,7 @@ impl Builder {
 
 /// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
-    /// Has the executor keep [histograms](crate::Histograms) of how late its runs start and how
+    /// Keeps [histograms](crate::Histograms) of how late the executor's runs start and how
     /// long they take: for all runs, and for each of the first `names` names that tasks are
     /// submitted with. The runs of other tasks count for the pool alone, so a program that makes
     /// up names without end does not run out of memory. They are read by
@@ -565,7 +565,7 @@ impl Builder {
         self
     }
 
-    /// Has the executor report when nothing that is due could start for as long as `after`, because all
+    /// Reports starvation: no due task could start for as long as `after`, because all
     /// workers were occupied: by a warning event, and by a call of `callback` with the tasks that
     /// occupy them. A starvation is reported once when it has lasted that long, and again each time
     /// it has lasted twice as long as it had at the last report. It ends when a worker takes a task.
@@ -608,9 +608,9 @@ impl Builder {
         self
     }
 
-    /// Sets how long a run may take before it is named, for all tasks of which nothing else is
-    /// [said](crate::TaskBuilder::warn_after), where that is explained. By default there is no such time. Every task
-    /// then costs what that costs, and is no longer a single allocation.
+    /// Sets how long a run may take before it is named, for all tasks without a
+    /// [setting of their own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such
+    /// time. Every task then costs what that costs, and is no longer a single allocation.
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.config.observing.warn_after = Some(limit);
         self
@@ -717,7 +717,7 @@ impl Builder {
         Ok(DrivenExecutor::from_config(config, self.on_drop))
     }
 
-    /// Finds what is wrong with the settings.
+    /// Checks the settings.
     fn check(&self) -> Result<(), ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name.clone()));

@@ -237,7 +237,7 @@ impl DrainedTask {
         self.run_here();
     }
 
-    /// Runs the task as [`run`](Self::run) does, and returns what there is to be counted.
+    /// Runs the task as [`run`](Self::run) does, and returns the counts of the run.
     pub(crate) fn run_here(mut self) -> Totals {
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();

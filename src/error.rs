@@ -229,7 +229,7 @@ impl Failure {
         Self::new(FailureKind::Displaced, why, Origin::Nothing)
     }
 
-    /// Returns what caused the failure.
+    /// Returns the cause of the failure.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.0.kind

@@ -26,7 +26,7 @@ use crate::{
     wait::{self, Place},
 };
 
-/// A named group of an executor's tasks: how many of them may run at once, and what is done with all of them
+/// A named group of an executor's tasks: how many of them may run at once, and operations on all of them
 /// together.
 ///
 /// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it
@@ -364,7 +364,7 @@ impl Group {
         self.handle.pool().end_called_off(self.state.call_off(reason), reason, IfRunning::Signal)
     }
 
-    /// Returns what the group has counted, and how many tasks it has, in one consistent snapshot. Takes one lock.
+    /// Returns the group's counts, and how many tasks it has, in one consistent snapshot. Takes one lock.
     #[must_use]
     pub fn statistics(&self) -> GroupStatistics {
         GroupStatistics::new(self.state.counts())

@@ -1,4 +1,5 @@
-//! Histograms of how late runs start and how long they take: how a run is recorded, and what can be read of that.
+//! Histograms of how late runs start and how long they take: the record of a run, and the figures that can be
+//! read from it.
 //!
 //! A [`Recorder`] has two distributions, of lateness and of run time, under one lock of its own. A worker
 //! has one for itself, which only a snapshot ever contends for, and each name that is kept apart has one, for which
@@ -51,7 +52,7 @@ impl Recorder {
         recorded.run_time.record(sample.run_time);
     }
 
-    /// Adds what has been recorded here to a snapshot.
+    /// Adds the records to a snapshot.
     pub(crate) fn add_to(&self, sum: &mut RunHistograms) {
         sum.add(&self.0.lock());
     }

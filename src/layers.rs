@@ -1,4 +1,4 @@
-//! The layers: what only some tasks have, one file and one type each, and the order in which they are asked.
+//! The layers: features that only some tasks have, one file and one type each, and the order in which they are asked.
 //!
 //! At which points a layer is asked, and what it may answer, is in [`task::layer`](crate::task::Layer). A task and the
 //! queue name none of them; a layer knows the task, and as a rule no other layer: the wall clock moves an entry by the

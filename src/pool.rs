@@ -233,7 +233,7 @@ impl Pool {
         &self.callbacks
     }
 
-    /// Returns what a task keeps that leaves the pool without having run.
+    /// Returns the context of a task that leaves the pool without having run.
     fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }

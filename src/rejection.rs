@@ -1,4 +1,4 @@
-//! Rejection: what becomes of a task that is not admitted.
+//! Rejection: the fate of a task that is not admitted.
 //!
 //! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which no other thread
 //! has at that point, and has to say what is to be done with it. Each verb of [`RejectedTask`]
@@ -30,7 +30,7 @@ use crate::{
     RejectionReason, TaskId, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
 
-/// Decides what becomes of a task that an executor does not admit, because it was shut down or
+/// Decides the fate of a task that an executor does not admit, because it was shut down or
 /// because as many tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
@@ -107,7 +107,7 @@ pub struct RejectedTask<'a> {
 
 /// The party that has refused a task, as far as the verbs of the task use it: the pool.
 pub(crate) trait Refuser: Send + Sync {
-    /// Counts what has been run on the thread that submitted it.
+    /// Counts a run on the thread that submitted the task.
     fn count_caller_run(&self, done: &Totals);
 
     /// Ends the pending task that is due first, to make room for another.
@@ -129,7 +129,7 @@ pub(crate) enum Room {
     TimeIsUp,
 }
 
-/// A handler's answer: what is to be done with a rejected task. The verbs of [`RejectedTask`] return
+/// A handler's answer: the decision about a rejected task. The verbs of [`RejectedTask`] return
 /// it. An answer about another task than the one that the handler was asked about counts for
 /// neither: both tasks are discarded.
 #[must_use = "this is the handler's answer"]

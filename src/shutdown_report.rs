@@ -184,7 +184,7 @@ impl EndLog {
         }
     }
 
-    /// Returns the report of what has been entered.
+    /// Returns the report of the entries.
     pub(crate) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
         let EndedTasks { ran, cancelled } = self.ended.lock().clone();
         ShutdownReport { is_terminated, ran, cancelled, still_running: running }

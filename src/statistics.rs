@@ -1,4 +1,4 @@
-//! Worker statistics: what one worker is doing now, and how much it has done.
+//! Worker statistics: the present task of one worker, and its counts.
 //!
 //! Every worker has one [`WorkerStats`] that no other thread writes, so its counts are plain stores
 //! on cache lines of its own. Others only read: the pool's statistics add up those of all workers,

@@ -140,7 +140,7 @@ impl Task {
         });
     }
 
-    /// Returns what a submission has to know of a task.
+    /// Returns the properties of a task that its submission has to know.
     pub(crate) fn traits(&self) -> Traits {
         self.with(|parts| match parts.plan() {
             None => Traits { refusal: None, is_estimated: false, has_trigger: false },
@@ -152,7 +152,7 @@ impl Task {
         })
     }
 
-    /// Gives a task that is not queued yet what only some tasks have.
+    /// Gives a task that is not queued yet the parts that only some tasks have.
     pub(crate) fn extend(&self, add: impl FnOnce(&mut Extras)) {
         self.with(|parts| add(parts.extras()));
     }

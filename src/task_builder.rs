@@ -90,7 +90,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets what happens to the runs that a periodic task misses; the default is
+    /// Sets the policy for the runs that a periodic task misses (misfires); the default is
     /// [`MissedRuns::Burst`], and for [`repeat`](Self::repeat) [`MissedRuns::Coalesce`].
     #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
@@ -98,7 +98,7 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets what a periodic task does after a run that failed; the default is
+    /// Sets the policy of a periodic task for a run that failed; the default is
     /// [`FailurePolicy::stop`], and for a trigger that [retries](Trigger::retry) [`FailurePolicy::resume`].
     #[doc(alias = "retry")]
     pub fn on_failure(mut self, policy: FailurePolicy) -> Self {

@@ -408,7 +408,7 @@ impl Interval {
         Self { sleep, period, missed }
     }
 
-    /// Sets what happens to ticks that have passed unseen. With [`MissedRuns::Skip`] and
+    /// Sets the policy for ticks that have passed unseen. With [`MissedRuns::Skip`] and
     /// [`MissedRuns::Within`] an overdue tick is left out even if it is the first one that has passed
     /// unseen.
     #[doc(alias = "set_missed_tick_behavior")]

@@ -146,7 +146,7 @@ fn calendar_types() -> Vec<Line> {
     Vec::new()
 }
 
-/// Those that are there without the feature `cron`.
+/// The types that are there without the feature `cron`.
 fn always_public() -> Vec<Line> {
     lines! {
         AbortPolicy: all;

@@ -307,7 +307,7 @@ impl<T> Refused<T> {
         self.error
     }
 
-    /// Returns what was to be inserted. Discards the reason.
+    /// Returns the element that was to be inserted. Discards the reason.
     #[must_use]
     pub fn into_element(self) -> T {
         self.element

@@ -45,7 +45,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Returns what a call asks for that comes now.
+    /// Returns the request of a call that comes now.
     pub(super) fn ask(&mut self, now: Timestamp, pace: Pace) -> Change {
         match pace {
             Pace::Quiet { quiet, max_wait } => {

@@ -1,4 +1,4 @@
-//! Control: what can be asked of a task that is alive, and when the task runs then.
+//! Control: the requests to a task that is alive, and when the task runs then.
 //!
 //! There is one operation: the next run is at another moment. Everything that a handle can ask for
 //! is a [`Change`], and every change comes down to another deadline for the entry of the task in the
@@ -242,7 +242,7 @@ impl Control {
         Standing { plan, is_paused, extra, asked }
     }
 
-    /// Keeps of the standing what the entry does not say.
+    /// Keeps the part of the standing that the entry does not show.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
         self.asked = standing.asked;

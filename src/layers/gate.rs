@@ -307,7 +307,7 @@ impl Call<'_> {
         entry
     }
 
-    /// Returns what follows from an entry. If it gives a lease, the run holds that, and it is watched over.
+    /// Returns the consequence of an entry. If it gives a lease, the run holds that, and it is watched over.
     fn follow(&mut self, mut entry: Option<Entry>) -> GateAnswer {
         while let Some(Entry::Later(answer)) = entry {
             entry = answer.take();

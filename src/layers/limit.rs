@@ -120,8 +120,8 @@ impl Task {
         }
     }
 
-    /// Keeps what disarms the expiry of `limit` until the task has ended; drops it at once if it has, or if the task has
-    /// another limit meanwhile. It replaces the one before it.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended; drops it at once if it has, or
+    /// if the task has another limit meanwhile. It replaces the one before it.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_moved(limit) {

@@ -1,4 +1,4 @@
-//! A task in a [group](super::group): what it knows of its membership, and what it tells the group.
+//! A task in a [group](super::group): its record of the membership, and its reports to the group.
 //!
 //! The membership is a [layer](super) of the task, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as

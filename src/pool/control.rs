@@ -36,7 +36,7 @@ use crate::{
 };
 
 impl Pool {
-    /// Passes what moves the entry of a task to `act`, and calls a worker if the entry was moved.
+    /// Passes the mover of a task's entry to `act`, and calls a worker if the entry was moved.
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,

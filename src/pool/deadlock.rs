@@ -125,7 +125,7 @@ impl JoinRegistry {
         !awaited.is_done() && !awaited.may_end_without_worker(self.has_timer_thread)
     }
 
-    /// Returns what could still bring one of the waits to its end.
+    /// Returns which party could still bring one of the waits to its end.
     fn remaining_beside_joins(&self, workers: &Workers) -> Remaining {
         let all = self.waits.lock().clone();
         let stuck = all.iter().filter(|awaited| self.is_stuck(&***awaited));

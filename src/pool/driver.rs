@@ -140,7 +140,7 @@ impl Driver {
         self.call(Self::run_first).ran > 0
     }
 
-    /// Runs what is due until nothing is.
+    /// Runs due tasks until none is due.
     pub(crate) fn run_all(&mut self) {
         while self.run_due().taken > 0 {}
     }

@@ -1,4 +1,4 @@
-//! The groups of a pool: what needs a group, its members and their entries in the queue at once.
+//! The groups of a pool: operations that need a group, its members and their entries in the queue at once.
 //!
 //! A group decides under its own lock, and knows no queue ([`GroupState`]). What follows from its decisions is done here:
 //! the entries of members whose turn has come are moved to where their plans are, and members that were called off

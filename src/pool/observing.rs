@@ -87,13 +87,13 @@ impl Observing {
         self.config.warn_after.is_some() || self.config.submitter_span
     }
 
-    /// Returns what records the runs of a worker that is about to start, if anything does.
+    /// Returns the recorder of a worker that is about to start, if there is one.
     #[cfg(feature = "histograms")]
     pub(super) fn of_worker(&self) -> Option<WorkerHistograms> {
         self.histograms.as_ref().map(PoolHistograms::of_worker)
     }
 
-    /// Returns what watches for starvation, if anything does.
+    /// Returns the watch for starvation, if there is one.
     pub(super) fn starvation(&self) -> Option<&StarvationWatch> {
         self.starvation.as_ref()
     }

@@ -78,7 +78,7 @@ impl Policies {
         self.keep_periodic.store(keep, Ordering::SeqCst);
     }
 
-    /// Returns what a pool in this phase keeps, if it was shut down.
+    /// Returns the tasks that a pool in this phase keeps, if it was shut down.
     pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         let by_policy = phase == Phase::ShuttingDown;
         (phase > Phase::Running).then(|| Keeps {

@@ -1,4 +1,4 @@
-//! Timeouts: what happens when a task, or one run of it, takes too long.
+//! Timeouts: the expiry of the time limit of a task, or of one run of it.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with what takes too long. So
 //! timeouts have a queue of their own and one thread that takes from it, the *timer thread*. It is

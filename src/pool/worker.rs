@@ -115,7 +115,7 @@ impl Runner {
         self.stats.runs()
     }
 
-    /// Returns what all runs on this worker have in common.
+    /// Returns the state that all runs on this worker share.
     pub(super) fn context(&self) -> Rc<WorkerContext> {
         let stop = self.pool.token.clone();
         let (clock, stats) = (self.pool.clock().clone(), Arc::clone(&self.stats));

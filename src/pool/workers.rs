@@ -168,7 +168,7 @@ struct Roster {
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
     threads: Kept<JoinHandle<()>>,
-    /// The sum of what the workers did that have been removed.
+    /// The totals of the workers that have been removed.
     retired: Totals,
 }
 

@@ -379,7 +379,7 @@ impl<E> PriorityQueue<E> {
     }
 }
 
-/// Which entry is the first of all, and what is done so that it is in the near part.
+/// The search for the first entry of all, and the steps that keep it in the near part.
 impl<E> PriorityQueue<E> {
     /// Returns the deadline and the sequence of the first entry, unless it is in a bucket of the
     /// calendar that is [brought near](Self::bring_near) chunk by chunk.

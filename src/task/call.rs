@@ -160,7 +160,7 @@ impl Call<'_> {
         self.run.begin(self.plan.as_ref(), has_name);
     }
 
-    /// Calls the closure, and returns what follows from the run.
+    /// Calls the closure, and returns the outcome of the run.
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
         let (run, hooks, is_extra) = (self.run, self.hooks, self.is_extra());
         if let Some(plan) = self.plan.as_ref().filter(|plan| plan.has_trigger() && !is_extra) {

@@ -1,4 +1,4 @@
-//! The end of a task other than by a run, and what every task leaves that has ended.
+//! The end of a task other than by a run, and the remains of every task that has ended.
 //!
 //! The step that ends a task publishes its end, and takes out under the same lock what the task leaves: its
 //! waiters, and what only some tasks have ([`Leftovers`]). With the lock released, and in this order:

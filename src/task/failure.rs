@@ -146,7 +146,7 @@ impl FailedRun {
         self.in_a_row
     }
 
-    /// Returns what made the run fail: a panic, an error, or its time limit.
+    /// Returns the cause of the failure: a panic, an error, or its time limit.
     #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.kind

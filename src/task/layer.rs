@@ -1,4 +1,4 @@
-//! A layer: what only some tasks have, as the core of a task sees it.
+//! A layer: a feature that only some tasks have, as the core of a task sees it.
 //!
 //! A plain task has none and is asked nothing. A task with some is asked at a few points of its life, and each of
 //! its layers answers in their order. The core of a task ([`call`](super::call), [`end`](super::end),

@@ -1,4 +1,4 @@
-//! The payload: what differs by the type of a closure, and nothing else does.
+//! The payload: the one part of a task that depends on the type of a closure.
 //!
 //! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. The submission makes
 //! it. All others see it as a [`Task`], without the types of closure and result. The future knows the type of the
@@ -52,7 +52,7 @@ pub(crate) type Task = dyn Payload;
 
 /// The part of a node that depends on the type of its content.
 pub(crate) trait Payload: Send + Sync {
-    /// Returns what the task's lock protects, without the type of its content.
+    /// Returns the state under the task's lock, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
 
     /// Runs the task once, as `call` says.
@@ -179,7 +179,7 @@ impl<B: Body> Stored<B> {
     }
 }
 
-/// The place of what a node has in it. A plain task has nothing beside it, and no word for it either: the first of
+/// The place of a node's content. A plain task has nothing beside it, and no word for it either: the first of
 /// the [`Extras`] moves the content into a box, and the box takes its place.
 enum Slot<B: Body> {
     Plain(Stored<B>),

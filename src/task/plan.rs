@@ -1,4 +1,4 @@
-//! The plan of a periodic task: its schedule, what it does about failures, and what it has counted.
+//! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
 //! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
 //! to the worker that runs the task: so it is changed under the task's lock by the threads that control the task, or
@@ -186,7 +186,7 @@ impl Plan {
 
     // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
-    /// Returns what follows from a run that has just ended. A run that `is_extra` is beside the schedule.
+    /// Returns the outcome of a run that has just ended. A run that `is_extra` is beside the schedule.
     pub(super) fn follow(
         &mut self,
         report: RunReport,

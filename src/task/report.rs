@@ -1,5 +1,5 @@
 //! The reports of failures, and of periodic tasks that have ended although their users did not end them:
-//! what a failure handler is told, and what is said on standard error if neither a handler nor a subscriber
+//! the argument of a failure handler, and the line on standard error if neither a handler nor a subscriber
 //! is told.
 
 use std::{

@@ -98,7 +98,7 @@ impl Run {
         self.worker.passed.set(Some((self.planned(), self.started())));
     }
 
-    /// Keeps what the run holds of its gate.
+    /// Keeps the lease of the run's gate.
     pub(crate) fn hold_lease(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
@@ -121,12 +121,12 @@ impl Run {
         }
     }
 
-    /// Returns what the run has held of its gate.
+    /// Returns the lease that the run has held of its gate.
     pub(crate) fn release_lease(&self) -> Option<HeldLease> {
         self.worker.held.borrow_mut().take()
     }
 
-    /// Returns what was noted of the time limit, if the run exceeded it.
+    /// Returns the note on the time limit, if the run exceeded it.
     pub(super) fn take_over_limit(&self) -> Option<OverLimit> {
         self.worker.over_limit.take()
     }
@@ -201,7 +201,7 @@ impl Run {
         FailedRun::new(self.number.get(), self.failures.get(), failure)
     }
 
-    /// Returns what the user can see of this run.
+    /// Returns the user's view of this run.
     pub(super) fn context(&self) -> TaskContext {
         TaskContext {
             task: Arc::clone(&self.task),

@@ -152,7 +152,7 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Gives a task what only some tasks have.
+    /// Gives a task the parts that only some tasks have.
     ///
     /// # Errors
     ///

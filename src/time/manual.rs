@@ -478,7 +478,7 @@ impl ManualClock {
         self.shared.state.lock().workers += 1;
     }
 
-    /// Returns what tells this clock from all others, for as long as it exists.
+    /// Returns an address that no other clock has as long as this one exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
     }

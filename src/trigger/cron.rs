@@ -147,7 +147,7 @@ const MOST_COUNTED: u64 = 1_000;
 const CORRECTION: Duration = Duration::from_secs(3 * 60 * 60);
 
 impl Cron {
-    /// Chooses what becomes of times that the clock does not show.
+    /// Sets the policy for times that the clock does not show.
     ///
     /// An expression all of whose times are missing may then never run: 02:30 on the second Sunday of
     /// March, in New York.
@@ -171,7 +171,7 @@ impl Cron {
         self
     }
 
-    /// Chooses what becomes of times that the clock shows twice.
+    /// Sets the policy for times that the clock shows twice.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -366,7 +366,7 @@ impl CronError {
         Self { kind: CronErrorKind::UnknownZone, span: None, message: message.into() }
     }
 
-    /// Returns what is wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> CronErrorKind {
         self.kind

@@ -192,7 +192,7 @@ impl<G> Retry<G> {
         self.failed = if has_run && last.failures_in_a_row > 0 { before + 1 } else { 0 };
     }
 
-    /// Returns what the trigger inside is told, which knows nothing of retries.
+    /// Returns the context for the trigger inside, which knows nothing of retries.
     fn shown<'a>(&self, last: &TriggerContext<'a>) -> TriggerContext<'a> {
         let (planned, planned_wall) = self.origin;
         let runs = last.runs.saturating_sub(self.retries);
@@ -238,7 +238,7 @@ impl<G: Trigger> Trigger for Retry<G> {
     pass_on!(share between is_asked_again);
 }
 
-/// One run, at once: what [`TaskBuilder::retry`](crate::TaskBuilder::retry) tries again.
+/// One run, at once: the trigger that [`TaskBuilder::retry`](crate::TaskBuilder::retry) tries again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Once;
 

@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-/// Where a link leads: to a file, to a heading in it, or to a heading of its own page.
+/// The target of a link: a file, a heading in it, or a heading of its own page.
 pub(crate) struct Link<'a> {
     pub(crate) file: &'a str,
     pub(crate) anchor: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Where the functions of the crate are. The pages name a function and not its file, so that a
+//! The places of the functions of the crate. The pages name a function and not its file, so that a
 //! function can be moved in one place.
 //!
 //! The sources are read line by line, which is enough for sources that are formatted.

@@ -212,7 +212,7 @@ impl Gate {
         Ok(NamedGate::new(self.clone(), name))
     }
 
-    /// Returns what the gate has done so far. Does not block; the counts are read one after the other.
+    /// Returns the counts of the gate so far. Does not block; the counts are read one after the other.
     #[must_use]
     pub fn statistics(&self) -> GateStatistics {
         self.0.reporter.statistics(self.0.held.len())

@@ -325,7 +325,7 @@ impl JobBuilder<'_> {
         }
     }
 
-    /// Returns what is to be stored, if it can be.
+    /// Returns the job as it is stored, if it can be.
     pub(crate) fn checked(self) -> Result<NewJob, QueueError> {
         let name = self.name;
         let new_job = self.new_job.map_err(|source| QueueError::Payload { name, source })?;

@@ -1,4 +1,4 @@
-//! One attempt of a job: what the handler sees of it, and how the handler is called.
+//! One attempt of a job, as the handler sees it, and how the handler is called.
 //!
 //! Both queues call handlers here, on a thread of the punctual pool and with no lock held. A panic is
 //! caught, also in the user's function for the delay, because it is the failure of one attempt, which may be tried again, and not of a task of the
@@ -269,7 +269,7 @@ fn without_nul(error: &str) -> String {
     error.replace('\0', "\u{FFFD}")
 }
 
-/// Returns what was said in a panic. The payload is user code, whose drop may panic itself.
+/// Returns the message of a panic. The payload is user code, whose drop may panic itself.
 fn message_of(payload: Box<dyn Any + Send>) -> String {
     let message = match (payload.downcast_ref::<&str>(), payload.downcast_ref::<String>()) {
         (Some(message), _) => (*message).to_owned(),

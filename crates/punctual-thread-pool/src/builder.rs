@@ -44,7 +44,7 @@ impl<'a> FinalStage<'a> {
         self
     }
 
-    /// Sets what becomes of the jobs that wait when the pool is dropped; by default they are
+    /// Sets the fate of the jobs that wait when the pool is dropped; by default they are
     /// [completed](OnPoolDropBehavior::CompletePendingScheduled).
     #[must_use]
     pub fn on_drop_behavior(mut self, on_drop_behavior: OnPoolDropBehavior) -> Self {

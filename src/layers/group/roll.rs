@@ -1,4 +1,4 @@
-//! The roll of a group: its members, the order in which they may start, and what has been counted.
+//! The roll of a group: its members, the order in which they may start, and its counts.
 //!
 //! It only decides: every function here runs under the group's lock and calls nothing else. A member is
 //! *pending*, *running* or *called off*.

@@ -35,7 +35,7 @@ impl PoolHistograms {
         Self { workers: Mutex::default(), names: Mutex::default(), most_names }
     }
 
-    /// Returns what records the runs of a worker that is about to start.
+    /// Returns the recorder of a worker that is about to start.
     pub(super) fn of_worker(self: &Arc<Self>) -> WorkerHistograms {
         let free = self.workers.lock().free.pop();
         let own = free.unwrap_or_else(|| {
@@ -75,7 +75,7 @@ impl PoolHistograms {
         Some(made)
     }
 
-    /// Returns what has been recorded so far.
+    /// Returns the records so far.
     pub(super) fn snapshot(&self) -> Histograms {
         let workers = self.workers.lock().all.clone();
         let named: Vec<_> = {

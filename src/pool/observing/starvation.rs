@@ -136,7 +136,7 @@ impl StarvationWatch {
     }
 }
 
-/// Returns what occupies the workers.
+/// Returns the runs that occupy the workers.
 fn running(workers: &[Arc<WorkerStats>], now: Timestamp) -> Vec<RunningTask> {
     let running = workers.iter().filter_map(|stats| {
         let (id, name) = stats.current()?;

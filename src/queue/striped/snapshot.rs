@@ -56,7 +56,7 @@ impl<E> DelayedWorkQueue<E> {
         Some((first.deadline, first.ticket.sequence, view(first.element)))
     }
 
-    /// Returns what is due at `now`, in the order in which it would be taken.
+    /// Returns the entries that are due at `now`, in the order in which it would be taken.
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
         let mut list = Vec::new();
         let ready = self.ready.lock();

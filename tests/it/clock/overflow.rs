@@ -62,7 +62,7 @@ fn on(clock: &ManualClock) -> ScheduledThreadPoolExecutor {
     builder.clock(clock.clone()).build().expect("the settings are good")
 }
 
-/// Where a wait begins: at the beginning of the clock, shortly before its end, and at its end.
+/// The moment at which a wait begins: at the beginning of the clock, shortly before its end, and at its end.
 const BEGINNINGS: [Duration; 3] = [Duration::ZERO, LAST.saturating_sub(SECOND), LAST];
 
 /// Makes a call that waits, checks that it still waits when the clock has reached its end, triggers

@@ -138,7 +138,7 @@ fn a_paused_task_can_be_moved() {
     assert_eq!(reset.delay(), Some(ms(10)));
 }
 
-/// Who asks for a run gets one, and the pause goes on.
+/// A caller that asks for a run gets one, and the pause goes on.
 #[test]
 fn a_paused_task_runs_when_it_is_told() {
     let (clock, executor) = manual(1);

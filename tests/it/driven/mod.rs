@@ -67,7 +67,7 @@ impl Wakes {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Has the wake-ups of an executor counted.
+    /// Counts the wake-ups of an executor.
     fn of(executor: &mut DrivenExecutor) -> Arc<Self> {
         let wakes = Arc::<Self>::default();
         executor.set_waker(Waker::from(Arc::clone(&wakes)));

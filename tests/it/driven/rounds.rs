@@ -197,7 +197,7 @@ fn the_caller_gets_what_it_waits_for() {
     }
 }
 
-/// Of tasks that are due at the same moment the one that was submitted first is first, also when they come back.
+/// Tasks that are due at the same moment run in the order of their submission, also when they come back.
 #[test]
 fn ties_are_broken_by_the_order_of_submission() {
     let (clock, mut executor) = driven();

@@ -207,7 +207,7 @@ fn a_jitter_that_cannot_be_shared_is_refused() {
     assert_eq!((executor.statistics().runs, gate.asked.entries().len()), (0, 0));
 }
 
-/// What replaces the trigger later has to be shared, too.
+/// A trigger that replaces the first one later has to be shared, too.
 #[test]
 fn another_trigger_is_refused_likewise() {
     let (clock, executor) = manual(1);
@@ -242,7 +242,7 @@ fn a_tick_is_the_moment_of_the_trigger_on_either_clock() {
     clock.run_for(3 * MINUTE);
     let expected = [(MINUTE, 1), (MINUTE, 2), (2 * MINUTE, 1), (2 * MINUTE, 2)];
     assert_eq!(ticks.entries()[..4], expected);
-    // What was asked for is a tick of its own, without a span.
+    // A run that was asked for is a tick of its own, without a span.
     assert!(task.reschedule(ms(0)));
     let now = clock.elapsed();
     clock.run_until_idle();

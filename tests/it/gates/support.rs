@@ -104,7 +104,7 @@ impl Leases {
         from_fn(move |_| leases.give())
     }
 
-    /// Has the last lease be lost.
+    /// Marks the last lease as lost.
     pub fn lose(&self) {
         let last = self.0.last.lock().unwrap();
         let (token, is_lost) = last.as_ref().expect("one is watched");

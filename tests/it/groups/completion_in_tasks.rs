@@ -45,7 +45,7 @@ fn tasks_run_by_other_workers_can_be_taken() {
     }
 }
 
-/// Of two workers that both wait for tasks that neither runs, the second is refused.
+/// If two workers both wait for tasks that neither runs, the second is refused.
 #[test]
 fn of_two_takers_one_goes_on() {
     let executor = ScheduledThreadPoolExecutor::new(2);

@@ -38,7 +38,7 @@ fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
     assert!(waits.iter().all(|wait| matches!(wait, Err(TaskError::WouldDeadlock))), "{waits:?}");
 }
 
-/// Of two workers the second may wait as well if the first waits for a task that has a time limit:
+/// The second of two workers may wait as well if the first waits for a task that has a time limit:
 /// the first will continue.
 #[test]
 fn a_worker_that_waits_with_a_limit_goes_on() {

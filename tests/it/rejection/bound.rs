@@ -29,7 +29,7 @@ fn fill(executor: &Handle, places: usize) -> Vec<ScheduledFuture<()>> {
     futures
 }
 
-/// Of many threads that submit concurrently exactly as many submissions are admitted as the bound
+/// If many threads submit concurrently, exactly as many submissions are admitted as the bound
 /// allows, round after round.
 #[test]
 fn the_bound_is_exact_among_many_submitters() {

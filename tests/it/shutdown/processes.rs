@@ -29,7 +29,7 @@ type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 const PATIENCE: Duration = ms(20);
 const GRACE: Duration = ms(30);
 
-/// Has a worker run a body that never returns, and ignores its token.
+/// Occupies a worker with a body that never returns, and ignores its token.
 fn be_stuck(executor: &Executor) {
     let begun = Counter::new();
     let begins = begun.clone();

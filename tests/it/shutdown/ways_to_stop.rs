@@ -36,7 +36,7 @@ struct Way {
     later: Result<(), CancelReason>,
     /// How often a due periodic task still runs.
     periodic_runs: usize,
-    /// Why a periodic task that is not due is cancelled.
+    /// The reason for which a periodic task that is not due is cancelled.
     periodic: CancelReason,
 }
 

@@ -260,7 +260,7 @@ fn an_idle_worker_goes_when_another_has_run_the_last_task() {
     }
 }
 
-/// Of two workers that have stayed for two tasks one retires when one of the tasks is cancelled, in
+/// If two workers have stayed for two tasks, one retires when one of the tasks is cancelled, in
 /// whichever way, and the other when the other task is.
 #[test]
 fn an_idle_worker_goes_when_the_last_task_is_cancelled() {

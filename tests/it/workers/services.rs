@@ -43,7 +43,7 @@ fn logging(builder: Builder) -> (Executor, Log<String>) {
     (builder.thread_factory(factory).build().expect("good settings"), names)
 }
 
-/// Has three threads submit the first tasks of that kind at the same moment.
+/// Lets three threads submit the first tasks of that kind at the same moment.
 fn submit_at_once(executor: &Executor, need: Need) {
     let together = Barrier::new(3);
     thread::scope(|scope| {

@@ -172,7 +172,7 @@ fn one_task_that_waits_needs_one_worker() {
     }
 }
 
-/// Of several idle workers that may retire one stays as long as a task is pending, and retires as
+/// If several idle workers may retire, one stays as long as a task is pending, and retires as
 /// well when that task is cancelled.
 #[test]
 fn the_last_worker_stays_for_waiting_tasks() {

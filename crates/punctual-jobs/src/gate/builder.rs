@@ -74,7 +74,7 @@ impl GateBuilder {
         self
     }
 
-    /// Sets what becomes of a tick whose replica dies in its run; the default is [`OnHolderDeath::Rerun`].
+    /// Sets the policy for a tick whose replica dies in its run; the default is [`OnHolderDeath::Rerun`].
     pub fn on_holder_death(mut self, on_holder_death: OnHolderDeath) -> Self {
         self.on_holder_death = on_holder_death;
         self

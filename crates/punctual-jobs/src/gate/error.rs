@@ -34,7 +34,7 @@ pub enum GateErrorKind {
 }
 
 impl GateError {
-    /// Returns what was wrong.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> GateErrorKind {
         self.kind

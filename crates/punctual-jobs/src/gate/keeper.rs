@@ -182,7 +182,7 @@ impl HeldList {
         self.list.lock().iter().map(|held| Arc::clone(&held.state)).collect()
     }
 
-    /// Returns what is to be renewed now, and notes that it is.
+    /// Returns the leases to be renewed now, and notes that they are.
     fn begin_renewals(&self, now: Duration) -> Vec<Arc<LeaseState>> {
         let mut list = self.list.lock();
         let due = list.iter_mut().filter(|held| !held.is_renewing && held.renew_at <= now);

@@ -1,4 +1,4 @@
-//! The rules: what a replica does about a tick, given the row of its name and the database's clock.
+//! The rules: the decision of a replica about a tick, given the row of its name and the database's clock.
 //!
 //! [`decide`] is a function of its arguments and of nothing else. It is all that the gate knows about
 //! ticks, leases and delays: the statements around it compare and stamp, and decide nothing. So the rules
@@ -112,7 +112,7 @@ impl Seen {
     }
 }
 
-/// Returns what a replica does about the tick that is planned for `tick`.
+/// Returns the decision of a replica about the tick that is planned for `tick`.
 pub(crate) fn decide(seen: &Seen, tick: SystemTime, rule: Rule) -> Verdict {
     // A tick that has not come sets nothing right: if it is the server's clock that is wrong for a while, what has been
     // claimed would be forgotten, and could be claimed again when that clock is right.

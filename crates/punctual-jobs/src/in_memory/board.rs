@@ -265,7 +265,7 @@ impl Board {
         }
     }
 
-    /// Returns the moment as an instant, and as what a trigger answers. The wall clock is followed: the
+    /// Returns the moment as an instant, and as the answer of a trigger. The wall clock is followed: the
     /// instant of a wall time is an estimate, and only orders jobs with one ordering key.
     fn moment_of(&self, when: When) -> (Option<Instant>, Due) {
         let clock = self.executor.clock();

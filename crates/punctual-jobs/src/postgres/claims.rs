@@ -260,7 +260,7 @@ impl Claims {
         }
     }
 
-    /// Returns what the shutdown has found. What has not ended by now still runs.
+    /// Returns the report of the shutdown. What has not ended by now still runs.
     pub(super) fn report(&self) -> ShutdownReport {
         let mut state = self.state.lock();
         let state = &mut *state;

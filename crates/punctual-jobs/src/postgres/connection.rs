@@ -144,7 +144,7 @@ impl Address {
 /// The reason for which there is no answer.
 #[derive(Debug)]
 pub(super) enum AskError {
-    /// The server did not answer for so long.
+    /// The server did not answer for this time.
     Silent(Duration),
     /// There is no connection, it broke, or the server has refused.
     Server(Error),

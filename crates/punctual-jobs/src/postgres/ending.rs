@@ -83,7 +83,7 @@ impl Became {
 const LONGEST_DELAY: f64 = 1e9;
 
 impl PostgresEngine {
-    /// Returns what could not be written down.
+    /// Returns the ends that could not be written down.
     pub(super) async fn write(&self, all: Vec<Ended>) -> Vec<Ended> {
         if all.is_empty() {
             return all;
@@ -106,7 +106,7 @@ impl PostgresEngine {
         }
     }
 
-    /// Returns what became of the job of each claim.
+    /// Returns the state of the job of each claim.
     async fn end(&self, all: &[Ended]) -> Result<HashMap<i64, Became>, AskError> {
         let ids: Vec<i64> = all.iter().map(|ended| ended.job.id).collect();
         let claims: Vec<i64> = all.iter().map(|ended| ended.job.claim).collect();

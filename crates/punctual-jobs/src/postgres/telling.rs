@@ -52,7 +52,7 @@ struct Call {
 }
 
 impl PostgresEngine {
-    /// Writes down what was told, and tells of what is untold.
+    /// Writes down which discarded jobs were told, and tells of the others.
     pub(super) async fn tell_of_discarded(&self) -> Result<(), AskError> {
         let _turn = self.telling.turn.lock().await;
         self.write_told().await?;
@@ -64,7 +64,7 @@ impl PostgresEngine {
         Ok(())
     }
 
-    /// Tells of what is untold, soon. What fails is made up for by a heartbeat.
+    /// Tells of the untold discarded jobs, soon. What fails is made up for by a heartbeat.
     pub(super) fn tell_soon(&self) {
         if let Some(me) = self.me.upgrade() {
             self.runtime.spawn(async move {
@@ -73,7 +73,7 @@ impl PostgresEngine {
         }
     }
 
-    /// Tells of what is untold, and waits until it is written down, for as long as a verb may take.
+    /// Tells of the untold discarded jobs, and waits until it is written down, for as long as a verb may take.
     pub(super) async fn finish_telling(&self) {
         let finish = async {
             self.tell_of_discarded().await?;

@@ -182,7 +182,7 @@ impl PostgresEngine {
         }
     }
 
-    /// Tells of what was merged. It stays counted if the executor takes no task at the moment.
+    /// Tells of the merged ticks. They stay counted if the executor takes no task at the moment.
     fn tell_merged(&self, schedule: &Schedule, merged: &mut u64) {
         let event = QueueEvent::TicksMerged { schedule: schedule.name.clone(), ticks: *merged };
         if *merged > 0 && self.tell(event) {

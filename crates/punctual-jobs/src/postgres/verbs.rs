@@ -72,7 +72,7 @@ impl Enqueue {
         params
     }
 
-    /// Returns what the statement answers. `None`: it is to be asked again.
+    /// Returns the answer of the statement. `None`: it is to be asked again.
     pub(super) fn handle(&self, rows: &[Row]) -> Option<JobHandle> {
         let row = rows.first()?;
         Some(JobHandle { id: JobId(row.get(0)), name: self.name, is_skipped: row.get(1) })

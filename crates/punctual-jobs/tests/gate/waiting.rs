@@ -212,7 +212,7 @@ struct Busy {
     _ends: mpsc::Sender<()>,
 }
 
-/// Has the tick of a task granted while the only worker is occupied.
+/// Lets the gate grant a tick of a task while the only worker is occupied.
 fn claimed_while_busy(
     server: &Server,
     executor: &ScheduledThreadPoolExecutor,

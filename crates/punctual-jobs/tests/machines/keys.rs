@@ -78,7 +78,7 @@ fn three_queues_agree_with_a_model() {
     assert_eq!(rows, expected);
 }
 
-/// Of unique jobs in transactions that are not committed the one counts that was first, if it is committed.
+/// Among unique jobs in transactions that are not committed the first one counts, if it is committed.
 #[test]
 fn a_unique_job_waits_for_a_transaction_that_has_its_key() {
     let server = Server::start();

@@ -32,7 +32,7 @@ impl Job for Wait {
     const NAME: &'static str = "wait";
 }
 
-/// Is sent at each tick.
+/// A job that is sent at each tick.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Tick {}
 

@@ -82,7 +82,7 @@ pub(crate) fn the_delay_is_asked_for_with_the_attempts<W: World>() {
     world.expect(&["call 1", "after 1", "call 2", "after 2", "call 3"]);
 }
 
-/// Is sent as a text, and read as a number.
+/// A job that is sent as a text, and read as a number.
 #[derive(Deserialize)]
 struct Changed {
     _number: u32,

@@ -1,4 +1,4 @@
-//! Why a token was raised.
+//! The reasons for which a token is raised.
 
 use punctual_jobs::{Job, JobError, JobRun, Jobs, StopReason};
 use serde::{Deserialize, Serialize};

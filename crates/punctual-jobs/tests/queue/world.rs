@@ -1,4 +1,4 @@
-//! Where a case takes place: a queue on one of the engines, an executor, and a clock.
+//! The scene of a case: a queue on one of the engines, an executor, and a clock.
 
 use std::{
     sync::{Arc, Mutex},

@@ -1,4 +1,4 @@
-//! Where a server lives: a directory of its own, which goes with it.
+//! The place of a server: a directory of its own, which goes with it.
 //!
 //! The directory is named after the process of the test. If that dies without tidying up, the next test that
 //! makes one ends what is still running there and removes it.

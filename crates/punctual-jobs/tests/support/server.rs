@@ -43,7 +43,7 @@ impl Server {
         Self::start_with(true)
     }
 
-    /// Has the server, which is started again, accept encrypted connections, and no others, at an address of
+    /// Restarts the server so that it accepts encrypted connections, and no others, at an address of
     /// this machine. Returns that address, and the file with the certificate that it shows.
     pub(crate) fn encrypt(&mut self) -> (String, PathBuf) {
         let directory = self.place.path();
