@@ -88,7 +88,8 @@ use crate::{
 /// if there was none. The drop does what [`DropPolicy`] says, in this thread: by default it runs what is
 /// due, with the answer of its [gate](crate::gate#an-answer-that-comes-later) if that is still to come, and cancels the rest. Since no other thread could do it, [`DropPolicy::ShutdownBackground`] does the same, and
 /// [`DropPolicy::Close`] sleeps here until the last task has run, unless a
-/// [shutdown with a deadline](Handle::shutdown_within) on another thread gives up before.
+/// [shutdown with a deadline](Handle::shutdown_within) on another thread gives up before. In the drop of a value that a
+/// shutdown in this thread is cancelling the drop waits for nothing: it runs what is due, and cancels the rest.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>(_: T) {}
@@ -324,9 +325,10 @@ impl Deref for DrivenExecutor {
 impl Drop for DrivenExecutor {
     fn drop(&mut self) {
         let pool = self.handle.pool();
+        let (policy, is_inside) = (self.on_drop.carry_out(pool), pool.is_stopped_by_caller());
         // Unless it is `Close`, it waits only for the answer of a gate to a task that is due, because no other thread
         // would run that task.
-        if self.on_drop.carry_out(pool) != DropPolicy::ShutdownNow {
+        if policy != DropPolicy::ShutdownNow && !is_inside {
             let mut place = Place::default();
             let lifecycle = &pool.lifecycle;
             let over = |waker: &_| lifecycle.poll_terminated_or_given_up(&mut place, waker);
@@ -334,6 +336,10 @@ impl Drop for DrivenExecutor {
         }
         // Runs the tasks that are due, and all that are left if it was shut down before.
         self.driver.run_all();
+        if is_inside {
+            // No thread would run what is left, and the shutdown that goes on in this thread would not end.
+            drop(pool.shutdown_now());
+        }
     }
 }
 

@@ -255,6 +255,11 @@ pub(super) fn is_worker_of(pool: &Pool) -> bool {
     any_scope(|scope| scope == (address(pool), Role::Worker))
 }
 
+/// Returns `true` if the calling thread is in the middle of shutting the pool down.
+pub(super) fn is_stopper_of(pool: &Pool) -> bool {
+    any_scope(|scope| scope == (address(pool), Role::Stopper))
+}
+
 /// Returns `true` if the calling thread is in the middle of starting one of the pool's threads.
 pub(super) fn is_starting_thread_of(pool: &Pool) -> bool {
     any_scope(|scope| scope == (address(pool), Role::Starter))

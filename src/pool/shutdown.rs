@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use super::{
     Config, IfRunning, Phase, Pool,
-    deadlock::{PoolScope, Role, is_in_scope_of},
+    deadlock::{PoolScope, Role, is_in_scope_of, is_stopper_of},
     driver,
 };
 use crate::{
@@ -263,5 +263,10 @@ impl Pool {
     /// [`deadlock`](super::deadlock).
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         is_in_scope_of(self)
+    }
+
+    /// Returns `true` if the calling thread is shutting the pool down, and is in user code that this calls.
+    pub(crate) fn is_stopped_by_caller(&self) -> bool {
+        is_stopper_of(self)
     }
 }

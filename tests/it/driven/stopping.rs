@@ -237,6 +237,38 @@ fn it_may_be_dropped_by_a_thread_that_ends() {
     ran.wait_for(1);
 }
 
+thread_local!(static OWNER: std::cell::RefCell<Option<punctual::DrivenExecutor>> = const { std::cell::RefCell::new(None) });
+
+/// Drops the executor that its thread has.
+struct DropsOwner;
+
+impl Drop for DropsOwner {
+    fn drop(&mut self) {
+        drop(OWNER.with(std::cell::RefCell::take));
+    }
+}
+
+/// A shutdown cancels a task whose capture drops the owner, in the same thread: the drop waits for nothing, because the
+/// shutdown goes on after it. What is due runs, and nothing is left.
+#[test]
+fn the_drop_within_a_shutdown_waits_for_nothing() {
+    for policy in [DropPolicy::Stop, DropPolicy::ShutdownBackground, DropPolicy::Close] {
+        in_time("a shutdown that drops the owner", move || {
+            let (_, executor) = driven_with(|builder| builder.on_drop(policy));
+            let handle = executor.handle();
+            let due = executor.submit(|| ()).unwrap();
+            let later = executor.schedule(SECOND, || ()).unwrap();
+            let owns = DropsOwner;
+            let beat = executor.schedule_at_fixed_rate(SECOND, SECOND, move || hold(&owns));
+            OWNER.with(|owner| owner.replace(Some(executor)));
+            handle.shutdown();
+            assert_terminated(&handle);
+            assert_eq!(due.try_join().map(|end| end.is_ok()), Some(true));
+            assert!(later.is_cancelled() && beat.unwrap().is_cancelled());
+        });
+    }
+}
+
 /// The drop runs what is due, and so waits for the answer of a gate to a task that is.
 #[test]
 fn the_drop_waits_for_the_answer_of_a_gate() {
