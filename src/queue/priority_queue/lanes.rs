@@ -25,7 +25,7 @@
 //!
 //! `first` is the smallest key of all lanes. If the next entry of a lane has the deadline of the one that was popped, it is
 //! the first of all lanes, since no other lane has entries with that deadline. So the lanes are compared once for each deadline,
-//! and not for each entry.
+//! and not for each entry. An entry that leaves from another place leaves `first` as it is.
 
 use super::{
     SMALL,
@@ -119,7 +119,9 @@ impl Lanes {
             let (alone, slot) = run.pop()?;
             displaced(alone, slot);
             self.len -= 1;
-            self.renew_first();
+            if alone == self.first {
+                self.renew_first();
+            }
         }
         let run = &self.runs[lane_of(key)];
         run.admits(key).then(|| run.next())
@@ -141,12 +143,7 @@ impl Lanes {
         let popped = run.pop()?;
         self.len -= 1;
         let next = run.first();
-        if next != VACANT && nanos(next) == nanos(popped.0) {
-            self.first = next;
-        } else {
-            self.renew_first();
-            self.release_if_empty();
-        }
+        self.pass_first_to(next);
         Some(popped)
     }
 
@@ -161,13 +158,16 @@ impl Lanes {
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(u128, u32)) {
         let Some(run) = self.run_of(position) else { return };
         let run = &mut self.runs[run];
-        let before = run.len();
+        let (before, had_first) = (run.len(), run.first() == self.first);
         if run.remove(position) {
             run.limit_holes(&mut displaced);
         }
         self.len -= before - run.len();
-        self.renew_first();
-        self.release_if_empty();
+        let next = run.first();
+        // What has left was of this run alone.
+        if had_first && next != self.first {
+            self.pass_first_to(next);
+        }
     }
 
     /// Takes all entries out, lane by lane.
@@ -187,16 +187,22 @@ impl Lanes {
         (index < self.runs.len()).then_some(index)
     }
 
-    /// After the first entry may have left.
-    fn renew_first(&mut self) {
-        self.first = self.runs.iter().map(SortedRun::first).min().unwrap_or(VACANT);
+    /// After the first entry of all has left, and perhaps others of its run, which begins with `next` now.
+    fn pass_first_to(&mut self, next: u128) {
+        if next != VACANT && nanos(next) == nanos(self.first) {
+            self.first = next;
+        } else {
+            self.renew_first();
+            // If none is left, the first one was the last to leave.
+            if self.len == 0 {
+                self.runs = Vec::new();
+            }
+        }
     }
 
-    /// After an entry has left, and no other takes its place.
-    fn release_if_empty(&mut self) {
-        if self.len == 0 {
-            self.runs = Vec::new();
-        }
+    /// After the first entry has left.
+    fn renew_first(&mut self) {
+        self.first = self.runs.iter().map(SortedRun::first).min().unwrap_or(VACANT);
     }
 }
 

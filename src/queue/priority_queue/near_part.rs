@@ -187,15 +187,15 @@ impl NearPart {
         slot: u32,
     ) {
         match sorted_run::number(position) {
-            Some(RUN) => {
-                self.run.remove(position);
-                self.heap.insert(positions, key, slot);
-            }
-            Some(_) => {
-                self.remove_from_lane(positions, position);
-                self.heap.insert(positions, key, slot);
-            }
             None => self.heap.replace_at(positions, position as usize, key, slot),
+            Some(number) => {
+                if number == RUN {
+                    self.run.remove(position);
+                } else {
+                    self.remove_from_lane(positions, position);
+                }
+                self.heap.insert(positions, key, slot);
+            }
         }
         self.renew_first();
     }

@@ -100,3 +100,22 @@ fn removals_leave_few_holes() {
     assert!((0..1_000).step_by(3).all(|n| all.contains(&at(1_000, n))));
     lanes.check();
 }
+
+/// The first of all is renewed when it is removed, by the next of its lane or by that of another lane, and
+/// when it makes way; another removal leaves it.
+#[test]
+fn the_first_is_known_after_each_removal() {
+    let mut lanes = after(1_000);
+    let keys = [at(1_000, 1), at(1_000, 2), at(1_001, 3), at(1_001, 4), at(1_002, 5)];
+    let positions = keys.map(|key| {
+        let position = lanes.position_for(key, |_, _| panic!("none is alone"));
+        lanes.push(key, key as u32);
+        position.unwrap()
+    });
+    // One that is not the first, the first of two, the only one of its lane, another that is not the first, the last.
+    for (removed, first) in [(3, 0), (0, 1), (1, 2), (4, 2), (2, 5)] {
+        lanes.remove(positions[removed], |_, _| panic!("there are few holes"));
+        lanes.check();
+        assert_eq!(lanes.first(), keys.get(first).copied().unwrap_or(VACANT));
+    }
+}
