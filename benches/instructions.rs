@@ -23,7 +23,8 @@ use std::{
 };
 
 use punctual::{
-    DelayQueue, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, Worker, delay_queue::Key,
+    Batch, Debounced, DelayQueue, Extender, Handle, ScheduledFuture, ScheduledThreadPoolExecutor,
+    Worker, delay_queue::Key,
 };
 
 /// The number of calls of each kind.
@@ -146,6 +147,33 @@ fn counted_sleep_and_drop(executor: &Handle) {
 }
 
 #[inline(never)]
+fn counted_batch(executor: &Handle) -> Futures {
+    let batch: Batch<u64> = (0..CALLS).map(|number| (far(number), move || number)).collect();
+    executor.schedule_batch(batch).expect("it is open")
+}
+
+#[inline(never)]
+fn counted_reschedule(future: &ScheduledFuture<u64>) {
+    for number in 0..CALLS {
+        assert!(future.reschedule(far(number)));
+    }
+}
+
+#[inline(never)]
+fn counted_extend(extender: &Extender) {
+    for _ in 0..CALLS {
+        assert!(extender.extend(HOUR));
+    }
+}
+
+#[inline(never)]
+fn counted_debounced_call(task: &Debounced) {
+    for _ in 0..CALLS {
+        assert!(task.call());
+    }
+}
+
+#[inline(never)]
 fn counted_submit(executor: &Handle, futures: &mut Futures) {
     for number in 0..CALLS {
         futures.push(executor.submit(move || number).expect("it is open"));
@@ -233,8 +261,15 @@ fn count_submission(pending: u64) {
     counted_schedule_and_cancel_far(&subject.executor);
     counted_schedule_and_cancel_near(&subject.executor);
     counted_sleep_and_drop(&subject.executor);
+    let moved = subject.executor.schedule(HOUR, || 0).expect("it is open");
+    counted_reschedule(&moved);
+    counted_extend(&moved.extender());
+    let called = subject.executor.debounce(HOUR, || ()).expect("it is open");
+    assert!(called.call());
+    counted_debounced_call(&called);
+    let batch = counted_batch(&subject.executor);
     // Its worker does not run, so nothing may wait for it.
-    mem::forget(subject);
+    mem::forget((subject, batch, called));
 }
 
 /// Whatever the number of other tasks is: a program with few timers, or with a stripe for each thread,

@@ -59,7 +59,7 @@ use crate::{
     thread_factory::Worker,
     time::ManualClock,
     timer::{Interval, Sleep},
-    together::ExecutorCompletionService,
+    together::{Batch, ExecutorCompletionService},
     token::CancellationToken,
 };
 
@@ -85,6 +85,10 @@ impl<T, F: UnwindSafe> RefUnwindSafe for Mapped<T, F> {}
 
 impl<T> UnwindSafe for ExecutorCompletionService<T> {}
 impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}
+
+// As with a drained task: its closures are called with a value of their own, and elsewhere.
+impl<T> UnwindSafe for Batch<T> {}
+impl<T> RefUnwindSafe for Batch<T> {}
 
 impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}

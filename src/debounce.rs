@@ -13,12 +13,16 @@
 //! The task stays in the queue while there is no call, and never falls due. A call during a run is not
 //! lost: it asks for another run. Which calls wait, and when the body last began, the task itself keeps
 //! ([`Pace`]), so that a run that is skipped, put off or left out takes its calls with it.
+//!
+//! The first call of a debounced task moves its entry. Those that follow before the run only put it off, and do so by the
+//! word beside the entry ([`PutOff`]): a storm of calls costs one atomic operation each.
 
 use std::{fmt, time::Duration};
 
 use crate::{
     Handle, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle,
-    layers::{Pace, body_begins},
+    layers::{Pace, PutOff, body_begins},
+    sync::Arc,
     trigger::on_demand,
 };
 
@@ -28,6 +32,7 @@ use crate::{
 /// first where that matters.
 pub struct Debounced {
     task: TaskHandle,
+    put_off: Arc<PutOff>,
     quiet: Duration,
     max_wait: Duration,
 }
@@ -58,11 +63,13 @@ impl Debounced {
     }
 
     /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has
-    /// ended. Does not block. O(log n).
+    /// ended. Does not block. A call that finds another one waiting costs one atomic operation, as
+    /// [`extend`](crate::Extender::extend) does; any other, O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         let Self { quiet, max_wait, .. } = *self;
-        self.task.call(Pace::Quiet { quiet, max_wait })
+        self.task.call_again(&self.put_off, quiet, max_wait)
+            || self.task.call(Pace::Quiet { quiet, max_wait })
     }
 
     /// Returns `true` if a call waits for its run: something has changed, and is not saved yet. A run that
@@ -143,8 +150,9 @@ impl Handle {
     /// again for the `quiet` time: a file that is saved once the user stops typing, an index that is
     /// built when the last change of many has arrived.
     ///
-    /// The body reports like that of [`repeat`](Self::repeat). Costs one allocation more than a
-    /// periodic task, and a call what a [`reschedule`](crate::ScheduledFuture::reschedule) costs.
+    /// The body reports like that of [`repeat`](Self::repeat). Costs a few allocations more than a
+    /// periodic task. The first of several calls costs what a [`reschedule`](crate::ScheduledFuture::reschedule) does, each
+    /// further one what an [`extend`](crate::Extender::extend) does.
     ///
     /// ```
     /// use std::time::Duration;
@@ -238,7 +246,8 @@ impl TaskBuilder<'_> {
         O: Outcome,
     {
         let task = self.called(body)?;
-        Ok(Debounced { task, quiet, max_wait: Duration::MAX })
+        let put_off = task.extension_by_calls();
+        Ok(Debounced { task, put_off, quiet, max_wait: Duration::MAX })
     }
 
     /// Submits the task: see [`Handle::throttle`].

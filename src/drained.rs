@@ -209,16 +209,21 @@ impl DrainedTask {
         self.task.as_ref()?.name()
     }
 
+    /// Returns when it is due, whose run may have been put off beside its entry.
+    fn due(&self) -> Timestamp {
+        self.task.as_ref().map_or(self.deadline, |task| task.due_by(self.deadline))
+    }
+
     /// Returns the instant for which it was scheduled; `None` for never.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.detached_context.clock.instant_of(self.deadline)
+        self.detached_context.clock.instant_of(self.due())
     }
 
     /// Returns `true` if that instant has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.deadline <= self.detached_context.clock.read()
+        self.due() <= self.detached_context.clock.read()
     }
 
     /// Returns `true` if the task is periodic.
@@ -239,6 +244,7 @@ impl DrainedTask {
 
     /// Runs the task as [`run`](Self::run) does, and returns the counts of the run.
     pub(crate) fn run_here(mut self) -> Totals {
+        let deadline = self.due();
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
         task.leave_group();
@@ -248,7 +254,7 @@ impl DrainedTask {
         let now = clock.read();
         let keeps_limits = false;
         let worker = WorkerContext::new(clock, stop, Arc::clone(&stats), keeps_limits);
-        let run = Run::new(Rc::new(worker), task, self.id, self.deadline, now);
+        let run = Run::new(Rc::new(worker), task, self.id, deadline, now);
         let reason = match run.task().run(&run, &hooks) {
             Verdict::Again(_) => Some(self.reason),
             Verdict::Cancelled(reason) => Some(reason),

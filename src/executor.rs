@@ -244,6 +244,10 @@ impl Handle {
         Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
 
+    pub(crate) fn pool_refs(&self) -> &PoolRefs {
+        &self.pool_refs
+    }
+
     /// Returns the reference that the calling thread submits through.
     pub(crate) fn pool_ref(&self) -> &PoolRef {
         self.pool_refs.local()
@@ -541,7 +545,8 @@ impl Handle {
     #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let listed = self.pool().queue.snapshot(Arc::clone);
+        let mut listed = self.pool().queue.snapshot(Arc::clone);
+        self.pool().settle_listed(&mut listed);
         listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 

@@ -5,11 +5,12 @@
 //! only to move the task in the queue: a future that outlives its executor still works, because nothing is left to be
 //! moved.
 //!
-//! There are four types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! There are five types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one, which does everything
-//! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, and [`Mapped`] one whose result goes
-//! through a closure.
+//! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, [`Mapped`] one whose result goes
+//! through a closure, and [`Extender`] a handle that puts the run off with one atomic.
 
+mod extender;
 mod task_handle;
 
 use std::{
@@ -22,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::task_handle::TaskHandle;
+pub use self::{extender::Extender, task_handle::TaskHandle};
 use crate::{
     FailedRun, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::Pool,

@@ -18,11 +18,13 @@ mod gate;
 mod group;
 mod limit;
 mod membership;
+mod put_off;
 #[cfg(all(test, not(any(shuttle, loom))))]
 #[path = "layers/tests/rate.rs"]
 mod rate;
 #[cfg(feature = "histograms")]
 mod recorded;
+mod standing;
 mod wall;
 
 #[cfg(feature = "histograms")]
@@ -33,6 +35,7 @@ pub(crate) use self::{
     gate::Gated,
     group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     membership::Membership,
+    put_off::PutOff,
     wall::OnWall,
 };
 use crate::{

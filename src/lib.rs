@@ -243,7 +243,7 @@ pub use crate::{
         DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
         Termination,
     },
-    future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
+    future::{CancelOnDrop, Extender, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{ParseTaskIdError, TaskId},
@@ -266,7 +266,8 @@ pub use crate::{
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
     together::{
-        CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
+        Batch, CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll,
+        RejectedBatch, TaskSet,
     },
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},

@@ -55,10 +55,12 @@
 //! [`queue`](crate::queue).
 
 mod admission;
+mod batch;
 mod callbacks;
 mod control;
 mod deadlock;
 mod driver;
+mod extensions;
 mod groups;
 mod kept;
 mod lifecycle;
@@ -80,6 +82,7 @@ pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
+    extensions::Extensions,
     groups::Groups,
     lifecycle::Lifecycle,
     observing::Observing,
@@ -178,6 +181,7 @@ pub(crate) struct Pool {
     /// The thread that watches the wall clock.
     wall_clock: LazyThread<WallWatch>,
     pub(crate) groups: Groups,
+    pub(crate) extensions: Extensions,
     pub(crate) is_driven: bool,
     pub(crate) observing: Observing,
     /// Something is added to each task that is submitted.
@@ -213,6 +217,7 @@ impl Pool {
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: LazyThread::new(),
             groups: Groups::default(),
+            extensions: Extensions::default(),
             follows_takes: config.max_pending.is_some() || observing.observes_takes(),
             extends_submissions: is_decorated || observing.extends_submissions(),
             observing,

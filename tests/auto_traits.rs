@@ -23,18 +23,19 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop, CancelOnDrop,
-    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
-    DropPolicy, ExecutorCompletionService, ExecutorState, FailedRun, Failure, FailureKind,
-    FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
-    GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, JoinAll, Limit, LimitReached,
-    ManualClock, Mapped, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask,
-    RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason,
-    RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownReport, Sleep,
-    SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
-    TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
-    Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
+    AbortPolicy, Backoff, Batch, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
+    CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced,
+    DelayQueue, DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks,
+    DrivenExecutor, DropPolicy, ExecutorCompletionService, ExecutorState, Extender, FailedRun,
+    Failure, FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder,
+    GroupStatistics, GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, JoinAll,
+    Limit, LimitReached, ManualClock, Mapped, MissedRuns, PanicLocation, ParseTaskIdError,
+    PendingTask, RejectedBatch, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
+    Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
+    ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder,
+    TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
+    Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
+    WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -157,8 +158,11 @@ fn always_public() -> Vec<Line> {
         CancelAllOnDrop<u32>: all;
         TaskHandle: all;
         Debounced: all;
+        Extender: all;
         Throttled: all;
         CancelOnDrop<u32>: all;
+        Batch<u32>: all;
+        RejectedBatch<u32>: all;
         CancelReason: all;
         CancellationToken: all;
         Cancelled: all;
@@ -280,6 +284,8 @@ fn generic_types_require_only_the_bounds_they_need() {
         Loose: Send Sync Unpin;
         CancelAllOnDrop<Bare>: all;
         CancelOnDrop<Bare>: all;
+        Batch<Bare>: all;
+        RejectedBatch<Bare>: all;
         DelayQueue<Bare>: ;
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;

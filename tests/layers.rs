@@ -43,7 +43,7 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("builder", 4, &["driven", "executor"]),
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
-    ("together", 4, &["executor", "future"]),
+    ("together", 4, &["executor", "future", "task_builder"]),
     ("debounce", 4, &["executor", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),

@@ -14,7 +14,7 @@ use std::{
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
     entry::{NoEntry, Ticket},
-    layers::{Change, Pace},
+    layers::{Change, Pace, PutOff},
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
@@ -139,6 +139,32 @@ impl TaskHandle {
         self.change(Change::Resume)
     }
 
+    /// Puts the next run off to this moment, unless it is later anyway.
+    pub(super) fn put_off_to(&self, moment: Timestamp) -> bool {
+        self.change(Change::NotBefore(moment))
+    }
+
+    /// Returns the word by which that is done without a lock.
+    pub(super) fn extension(&self) -> Arc<PutOff> {
+        self.pool().extensions.note();
+        self.pool().with_entry(self.ticket(), |entry| self.task.extension(entry))
+    }
+
+    /// The same for a debounced task, which its calls put off.
+    pub(crate) fn extension_by_calls(&self) -> Arc<PutOff> {
+        self.pool().extensions.note();
+        self.pool().with_entry(self.ticket(), |entry| self.task.extension_by_calls(entry))
+    }
+
+    /// Notes a further call of the task, which is debounced, if one waits for its run already. Returns `false` if that is
+    /// to be seen under the lock.
+    #[inline]
+    pub(crate) fn call_again(&self, put_off: &PutOff, quiet: Duration, max_wait: Duration) -> bool {
+        let now = self.clock().read();
+        let moment = |first: Timestamp| now.after(quiet).min(first.after(max_wait).max(now));
+        !self.pool().queue.is_closed() && put_off.put_off_for_call(moment)
+    }
+
     /// Calls the task, which is debounced or throttled.
     pub(crate) fn call(&self, pace: Pace) -> bool {
         self.change(Change::Call(self.clock().read(), pace))
@@ -163,9 +189,9 @@ impl TaskHandle {
     /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let deadline =
+        let entry =
             self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
-        Some(deadline.delay_at(self.clock().read()))
+        Some(self.task.due_by(entry).delay_at(self.clock().read()))
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).

@@ -67,6 +67,11 @@ impl Calls {
         call.get_or_insert(now);
     }
 
+    /// Returns when the first call came whose run is planned.
+    pub(super) fn first(&self) -> Option<Timestamp> {
+        self.first
+    }
+
     /// Returns `true` if a call waits for its run.
     pub(super) fn is_any(&self) -> bool {
         self.first.or(self.later).is_some()

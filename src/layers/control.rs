@@ -43,16 +43,22 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
+mod extending;
+mod waiting;
+
 use std::mem;
 
+pub(super) use self::waiting::change_waiting;
 use super::{
     Order,
     calls::{Calls, Pace},
+    put_off::Extension,
+    standing::Standing,
 };
 use crate::{
-    entry::{EntryMover, Moved, NoEntry, Timing},
+    entry::{EntryMover, NoEntry},
     schedule::{MissedRuns, Schedule, SharedName},
-    task::{Call, Core, Deferred, Layer, NotYet, Parts, Plan, Queuing, Replan, Run, Task},
+    task::{Call, Core, Deferred, Layer, Left, NotYet, Parts, Queuing, Run, Task, Verdict},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::discard,
@@ -64,6 +70,8 @@ pub(crate) enum Change {
     At(Timestamp),
     /// The next run is then, unless it is earlier.
     Within(Timestamp),
+    /// The next run is then, unless it is later. It has no effect on a run that has begun, nor on the one after it.
+    NotBefore(Timestamp),
     /// One run more, at this moment, which is the present.
     RunNow(Timestamp),
     /// A call of a task that is debounced or throttled, at this moment, which is the present.
@@ -100,65 +108,14 @@ impl Change {
     pub(crate) fn is_on_wall(&self) -> bool {
         matches!(self, Self::Schedule(schedule, _) if schedule.is_on_wall())
     }
-}
 
-/// How a task stands that is in the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
-    plan: Timestamp,
-    is_paused: bool,
-    /// When an extra run was asked for.
-    extra: Option<Timestamp>,
-    /// When the planned run was asked for, which was due already: its lateness begins anew then.
-    asked: Option<Timestamp>,
-}
-
-impl Standing {
-    fn planned(plan: Timestamp) -> Self {
-        Self { plan, is_paused: false, extra: None, asked: None }
+    /// Returns `true` if it asks for a run at the latest then, and one before that is right, too.
+    fn hastens(&self) -> bool {
+        matches!(self, Self::Within(_) | Self::RunNow(_))
     }
 
-    /// Returns when the entry is due.
-    fn due(self) -> Timestamp {
-        match self.extra {
-            // An extra run that its gate has put off leaves the plan as it is.
-            Some(moment) if !self.is_paused => moment.min(self.plan),
-            Some(moment) => moment,
-            None if self.is_paused => Timestamp::NEVER,
-            None => self.plan,
-        }
-    }
-
-    /// Returns how the task stands after the change.
-    fn after(mut self, change: &Change, is_periodic: bool) -> Self {
-        match *change {
-            Change::At(moment) | Change::Schedule(_, moment) => {
-                (self.plan, self.asked) = (moment, None);
-            }
-            Change::Estimate { unless, .. } if unless == Some(self.plan) => {}
-            Change::Estimate { moment, .. } => self.plan = moment,
-            Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
-            Change::Within(moment) => self.plan = moment,
-            // A run that is due already is the one that was asked for.
-            Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
-            Change::RunNow(now) if is_periodic => self.extra = Some(now),
-            Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
-            Change::Pause => self.is_paused = true,
-            Change::Resume => self.is_paused = false,
-            // Only while a worker has the task, or made into another change before.
-            Change::Begin(_) | Change::Call(..) | Change::Flush(_) => {}
-        }
-        self.simplified()
-    }
-
-    /// An extra run of a task without a plan is its next run: there is no other that could stay.
-    fn simplified(self) -> Self {
-        match self.extra {
-            Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
-                Self { plan: moment, extra: None, ..self }
-            }
-            _ => self,
-        }
+    fn is_estimate(&self) -> bool {
+        matches!(self, Self::Estimate { .. })
     }
 }
 
@@ -180,6 +137,8 @@ pub(super) struct Control {
     schedule: Option<Schedule>,
     /// The calls that wait for a run, if the task is debounced or throttled.
     calls: Option<Box<Calls>>,
+    /// The word by which the run is put off without the lock, if anybody may.
+    extension: Option<Extension>,
 }
 
 impl Layer for Control {
@@ -190,10 +149,14 @@ impl Layer for Control {
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         call.note_late_from(self.asked);
         // An extra run: the plan stands.
-        if self.plan.is_some() && self.extra == Some(call.run.planned()) {
+        let is_extra = self.plan.is_some() && self.extra == Some(call.run.planned());
+        if is_extra {
             call.note_extra();
         }
-        Ok(())
+        match self.look(call.run.planned(), is_extra || call.is_by_hand()) {
+            Some(later) => Err(NotYet::Refused(Verdict::Again(later))),
+            None => Ok(()),
+        }
     }
 
     fn begins(&mut self, call: &Call<'_>) {
@@ -230,6 +193,12 @@ impl Layer for Control {
         }
     }
 
+    fn on_end(&mut self, _: &Core<'_>, _: &mut Left) {
+        if let Some(extension) = &self.extension {
+            extension.close();
+        }
+    }
+
     fn is_paused(&self) -> bool {
         self.is_paused
     }
@@ -251,14 +220,18 @@ impl Control {
 
     /// Notes a change for when the worker that has the task queues it again.
     /// Returns a schedule that the caller, who holds no lock then, has to drop: its trigger is the user's.
-    fn note(&mut self, change: Change) -> Carried {
+    fn note(&mut self, change: Change, is_periodic: bool) -> Carried {
+        if matches!(change, Change::NotBefore(_)) && self.plan.is_none() {
+            // The run has begun, and when the next one is, is not known yet.
+            return Carried::default();
+        }
         let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
-        let replaced = self.noted(change);
+        let replaced = self.noted(change, is_periodic);
         let had_effect = !toggles.1 || toggles.0 != self.is_paused;
         Carried { had_effect, unused: replaced, ..Carried::default() }
     }
 
-    fn noted(&mut self, change: Change) -> Option<Schedule> {
+    fn noted(&mut self, change: Change, is_periodic: bool) -> Option<Schedule> {
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
@@ -268,7 +241,13 @@ impl Control {
                 Some(_) => {}
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
-            Change::RunNow(now) => self.extra = Some(now),
+            Change::NotBefore(moment) => {
+                if let Some(plan) = self.plan.as_mut().filter(|plan| moment > **plan) {
+                    (*plan, self.leaves_wall) = (moment, true);
+                }
+            }
+            Change::RunNow(now) if is_periodic => self.extra = Some(now),
+            Change::RunNow(now) => (self.plan, self.is_paused) = (Some(now), false),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
             Change::Schedule(schedule, first) => {
@@ -307,6 +286,9 @@ impl Control {
         if let Some(calls) = &mut self.calls {
             calls.note(now, is_taken);
         }
+        if let (Some(extension), false) = (&self.extension, is_taken) {
+            extension.open_for(self.calls.as_deref());
+        }
     }
 
     /// Returns `true` if a call waits for its run.
@@ -325,6 +307,9 @@ impl Control {
         self.keep(standing);
         if let Some(calls) = &mut self.calls {
             calls.requeued();
+        }
+        if let Some(extension) = &mut self.extension {
+            extension.settle(standing.due(), self.calls.as_deref());
         }
         (standing.due(), leaves_wall)
     }
@@ -399,6 +384,11 @@ pub(crate) fn body_begins() {
 }
 
 impl Parts<'_> {
+    /// Returns `true` if the task, which a worker has, is queued again if nothing ends it.
+    fn is_queued_again(&mut self) -> bool {
+        self.is_periodic() || self.control().is_some_and(|control| control.refuses_run())
+    }
+
     fn control(&mut self) -> Option<&mut Control> {
         self.layers()?.get()
     }
@@ -435,76 +425,15 @@ impl Parts<'_> {
             Ok(carried) => carried,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if self.is_periodic() => self.control_or_default().note(change),
+            Err(change) if self.is_queued_again() => {
+                let is_periodic = self.is_periodic();
+                self.control_or_default().note(change, is_periodic)
+            }
             Err(change) => Carried::nothing(change),
         };
         if let (Some(now), true) = (called, carried.had_effect) {
             self.control_or_default().note_call(now, is_taken);
         }
         carried
-    }
-}
-
-/// Carries out a change of a task that waits.
-///
-/// # Errors
-///
-/// Returns the change if a worker has taken the task meanwhile.
-pub(super) fn change_waiting(
-    parts: &mut Parts<'_>,
-    change: Change,
-    mover: &mut dyn EntryMover,
-) -> Result<Carried, Change> {
-    let (slot, is_periodic) = (parts.slot(), parts.plan().is_some());
-    let keeps_parked = parts.keeps_parked();
-    let control = parts.control();
-    let mut stood = None;
-    let moved = mover.move_entry(slot, &mut |due, is_open| {
-        let before = match &control {
-            Some(control) => control.standing(due),
-            None => Standing::planned(due),
-        };
-        let after = before.after(&change, is_periodic);
-        stood = Some((before, after));
-        let due = after.due();
-        let timing = if keeps_parked { Timing::Parked { due } } else { due.into() };
-        // A closed queue has its entries come nearer only.
-        (is_open || due <= before.due()).then_some(timing)
-    });
-    let (Some((before, after)), Moved::To(slot)) = (stood, moved) else {
-        return if moved == Moved::Absent { Err(change) } else { Ok(Carried::nothing(change)) };
-    };
-    if control.is_some() || after != Standing::planned(after.due()) {
-        parts.control_or_default().keep(after);
-    }
-    if let Some(slot) = slot {
-        parts.set_slot(slot);
-    }
-    let is_toggle = matches!(change, Change::Pause | Change::Resume);
-    let leaves_wall = match change {
-        Change::At(_) => true,
-        Change::Within(_) => after.plan != before.plan,
-        _ => false,
-    };
-    let unused = change_plan(parts.plan(), change, leaves_wall);
-    let plan = Some(after.plan).filter(|plan| *plan != before.plan);
-    let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
-    if let Some(layers) = parts.layers() {
-        layers.all().for_each(|layer| layer.on_replan(&mut replan));
-    }
-    let Replan { expiry: limit, deferred, .. } = replan;
-    Ok(Carried { had_effect: !is_toggle || before != after, limit, deferred, unused })
-}
-
-/// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
-fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Schedule> {
-    match (change, plan) {
-        (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
-        (Change::Schedule(schedule, _), None) => Some(schedule),
-        (_, Some(plan)) if leaves_wall => {
-            plan.leave_wall();
-            None
-        }
-        _ => None,
     }
 }

@@ -74,6 +74,10 @@ impl Layer for TimeLimit {
         self.expiry().or(self.of_run)
     }
 
+    fn has_to_follow(&self) -> bool {
+        self.of_task.is_some()
+    }
+
     fn has_moved(&self, limit: Timestamp) -> bool {
         self.of_task.is_some_and(|own| own.moment != limit)
     }

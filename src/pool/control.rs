@@ -32,7 +32,7 @@ use crate::{
     sync::Arc,
     task::Task,
     time::Timestamp,
-    unwind::wake_all,
+    unwind::{discard, wake_all},
 };
 
 impl Pool {
@@ -64,6 +64,13 @@ impl Pool {
 pub(super) struct WorkerCall {
     is_needed: bool,
     wake: Option<Waker>,
+}
+
+impl WorkerCall {
+    /// The entries have only been put off.
+    pub(super) fn withdraw(self) {
+        discard(self.wake);
+    }
 }
 
 /// The entry of one task, as the task moves it.

@@ -158,7 +158,7 @@ impl TaskBuilder<'_> {
     ///
     /// The panic of the executor's decorator.
     #[track_caller]
-    fn extend(
+    pub(super) fn extend(
         self,
         task: &Task,
         has_trigger: bool,

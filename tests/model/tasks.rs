@@ -92,6 +92,62 @@ fn a_periodic_task_ends_when_it_is_cancelled() {
     });
 }
 
+/// A run is put off while the worker takes the task: it takes place no earlier, or the extender is told that it
+/// has begun.
+#[test]
+fn an_extension_is_kept_or_refused() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let of_body = clock.clone();
+        let task = executor.schedule(STEP, move || of_body.elapsed()).expect("it is open");
+        let (first, second) = (task.extender(), task.extender());
+        let others = [
+            thread::spawn(move || first.extend(3 * STEP)),
+            thread::spawn(move || second.extend(2 * STEP)),
+        ];
+        clock.advance(STEP);
+        let kept = others.map(|other| other.join().expect("nobody panics"));
+        clock.advance(3 * STEP);
+        let ran = task.join().expect("it runs");
+        let least = [(kept[0], 3 * STEP), (kept[1], 2 * STEP), (true, STEP)];
+        let least = least.into_iter().filter_map(|(is_kept, least)| is_kept.then_some(least));
+        assert!(Some(ran) >= least.max(), "it ran after {ran:?}, and {kept:?} was promised");
+        executor.close().expect("not on a worker");
+    });
+}
+
+/// Calls of a debounced task race with its run: each call has a run after it that begins a quiet time later.
+#[test]
+fn a_call_that_puts_a_run_off_has_a_run_after_it() {
+    check(|| {
+        let (clock, executor) = executor(1);
+        let calls = Count::default();
+        let (counted, of_body) = (calls.clone(), clock.clone());
+        let (tell, told) = std::sync::mpsc::channel();
+        let save = executor.debounce(STEP, move || {
+            tell.send((counted.get(), of_body.elapsed())).expect("it is listened to");
+        });
+        let save = Arc::new(save.expect("it is open"));
+        let (caller, of_caller) = (Arc::clone(&save), calls.clone());
+        let other = thread::spawn(move || {
+            for _ in 0..2 {
+                of_caller.add();
+                assert!(caller.call());
+            }
+        });
+        assert!(save.call());
+        clock.advance(STEP);
+        other.join().expect("nobody panics");
+        clock.advance(STEP);
+        clock.advance(STEP);
+        clock.run_until_idle();
+        assert!(!save.is_waiting(), "all calls have had their runs");
+        executor.close().expect("not on a worker");
+        let last = told.try_iter().last().map(|(seen, _)| seen);
+        assert_eq!(last, Some(2), "the last run has seen both calls");
+    });
+}
+
 /// A task is brought forward while the worker goes to sleep until the moment that it had: the worker is
 /// woken.
 #[test]

@@ -21,6 +21,7 @@ impl World {
     pub(crate) fn perform(self: &Arc<Self>, op: Op) {
         match op {
             Op::Submit(plan) => self.submit(plan),
+            Op::Batch(moments) => self.submit_batch(moments),
             Op::Cancel(task) => self.cancel(task),
             Op::Ask(task, verb) => self.ask(task, verb),
             Op::Forget(task) => {
@@ -124,6 +125,7 @@ impl World {
         let had_effect = match verb {
             Verb::Reschedule(steps) => handle.reschedule(steps.span()),
             Verb::RunWithin(steps) => handle.run_within(steps.span()),
+            Verb::Extend(steps) => handle.extender().extend(steps.span()),
             Verb::RunNow => handle.run_now(),
             Verb::SetPeriod(steps) => {
                 let period = steps.span();

@@ -129,6 +129,8 @@ impl Ledger {
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
             let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
+            // Or it was overdue, and has been left out.
+            let has_begun = has_begun || other.plan.within.is_some();
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < asked);
             let comes_before = other.plan.group == Some(group) && other.high < taken.low;

@@ -401,6 +401,8 @@ impl Ledger {
         record.began_to_ask = now;
         record.is_paused |= matches!(verb, Verb::Pause);
         record.low = record.low.min(match verb {
+            // It brings nothing forward.
+            Verb::Extend(_) => record.low,
             Verb::Reschedule(steps) | Verb::RunWithin(steps) | Verb::SetPeriod(steps) => {
                 now + steps.span()
             }
@@ -416,8 +418,11 @@ impl Ledger {
         let event = self.event();
         let record = &mut self.tasks[id];
         record.asking -= 1;
-        let Verb::Reschedule(steps) = verb else { return };
         let is_known = had_effect && !record.was_asked_by_two && !record.is_paused;
+        if let (Verb::Extend(steps), true) = (verb, is_known) {
+            record.low = record.low.max(record.began_to_ask + steps.span());
+        }
+        let Verb::Reschedule(steps) = verb else { return };
         if is_known && matches!(record.plan.kind, Kind::Once) {
             record.low = record.began_to_ask + steps.span();
             record.high = now + steps.span();

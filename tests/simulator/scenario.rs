@@ -191,6 +191,7 @@ pub(crate) enum Act {
 pub(crate) enum Verb {
     Reschedule(Steps),
     RunWithin(Steps),
+    Extend(Steps),
     RunNow,
     SetPeriod(Steps),
     Pause,
@@ -214,6 +215,8 @@ pub(crate) enum OnDrop {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Submit(TaskPlan),
+    /// Submits three plain tasks as one.
+    Batch([When; 3]),
     Cancel(usize),
     Ask(usize, Verb),
     /// Drops the future.
@@ -406,6 +409,7 @@ pub(crate) fn verb_of_a_body() -> impl Strategy<Value = Verb> {
     prop_oneof![
         4 => steps(1, 6).prop_map(Verb::Reschedule),
         2 => steps(1, 6).prop_map(Verb::RunWithin),
+        4 => steps(0, 6).prop_map(Verb::Extend),
         1 => steps(2, 5).prop_map(Verb::SetPeriod),
         2 => Just(Verb::Pause),
         2 => Just(Verb::Resume),
@@ -451,6 +455,7 @@ fn on_drop() -> impl Strategy<Value = OnDrop> {
 pub(crate) fn quick_op() -> BoxedStrategy<Op> {
     prop_oneof![
         12 => task().prop_map(Op::Submit),
+        2 => [when(), when(), when()].prop_map(Op::Batch),
         5 => steps(1, 4).prop_map(Op::Advance),
         1 => steps(10, 30).prop_map(Op::Advance),
         4 => which().prop_map(Op::Cancel),

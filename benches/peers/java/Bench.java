@@ -244,7 +244,8 @@ public final class Bench {
         });
         WhilePending calls = switch (workload) {
             case "w1" -> Calls::w1;
-            case "w11" -> Calls::w11;
+            case "w11" -> args.getOrDefault("mode", "random").equals("extend")
+                ? Calls::w11Extend : Calls::w11;
             case "w12" -> (bench, operations, pendingCounts, threadCounts) -> Calls.w12(bench,
                 operations, pendingCounts, threadCounts, args.number("memory", 1) == 1);
             default -> Calls::w14;

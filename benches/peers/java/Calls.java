@@ -50,6 +50,28 @@ final class Calls {
         });
     }
 
+    // The same for a timeout of 30 s, which each request puts off to 30 s from then.
+
+    static void w11Extend(Bench bench, long operations, long[] pendings, long[] threadCounts)
+            throws Exception {
+        Pending.all(bench, "W11", operations, pendings, threadCounts, frame -> {
+            ScheduledFuture<?>[] keep = new ScheduledFuture<?>[(int) frame.pending];
+            Pending.Work work = (number, seed, count) -> extend(frame.executor, count);
+            frame.measure(keep, () -> {}, work);
+            Threads.keepAlive(keep);
+        });
+    }
+
+    private static void extend(ScheduledExecutorService executor, long count) {
+        long timeout = 30_000_000_000L;
+        ScheduledFuture<?> future = Pool.schedule(executor, Pool.tiny(), timeout);
+        for (long i = 0; i < count; i++) {
+            future.cancel(false);
+            future = Pool.schedule(executor, Pool.tiny(), timeout);
+        }
+        future.cancel(false);
+    }
+
     private static void putOff(ScheduledExecutorService executor, long seed, long count) {
         Random random = new Random(seed);
         ScheduledFuture<?> future = Pool.schedule(executor, Pool.tiny(), random.far());

@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(names("w3-zero"), ["w3-zero"]);
         assert_eq!(names("w9"), ["w9", "w9-mixed"]);
         assert_eq!(names("w10"), ["w10"]);
-        assert_eq!(names("w11"), ["w11"]);
+        assert_eq!(names("w11"), ["w11", "w11-extend", "w11-moved"]);
         assert_eq!(names("w12"), ["w12", "w12-deep"]);
         assert!(steps("w99").is_err());
     }

@@ -54,10 +54,15 @@ enum Who {
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 28] = [
+pub(crate) const STEPS: [Step; 31] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
+    // The same with a thousand tasks in a batch.
+    Step {
+        who: Who::Only(OURS),
+        ..step("w2-batch", "w2", "mode=batch", "mode=batch N=200000 T=1,2")
+    },
     nothing_cancelled(step("w3-zero", "w3", "mode=zero", "mode=zero N=200000")),
     nothing_cancelled(step(
         "w3-atonce",
@@ -84,6 +89,15 @@ pub(crate) const STEPS: [Step; 28] = [
     delay_queues(step("w9-mixed", "w9", "mode=mixed", "mode=mixed N=100000")),
     Step { who: Who::Calendars, ..step("w10", "w10", "", "N=20000") },
     Step { who: Who::Named(&MOVING), ..step("w11", "w11", "", "P=1000 N=100000") },
+    Step {
+        who: Who::Named(&EXTENDING),
+        ..step("w11-extend", "w11", "mode=extend", "mode=extend P=1000 N=100000")
+    },
+    // The same by `reschedule`.
+    Step {
+        who: Who::Only(OURS),
+        ..step("w11-moved", "w11", "mode=moved", "mode=moved P=1000 N=100000")
+    },
     close(step("w12", "w12", "", "P=1000,10000 N=50000")),
     Step {
         quick: None,
@@ -101,6 +115,9 @@ pub(crate) const STEPS: [Step; 28] = [
 
 /// Peers that can move a task, and the two that are known best and that cannot.
 const MOVING: [&str; 4] = [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "delayqueue"];
+
+/// Peers that can move a task or a timer, or whose executors are the ones that everybody knows.
+const EXTENDING: [&str; 5] = [OURS, "jdk17-stpe-roc", "jdk25-stpe-roc", "tokio", "delayqueue"];
 
 /// Peers that are close to us in what they do, and not far in how fast they do it.
 const CLOSE: [&str; 9] = [

@@ -111,10 +111,11 @@ impl StarvationWatch {
             return;
         }
         let now = pool.clock().read();
-        let first = pool.queue.first_due(now, Arc::clone).map(|(due, id, task)| {
+        pool.settle_first();
+        let first = pool.queue.first_due(now, Arc::clone).map(|(due, ticket, task)| {
             let name = task.name();
             discard(task);
-            (due, TaskSummary::new(id, name))
+            (due, TaskSummary::new(ticket.sequence, name))
         });
         let workers = pool.workers.worker_stats();
         let last_taken = workers.iter().map(|stats| stats.busy_since()).max();

@@ -38,13 +38,13 @@ impl<E> DelayedWorkQueue<E> {
         self.head() == Timestamp::NEVER
     }
 
-    /// Returns the deadline and the sequence of the element that would be taken first, if it was due at
+    /// Returns the deadline and the ticket of the element that would be taken first, if it was due at
     /// `now`, with what `view` makes of it. `view` runs under the locks, so it is no user code.
     pub(crate) fn first_due<V>(
         &self,
         now: Timestamp,
         view: impl FnOnce(&E) -> V,
-    ) -> Option<(Timestamp, u64, V)> {
+    ) -> Option<(Timestamp, Ticket, V)> {
         if self.head() > now {
             return None;
         }
@@ -53,7 +53,7 @@ impl<E> DelayedWorkQueue<E> {
         let firsts = stripes.iter().filter_map(|stripe| stripe.peek()).chain(ready.entries());
         let first = firsts.min_by_key(|first| (first.deadline, first.ticket.sequence));
         let first = first.filter(|first| first.deadline <= now)?;
-        Some((first.deadline, first.ticket.sequence, view(first.element)))
+        Some((first.deadline, first.ticket, view(first.element)))
     }
 
     /// Returns the entries that are due at `now`, in the order in which it would be taken.

@@ -3,6 +3,7 @@
 
 mod calls;
 mod cancel_and_wait;
+mod extensions;
 mod moments;
 mod pauses;
 mod races;

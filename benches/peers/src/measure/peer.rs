@@ -46,6 +46,24 @@ pub(super) trait Peer: Sized + Sync {
         self.schedule(delay, task())
     }
 
+    /// Puts a timeout off to `delay` from now, so many times, and cancels it.
+    fn extend_often(&self, delay: Duration, count: u64, task: fn()) {
+        let mut handle = self.schedule(delay, task);
+        for _ in 0..count {
+            handle = self.reschedule(handle, delay, || task);
+        }
+        self.cancel(handle);
+    }
+
+    /// Schedules tasks after these delays as one, where the peer can. Keeping the handles keeps the tasks.
+    fn schedule_batch<F: FnOnce() + Send + 'static>(
+        &self,
+        tasks: impl Iterator<Item = (Duration, F)>,
+        handles: &mut Vec<Self::Handle>,
+    ) {
+        handles.extend(tasks.map(|(delay, task)| self.schedule(delay, task)));
+    }
+
     /// A task without delay, whose result is waited for.
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future;
 

@@ -42,6 +42,23 @@ impl Peer for Punctual {
         handle
     }
 
+    fn extend_often(&self, delay: Duration, count: u64, task: fn()) {
+        let timeout = self.schedule(delay, task);
+        let extender = timeout.extender();
+        for _ in 0..count {
+            assert!(extender.extend(delay), "it is pending");
+        }
+        timeout.cancel();
+    }
+
+    fn schedule_batch<F: FnOnce() + Send + 'static>(
+        &self,
+        tasks: impl Iterator<Item = (Duration, F)>,
+        handles: &mut Vec<Self::Handle>,
+    ) {
+        handles.extend(self.0.schedule_batch(tasks.collect()).expect("it is open"));
+    }
+
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
         self.0.submit(task).expect("it is open")
     }

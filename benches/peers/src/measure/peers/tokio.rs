@@ -44,6 +44,17 @@ impl Peer for Tokio {
         handle.abort();
     }
 
+    /// The timer alone, as a future that watches over another has it.
+    fn extend_often(&self, delay: Duration, count: u64, _: fn()) {
+        let _entered = self.0.enter();
+        let mut timer = std::pin::pin!(tokio::time::sleep(delay));
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        assert!(timer.as_mut().poll(&mut context).is_pending(), "it is far");
+        for _ in 0..count {
+            timer.as_mut().reset(Instant::now() + delay);
+        }
+    }
+
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
         self.0.spawn(async move { task() })
     }

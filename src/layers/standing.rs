@@ -1,0 +1,77 @@
+//! How a task stands that is in the queue: when its planned run is, what else was asked of it, and when its entry is
+//! due by that.
+//!
+//! It is plain data. [`control`](super::control) derives it from the entry that it finds and from what it has kept
+//! beside it, has a [change](Change) applied, and moves the entry to where it then belongs.
+
+use super::control::Change;
+use crate::time::Timestamp;
+
+/// How a task stands that is in the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) plan: Timestamp,
+    pub(super) is_paused: bool,
+    /// When an extra run was asked for.
+    pub(super) extra: Option<Timestamp>,
+    /// When the planned run was asked for, which was due already: its lateness begins anew then.
+    pub(super) asked: Option<Timestamp>,
+}
+
+impl Standing {
+    pub(super) fn planned(plan: Timestamp) -> Self {
+        Self { plan, is_paused: false, extra: None, asked: None }
+    }
+
+    /// Returns when the entry is due.
+    pub(super) fn due(self) -> Timestamp {
+        match self.extra {
+            // An extra run that its gate has put off leaves the plan as it is.
+            Some(moment) if !self.is_paused => moment.min(self.plan),
+            Some(moment) => moment,
+            None if self.is_paused => Timestamp::NEVER,
+            None => self.plan,
+        }
+    }
+
+    /// Returns how the task stands after the change.
+    pub(super) fn after(mut self, change: &Change, is_periodic: bool) -> Self {
+        match *change {
+            Change::At(moment) | Change::Schedule(_, moment) => {
+                (self.plan, self.asked) = (moment, None);
+            }
+            Change::Estimate { unless, .. } if unless == Some(self.plan) => {}
+            Change::Estimate { moment, .. } => self.plan = moment,
+            Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
+            Change::Within(moment) => self.plan = moment,
+            Change::NotBefore(moment) if moment > self.plan => {
+                (self.plan, self.asked) = (moment, None);
+            }
+            Change::NotBefore(_) => {}
+            // A run that is due already is the one that was asked for.
+            Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
+            Change::RunNow(now) if is_periodic => self.extra = Some(now),
+            Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
+            Change::Pause => self.is_paused = true,
+            Change::Resume => self.is_paused = false,
+            // Only while a worker has the task, or made into another change before.
+            Change::Begin(_) | Change::Call(..) | Change::Flush(_) => {}
+        }
+        self.simplified()
+    }
+
+    /// Returns how the task stands if its planned run was put off until `later`, or is later anyway.
+    pub(super) fn put_off_to(self, later: Timestamp) -> Self {
+        Self { plan: self.plan.max(later), ..self }
+    }
+
+    /// An extra run of a task without a plan is its next run: there is no other that could stay.
+    pub(super) fn simplified(self) -> Self {
+        match self.extra {
+            Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
+                Self { plan: moment, extra: None, ..self }
+            }
+            _ => self,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Runs that were put off beside their entries, as those see them who look at the queue and take nothing.
+//!
+//! A worker finds out by itself that the run for which it has taken a task was put off, and queues the task again
+//! ([`layers`](crate::layers::PutOff)). A driver that says when it has to be called next, and a watch that says which task
+//! waits for a worker, look at the first entry alone. They have it follow first ([`Pool::settle_first`]), so that they speak of
+//! runs that are to take place. A pool that has never had an extender is asked for one flag.
+
+use super::{Pool, control::QueuedEntry};
+use crate::{
+    entry::EntryMover,
+    queue::SnapshotEntry,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Task,
+    time::Timestamp,
+    unwind::discard,
+};
+
+/// Whether some task of a pool may be put off beside its entry.
+#[derive(Default)]
+pub(crate) struct Extensions(AtomicBool);
+
+impl Extensions {
+    /// Notes that one may be from now on.
+    pub(crate) fn note(&self) {
+        // Ordering: relaxed. A thread that reads an older value sees the queue as before the extension.
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_any(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Pool {
+    /// Has the entries of a list, which is in order, show when their tasks are due, and brings them into order by that.
+    pub(crate) fn settle_listed(&self, listed: &mut [SnapshotEntry<Arc<Task>>]) {
+        if self.extensions.is_any() {
+            listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
+            listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
+        }
+    }
+
+    /// Moves the first entry to where its task is due, if the run was put off, until the first one was not. The head comes no
+    /// nearer by that, so there is nobody to be woken.
+    pub(super) fn settle_first(&self) {
+        while self.extensions.is_any() {
+            let first = self.queue.first_due(Timestamp::NEVER, Arc::clone);
+            let Some((_, ticket, task)) = first else { return };
+            let follow = |entry: &mut dyn EntryMover| task.follow_extension(self.clock(), entry);
+            let (has_followed, call) = QueuedEntry::moving(&self.queue, ticket, follow);
+            call.withdraw();
+            discard(task);
+            if !has_followed {
+                return;
+            }
+        }
+    }
+}
