@@ -86,7 +86,7 @@ impl World {
         self: &Arc<Self>,
         task: TaskBuilder<'_>,
         id: usize,
-        (period, jitter): (Steps, Option<Steps>),
+        (period, jitter): (Steps, Option<(Steps, bool)>),
         body: F,
     ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
     where
@@ -95,10 +95,12 @@ impl World {
     {
         let calendar = Calendar { world: Arc::clone(self), id, period: period.span() };
         match jitter {
-            // The replicas of a task have its name, and so its jitter.
-            Some(most) => {
+            // The replicas of a task with a gate have its name, and so its jitter. Without a gate it would be another one in
+            // each run of the seed.
+            Some((most, has_gate)) => {
                 let task = task.name(format!("every {period:?}, {most:?}"));
-                task.repeat(calendar.jitter(most.span()), body)
+                let jittered = calendar.jitter(most.span());
+                task.repeat(if has_gate { jittered } else { jittered.seed(1) }, body)
             }
             None => task.repeat(calendar, body),
         }
