@@ -38,8 +38,9 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// Returns the first multiple of the period after a moment, if there is one on this clock.
-    fn next_after(self, moment: SystemTime) -> Option<SystemTime> {
+    /// Returns the first multiple of the period after a moment; `None` if no [`SystemTime`] can show it.
+    #[must_use]
+    pub fn next_after(self, moment: SystemTime) -> Option<SystemTime> {
         let next = self.number(moment).checked_add(1)?.checked_mul(self.period.as_nanos())?;
         let whole = u64::try_from(next / 1_000_000_000).ok()?;
         let rest = u32::try_from(next % 1_000_000_000).ok()?;

@@ -88,7 +88,7 @@
 //!   tick has its effects exactly once. Other storages can compare the
 //!   [fencing token](punctual::TaskContext::fencing_token), if they keep the largest one that they have seen.
 //! * **Every tick.** None runs while the database is away, and none is made up for unless the task's policy
-//!   for missed runs says so. A lost tick runs again only if another replica was there to plan it.
+//!   for missed runs says so, or the name [catches up](NamedGate::catch_up). A lost tick runs again only if another replica was there to plan it.
 //! * **A server whose clock is set forward** ends one lease of each name too soon, by the step. If it is *set back*,
 //!   by a minute at most, no tick runs twice: until the old time is reached each is skipped and
 //!   [reported](SkipReason::ClockSetBack). After a longer step ticks run by the new time at once, also those that
@@ -134,6 +134,7 @@
 
 mod boot_clock;
 mod builder;
+mod catching_up;
 mod connection;
 mod error;
 mod event;
@@ -154,6 +155,7 @@ pub use tokio_postgres;
 
 pub use self::{
     builder::GateBuilder,
+    catching_up::CaughtUp,
     error::{GateError, GateErrorKind},
     event::{GateEvent, GateStatistics, SkipReason},
     guard::is_stale_fencing_token,

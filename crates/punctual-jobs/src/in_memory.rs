@@ -68,6 +68,11 @@ impl Sealed for InMemory {}
 
 impl OpenQueue for InMemory {
     fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError> {
+        #[cfg(feature = "postgres")]
+        if !opening.declared.is_empty() {
+            let what = "an in-memory queue has no schedules as rows: use Jobs::every in place of Jobs::schedule";
+            return Err(OpenError::Setting(what));
+        }
         let definitions = opening.definitions;
         let board = Arc::new_cyclic(|me| Board {
             me: me.clone(),

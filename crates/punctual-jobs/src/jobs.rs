@@ -63,6 +63,8 @@ pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 pub struct Jobs {
     kinds: HashMap<&'static str, Kind>,
     periodic: Vec<Periodic>,
+    #[cfg(feature = "postgres")]
+    declared: Vec<crate::Schedule>,
     on_discarded: Option<OnDiscarded>,
     defined_twice: Option<&'static str>,
 }
@@ -222,6 +224,33 @@ impl Jobs {
         self
     }
 
+    /// Declares a [schedule](crate::Schedule) that is a row of the database: it is listed, paused and changed by
+    /// [`JobQueue::schedules`](crate::JobQueue::schedules), and its missed ticks are made up for. Opening a queue writes the row unless
+    /// it is there as this program says; if a person has put or removed it since, [`Schedule::on_edit`](crate::Schedule::on_edit)
+    /// says who wins. It ticks while a program that has declared it has a queue open. An in-memory queue refuses to open with one.
+    ///
+    /// While two versions of a program run side by side, the row is as the one says that was started last. No tick is taken
+    /// twice; a definition that ticks at other moments counts its ticks from when it is written.
+    ///
+    /// The other way to have a job at each tick is [`every`](Self::every), which takes any trigger, and works in memory.
+    ///
+    /// ```
+    /// # use punctual_jobs::{Job, Jobs};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Report {}
+    /// # impl Job for Report { const NAME: &'static str = "report"; }
+    /// use punctual_jobs::{OnEdit, Schedule};
+    ///
+    /// let nine = Schedule::cron("report", "0 9 * * *", "Europe/Paris", &Report {})?;
+    /// let jobs = Jobs::new().on(|_run, _: Report| Ok(())).schedule(nine.on_edit(OnEdit::CodeWins));
+    /// # Ok::<(), punctual::trigger::CronError>(())
+    /// ```
+    #[cfg(feature = "postgres")]
+    pub fn schedule(mut self, schedule: crate::Schedule) -> Self {
+        self.declared.push(schedule);
+        self
+    }
+
     /// Sets what is called when a job is discarded: all of its attempts have failed, or its handler has
     /// [said so](JobError::discard). It is called on a thread of the executor, once for each such job, and never for
     /// one that was cancelled or replaced while it ran.
@@ -250,14 +279,22 @@ impl Jobs {
         if let Some(name) = self.defined_twice {
             return Err(OpenError::DefinedTwice { name });
         }
-        check_schedules(&self.periodic)?;
+        let names = self.periodic.iter().map(|it| it.schedule.as_str());
+        #[cfg(feature = "postgres")]
+        let names = names.chain(self.declared.iter().map(crate::Schedule::name));
+        check_schedules(&names.collect::<Vec<_>>())?;
         for name in self.kinds.keys() {
             Names::Kind.check(name).map_err(OpenError::InvalidName)?;
         }
         let kinds = self.kinds.into_iter();
         let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
         let definitions = Definitions { kinds, on_discarded: self.on_discarded };
-        engine.open_queue(Opening { definitions: Arc::new(definitions), periodic: self.periodic })
+        engine.open_queue(Opening {
+            definitions: Arc::new(definitions),
+            periodic: self.periodic,
+            #[cfg(feature = "postgres")]
+            declared: self.declared,
+        })
     }
 
     fn definition<J: Job>(&mut self) -> &mut Definition {
@@ -280,12 +317,12 @@ impl Jobs {
 }
 
 /// A schedule is known by its name, in the database too.
-fn check_schedules(periodic: &[Periodic]) -> Result<(), OpenError> {
+fn check_schedules(schedules: &[&str]) -> Result<(), OpenError> {
     let mut names = HashSet::new();
-    for Periodic { schedule, .. } in periodic {
+    for schedule in schedules {
         Names::Schedule.check(schedule).map_err(OpenError::InvalidName)?;
-        if !names.insert(schedule) {
-            return Err(OpenError::ScheduledTwice { schedule: schedule.clone() });
+        if !names.insert(*schedule) {
+            return Err(OpenError::ScheduledTwice { schedule: (*schedule).to_owned() });
         }
     }
     Ok(())
@@ -351,6 +388,8 @@ impl Definition {
 pub struct Opening {
     pub(crate) definitions: Arc<Definitions>,
     pub(crate) periodic: Vec<Periodic>,
+    #[cfg(feature = "postgres")]
+    pub(crate) declared: Vec<crate::Schedule>,
 }
 
 /// An engine that a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.

@@ -58,7 +58,9 @@
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
 //! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
 //!   it, or an event says that none may.
-//! * **Both queues behave alike.** One suite of cases is run on both.
+//! * **A schedule that is a row** has one job for each tick, or says what became of it: missed ticks and those that are left out
+//!   beside a job are counted.
+//! * **Both queues behave alike.** One suite of cases is run on both. Schedules as rows need the tables.
 //!
 //! # Limits of the promise
 //!
@@ -74,7 +76,8 @@
 //!
 //! * None: definitions and the in-memory queue. It adds serde and serde_json to what punctual has.
 //! * `gate`: the gate, on PostgreSQL.
-//! * `postgres`: the queue on PostgreSQL, and the gate. It adds one crate to what the gate has, and 57 in all; `docs/decisions/0061` says why.
+//! * `postgres`: the queue on PostgreSQL, and the gate. It adds three crates to what the gate has, two of them for the calendar of [`Schedule`],
+//!   and 59 in all; `docs/decisions/0061` says why.
 //! * `tls`: encrypted connections for the queue, by rustls.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -83,6 +86,8 @@
 
 mod aligned;
 mod backoff;
+#[cfg(feature = "gate")]
+mod catch_up;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
@@ -105,8 +110,12 @@ mod run;
 mod schedule;
 mod stop;
 
+#[cfg(feature = "gate")]
+pub use crate::catch_up::CatchUp;
 #[cfg(feature = "postgres")]
-pub use crate::postgres::{Postgres, QueueEvent};
+pub use crate::postgres::{
+    OnEdit, Overlap, Postgres, QueueEvent, Schedule, ScheduleCall, ScheduleStatus, Schedules,
+};
 pub use crate::{
     aligned::{Aligned, aligned},
     error::{OpenError, QueueError},

@@ -35,6 +35,11 @@ impl Payload {
         })
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+
     /// Returns the payload for a report. What is no JSON, which only plain SQL can store, is shown as null.
     pub(crate) fn value(&self) -> Value {
         serde_json::from_str(&self.0).unwrap_or_default()

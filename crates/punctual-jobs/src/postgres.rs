@@ -10,7 +10,7 @@
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
 //! * [`telling`]: each job that is discarded is told once.
-//! * [`ticks`]: each tick of a schedule is taken once.
+//! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
 //!
@@ -26,8 +26,8 @@
 //!
 //! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
 //! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. Triggers are asked on a
-//! thread of the [planner](ticks) of ticks, if there are schedules. There are four connections, so that nothing waits
-//! behind what may be slow: for the verbs, for the worker, for the heartbeat, and one that listens.
+//! thread of the [planner](ticks) of ticks, if there are schedules. There are five connections, so that nothing waits
+//! behind what may be slow: for the verbs, for the worker, for the heartbeat, for the rows of schedules, and one that listens.
 //!
 //! # Locks
 //!
@@ -43,6 +43,7 @@ mod heartbeat;
 mod listening;
 mod moment;
 mod running;
+mod schedules;
 mod schema;
 mod settings;
 #[cfg(test)]
@@ -55,7 +56,8 @@ mod transaction;
 mod verbs;
 mod worker;
 
-pub(crate) use self::schema::Schema;
+pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
 pub use self::settings::{Postgres, QueueEvent};
+pub(crate) use self::{schedules::Boxed, schema::Schema};
 #[cfg(test)]
-pub(crate) use self::simulated::Simulated;
+pub(crate) use self::{schedules::texts as schedule_texts, simulated::Simulated};

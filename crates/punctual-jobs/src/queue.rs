@@ -32,11 +32,26 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn close(&self);
     /// How long a verb may block.
     fn request_timeout(&self) -> Duration;
+    /// Asks a statement about schedules.
+    #[cfg(feature = "postgres")]
+    fn ask_about_schedules(&self, question: Question) {
+        (question.keep)(Err(QueueError::Unsupported(
+            "an in-memory queue has no schedules as rows: use Jobs::every",
+        )));
+    }
     /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
     #[cfg(feature = "postgres")]
     fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
         None
     }
+}
+
+/// A statement about schedules, and what is called with the rows of its answer.
+#[cfg(feature = "postgres")]
+pub(crate) struct Question {
+    pub(crate) statement: &'static str,
+    pub(crate) params: Vec<crate::postgres::Boxed>,
+    pub(crate) keep: Box<dyn FnOnce(Result<Vec<tokio_postgres::Row>, QueueError>) + Send>,
 }
 
 /// A job that is to be stored.
@@ -161,6 +176,19 @@ impl JobQueue {
     /// The same as [`state`](Self::state), without blocking.
     pub fn state_async(&self, id: JobId) -> QueueFuture<JobState> {
         self.engine.state(id)
+    }
+
+    /// Returns the schedules of the queue's database, to put, change and list. An in-memory queue has none, and answers
+    /// [`Unsupported`](QueueError::Unsupported).
+    #[cfg(feature = "postgres")]
+    #[must_use]
+    pub fn schedules(&self) -> crate::Schedules<'_> {
+        crate::Schedules::of(self)
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn max_attempts_of(&self, kind: &str) -> u32 {
+        self.definitions.max_attempts(kind)
     }
 
     /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most `patience` for

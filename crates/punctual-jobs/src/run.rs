@@ -12,7 +12,7 @@ use std::{
     fmt,
     panic::{self, AssertUnwindSafe},
     sync::{Arc, OnceLock},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use punctual::{CancellationToken, Clock, Handle, current_task};
@@ -64,6 +64,7 @@ pub struct JobRun {
     pub(crate) attempt: u32,
     pub(crate) max_attempts: u32,
     pub(crate) key: Option<String>,
+    pub(crate) tick: Option<SystemTime>,
     pub(crate) stop: StopSignal,
     pub(crate) queue: JobQueue,
     pub(crate) draw_fencing_token: DrawFencingToken,
@@ -100,6 +101,13 @@ impl JobRun {
     #[must_use]
     pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
+    }
+
+    /// Returns the tick for which a schedule has enqueued the job, on PostgreSQL: the moment of the calendar, without jitter. If the
+    /// job stands for several it is the last of them. `None` for all other jobs, and in memory.
+    #[must_use]
+    pub fn tick(&self) -> Option<SystemTime> {
+        self.tick
     }
 
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when

@@ -55,6 +55,15 @@ pub enum GateEvent {
         /// The error of the run, in words.
         error: String,
     },
+    /// Ticks of a name that [catches up](super::NamedGate::catch_up) were missed and do not run: another one stands for them, or they
+    /// were longer ago than its window. Each replica that finds them tells it.
+    #[non_exhaustive]
+    TicksMissed {
+        /// The name.
+        name: Arc<str>,
+        /// How many; a thousand at most.
+        ticks: u64,
+    },
     /// The database's clock was set back, so far that the name would have been silent until the old time. Its row has
     /// been set right: the next tick runs, also if it has run by the old time. See [the
     /// module](super#limits-of-the-promise). One replica tells it.
@@ -78,6 +87,7 @@ impl fmt::Display for GateEvent {
                 let tick = Tick(*tick);
                 write!(f, "the database could not be asked about {name:?} at {tick}: {error}")
             }
+            Self::TicksMissed { name, ticks } => write!(f, "missed ticks of {name:?}: {ticks}"),
             Self::Ended { name, fence, error } => write!(
                 f,
                 "the task of {name:?} has ended here with a run that failed (fence {fence}): {error}"
@@ -157,6 +167,10 @@ pub struct GateStatistics {
     pub ended: u64,
     /// How often the row of a name was set right, because the database's clock had been set back.
     pub set_back: u64,
+    /// How many runs of late ticks [caught up](super::NamedGate::catch_up).
+    pub made_up: u64,
+    /// How many ticks were missed, of names that catch up.
+    pub missed: u64,
     /// How many runs were held when this was read.
     pub held: u64,
 }
@@ -166,9 +180,11 @@ impl fmt::Display for GateStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { asked, granted, refused, postponed, .. } = self;
         write!(f, "asked {asked}, granted {granted}, refused {refused}, postponed {postponed}")?;
-        let Self { unreachable, skipped, lost, renewed, ended, set_back, held, .. } = self;
+        let Self { unreachable, skipped, lost, renewed, ended, set_back, .. } = self;
         write!(f, ", unreachable {unreachable}, skipped {skipped}, lost {lost}")?;
-        write!(f, ", renewed {renewed}, ended {ended}, set back {set_back}, held {held}")
+        write!(f, ", renewed {renewed}, ended {ended}, set back {set_back}")?;
+        let Self { made_up, missed, held, .. } = self;
+        write!(f, ", made up for {made_up}, missed {missed}, held {held}")
     }
 }
 
@@ -185,6 +201,8 @@ pub(crate) struct Reporter {
     pub(crate) renewed: AtomicU64,
     pub(crate) ended: AtomicU64,
     pub(crate) set_back: AtomicU64,
+    pub(crate) made_up: AtomicU64,
+    missed: AtomicU64,
     listener: Option<Listener>,
 }
 
@@ -203,13 +221,19 @@ impl Reporter {
 
     /// Counts an event, and tells the listener. A panic of the listener ends with it.
     pub(crate) fn report(&self, event: &GateEvent) {
-        Self::count(match event {
-            GateEvent::Lost { .. } => &self.lost,
-            GateEvent::Unreachable { .. } => &self.unreachable,
-            GateEvent::Skipped { .. } => &self.skipped,
-            GateEvent::Ended { .. } => &self.ended,
-            GateEvent::ClockSetBack { .. } => &self.set_back,
-        });
+        let one = match event {
+            GateEvent::TicksMissed { ticks, .. } => {
+                // Relaxed: orders no other access.
+                self.missed.fetch_add(*ticks, Ordering::Relaxed);
+                None
+            }
+            GateEvent::Lost { .. } => Some(&self.lost),
+            GateEvent::Unreachable { .. } => Some(&self.unreachable),
+            GateEvent::Skipped { .. } => Some(&self.skipped),
+            GateEvent::Ended { .. } => Some(&self.ended),
+            GateEvent::ClockSetBack { .. } => Some(&self.set_back),
+        };
+        one.into_iter().for_each(Self::count);
         if let Some(listener) = &self.listener {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(event))) {
                 // Its drop may panic as well.
@@ -231,6 +255,8 @@ impl Reporter {
             renewed: read(&self.renewed),
             ended: read(&self.ended),
             set_back: read(&self.set_back),
+            made_up: read(&self.made_up),
+            missed: read(&self.missed),
             held: held as u64,
         }
     }

@@ -33,6 +33,7 @@ use tokio_postgres::types::Type;
 
 use super::{
     Gate, boot_clock,
+    catching_up::CatchingUp,
     connection::{AskError, Connection},
     error::GateError,
     event::{GateEvent, Reporter},
@@ -63,6 +64,8 @@ pub(crate) struct Ask {
     pub(crate) rule: Rule,
     /// The failed run that is tried again.
     pub(crate) retry_of: Option<Arc<LeaseState>>,
+    /// Told which ticks are settled, if missed ones are made up for.
+    pub(super) catching_up: Option<Arc<CatchingUp>>,
     pub(crate) deadline: Instant,
     /// Told the answer, on the gate's own thread.
     pub(crate) reply: Box<dyn FnOnce(Answer) + Send + Sync>,
@@ -257,7 +260,21 @@ impl Keeper {
             return Ok(Answer::Passed);
         }
         let seen = self.look(&ask.name, ask.deadline, *last_fence).await?;
-        match decide(&seen, ask.tick, ask.rule) {
+        let verdict = decide(&seen, ask.tick, ask.rule);
+        if let Some(catching_up) = &ask.catching_up {
+            match (&seen.row, &verdict) {
+                (None, _) if catching_up.needs_row(ask.tick) => {
+                    catching_up.note_no_row();
+                    return Ok(Answer::Passed);
+                }
+                // A row that is not believed says nothing.
+                (Some(row), verdict) if !matches!(verdict, Verdict::SetBack(_)) => {
+                    catching_up.note_row(row.tick, row.done);
+                }
+                _ => {}
+            }
+        }
+        match verdict {
             Verdict::Early(span) => Ok(Answer::Later(span)),
             Verdict::Held(left) => Ok(Answer::Held(left)),
             Verdict::Passed => Ok(Answer::Passed),

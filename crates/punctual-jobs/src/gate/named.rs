@@ -15,13 +15,15 @@ use punctual::{
 use tokio::sync::mpsc::error::SendError;
 
 use super::{
-    Gate, boot_clock,
+    CaughtUp, Gate, boot_clock,
+    catching_up::CatchingUp,
     event::{GateEvent, Reporter, SkipReason},
     keeper::{Answer, Ask, Grant, Request, fence_of},
     lease::LeaseState,
     retries::{Retries, Retry},
     rules::{OnHolderDeath, Rule},
 };
+use crate::CatchUp;
 
 /// The first pause before a row is looked at again that a replica holds, or that could not be looked at. The
 /// next ones are twice as long each, up to a third of the lease.
@@ -40,12 +42,21 @@ pub struct NamedGate {
     /// The ticks that could not be asked about, and since when.
     unasked: Arc<Mutex<HashMap<TaskId, (SystemTime, Duration)>>>,
     retries: Arc<Retries>,
+    /// Set if the name makes up for missed ticks.
+    catching_up: Arc<Mutex<Option<Arc<CatchingUp>>>>,
 }
 
 impl NamedGate {
     pub(super) fn new(gate: Gate, name: Arc<str>) -> Self {
         let rule = Rule::Ticks(gate.0.on_holder_death);
-        Self { gate, name, rule, unasked: Arc::default(), retries: Arc::default() }
+        Self {
+            gate,
+            name,
+            rule,
+            unasked: Arc::default(),
+            retries: Arc::default(),
+            catching_up: Arc::default(),
+        }
     }
 
     /// Sets what becomes of a tick of this name whose replica dies in its run, in place of what
@@ -79,6 +90,48 @@ impl NamedGate {
         self
     }
 
+    /// Makes up for the ticks of this name that no replica has run: none was there, all were frozen, or none could reach the
+    /// database. Returns the trigger for the task, in place of the one that `next_after` is taken from: it says which tick is
+    /// the first one after a moment, and has to say the same on each replica.
+    ///
+    /// A replica begins at its start, after an outage of the database, and after a pause, behind the last tick that has run. So after a
+    /// deploy of ten minutes what was missed runs once, or each of it, on one replica. A name that has never run has missed
+    /// nothing. Missed ticks are [counted](super::Gate::statistics) and [told](super::GateEvent::TicksMissed); a run of a late tick is
+    /// counted as made up for.
+    ///
+    /// The task should have the default policy for missed runs, [`Coalesce`](punctual::MissedRuns::Coalesce);
+    /// [`Skip`](punctual::MissedRuns::Skip) would leave out what is made up for.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use punctual::{FailurePolicy, ScheduledThreadPoolExecutor};
+    /// use punctual_jobs::{CatchUp, aligned, gate::Gate};
+    ///
+    /// let gate = Gate::postgres("postgres://app@db/app").open()?;
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (hour, hourly) = (Duration::from_secs(3600), aligned(Duration::from_secs(3600)));
+    /// let sweep = gate.for_name("sweep")?;
+    /// let hourly = sweep.catch_up(move |after| hourly.next_after(after), CatchUp::Last(2 * hour));
+    /// let task = executor.task().name("sweep").gate(sweep).on_failure(FailurePolicy::resume());
+    /// task.repeat(hourly, || { /* sweep */ })?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn catch_up(
+        &self,
+        next_after: impl Fn(SystemTime) -> Option<SystemTime> + Send + Sync + 'static,
+        catch_up: CatchUp,
+    ) -> CaughtUp {
+        let (name, reporter) = (Arc::clone(&self.name), Arc::clone(&self.gate.0.reporter));
+        let made = CatchingUp::new(name, Box::new(next_after), catch_up, reporter);
+        let made = Arc::new(made);
+        *self.catching_up.lock() = Some(Arc::clone(&made));
+        CaughtUp(made)
+    }
+
+    fn catching_up(&self) -> Option<Arc<CatchingUp>> {
+        self.catching_up.lock().clone()
+    }
+
     /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -102,6 +155,10 @@ impl RunGate for NamedGate {
                 return question.skip(SkipReason::NotOnWallClock);
             };
             (question.tick, question.retry_of) = (retry.tick, Some(retry.failed));
+        } else if let Some(catching_up) = self.catching_up() {
+            if catching_up.is_replaced(question.tick, tick.clock().wall_time()) {
+                return Entry::Skip;
+            }
         }
         question.ask()
     }
@@ -123,13 +180,14 @@ impl Question {
     fn ask(self) -> Entry {
         let NamedGate { gate, name, rule, .. } = &self.named;
         let (gate, name) = (gate.clone(), Arc::clone(name));
+        let catching_up = self.named.catching_up();
         let (requests, tick, retry_of) =
             (gate.0.requests.clone(), self.tick, self.retry_of.clone());
         let rule = retry_of.as_ref().map_or(*rule, |failed| Rule::Retry(failed.fence));
         let deadline = tokio::time::Instant::now() + gate.0.request_timeout;
         let (reply, entry) = gate::later();
         let reply = Box::new(move |answer| reply.send(self.entry(answer)));
-        let ask = Ask { name, tick, rule, retry_of, deadline, reply, gate };
+        let ask = Ask { name, tick, rule, retry_of, catching_up, deadline, reply, gate };
         if let Err(SendError(Request::Ask(ask))) = requests.send(Request::Ask(ask)) {
             (ask.reply)(Answer::Unreachable("the gate's own thread has ended".to_owned()));
         }
@@ -145,6 +203,9 @@ impl Question {
         match answer {
             Answer::Granted(grant) => {
                 Reporter::count(&reporter.granted);
+                if let Some(catching_up) = self.named.catching_up() {
+                    catching_up.note_granted(self.tick);
+                }
                 let state = Arc::clone(&grant.state);
                 let (task, tick, reporter) = (self.task, self.tick, Arc::clone(reporter));
                 let (retries, grant) = (Arc::clone(&self.named.retries), Mutex::new(Some(grant)));
@@ -186,6 +247,9 @@ impl Question {
             return Entry::Again(self.pause().min(inner.request_timeout));
         }
         unasked.lock().remove(&self.task);
+        if let Some(catching_up) = self.named.catching_up() {
+            catching_up.note_unasked(self.tick);
+        }
         self.skip(SkipReason::Unreachable)
     }
 

@@ -109,6 +109,7 @@ impl Attempt {
             name: entry.definition.name,
             attempt: entry.begun,
             max_attempts: entry.max_attempts,
+            tick: None,
             key: entry.key.clone(),
             stop,
             queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),

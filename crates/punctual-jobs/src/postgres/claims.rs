@@ -11,7 +11,10 @@
 //! A token exists from when the task begins. What was to raise it before that is remembered, and the task
 //! finds it when it brings the token ([`Claims::attach`]), under the same lock.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    time::SystemTime,
+};
 
 use parking_lot::Mutex;
 use punctual::CancellationToken;
@@ -32,6 +35,7 @@ pub(super) struct Claimed {
     pub(super) begun: u32,
     pub(super) max_attempts: u32,
     pub(super) key: Option<String>,
+    pub(super) tick: Option<SystemTime>,
 }
 
 #[derive(Default)]

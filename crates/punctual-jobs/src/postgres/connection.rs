@@ -9,6 +9,7 @@
 //! A statement that waits behind many others does not count as silence as long as these are answered.
 
 use std::{
+    collections::HashMap,
     error::Error as StdError,
     fmt,
     future::Future,
@@ -25,7 +26,7 @@ use tokio::{
     time::{Instant, timeout, timeout_at},
 };
 use tokio_postgres::{
-    AsyncMessage, Client, Config, Error, Row,
+    AsyncMessage, Client, Config, Error, Row, Statement,
     config::TargetSessionAttrs,
     error::SqlState,
     types::{ToSql, Type},
@@ -205,6 +206,8 @@ struct Session {
     /// When the last answer came.
     heard: Mutex<Instant>,
     driver: JoinHandle<Result<(), Error>>,
+    /// By their texts, which are constants.
+    prepared: Mutex<HashMap<&'static str, Statement>>,
 }
 
 /// Without this, messages that the server takes no longer would keep alive the driver of a client that is gone.
@@ -228,6 +231,26 @@ impl Connection {
         let session = self.session().await?;
         let statement = self.address.schema.name_in(statement);
         let answer = session.ask(&statement, params, self.limit).await;
+        if answer.as_ref().is_err_and(AskError::is_of_the_session) {
+            self.drop_session(&session);
+        }
+        answer
+    }
+
+    /// The same with a statement that is asked again and again: it is prepared once for each session.
+    pub(super) async fn ask_prepared(
+        &self,
+        statement: &'static str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, AskError> {
+        // The simulated server knows no prepared statements.
+        #[cfg(test)]
+        if self.address.simulated.is_some() {
+            return self.ask(statement, params).await;
+        }
+        let session = self.session().await?;
+        let answer =
+            session.ask_prepared(statement, &self.address.schema, params, self.limit).await;
         if answer.as_ref().is_err_and(AskError::is_of_the_session) {
             self.drop_session(&session);
         }
@@ -263,7 +286,8 @@ impl Session {
         let (client, driver) = address.connect().await?;
         // Its error is that of the statements.
         let driver = tokio::spawn(driver);
-        let session = Self { client, heard: Mutex::new(Instant::now()), driver };
+        let heard = Mutex::new(Instant::now());
+        let session = Self { client, heard, driver, prepared: Mutex::default() };
         let greeted = session.client.batch_execute(statements::GREETING).await;
         greeted.map_err(AskError::Server)?;
         Ok(session)
@@ -275,7 +299,38 @@ impl Session {
         params: &[Param<'_>],
         limit: Duration,
     ) -> Result<Vec<Row>, AskError> {
-        let mut answer = std::pin::pin!(self.client.query_typed(statement, params));
+        self.wait_for(self.client.query_typed(statement, params), limit).await
+    }
+
+    async fn ask_prepared(
+        &self,
+        text: &'static str,
+        schema: &Schema,
+        params: &[Param<'_>],
+        limit: Duration,
+    ) -> Result<Vec<Row>, AskError> {
+        let found = self.prepared.lock().get(text).cloned();
+        let statement = match found {
+            Some(statement) => statement,
+            None => {
+                let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
+                let named = schema.name_in(text);
+                let made = self.wait_for(self.client.prepare_typed(&named, &types), limit).await?;
+                self.prepared.lock().insert(text, made.clone());
+                made
+            }
+        };
+        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        self.wait_for(self.client.query(&statement, &values), limit).await
+    }
+
+    /// Waits for an answer as long as any answer comes within the limit.
+    async fn wait_for<T>(
+        &self,
+        answer: impl Future<Output = Result<T, Error>>,
+        limit: Duration,
+    ) -> Result<T, AskError> {
+        let mut answer = std::pin::pin!(answer);
         let mut since = Instant::now();
         loop {
             if let Ok(answer) = timeout_at(since + limit, &mut answer).await {

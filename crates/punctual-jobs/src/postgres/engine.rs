@@ -20,6 +20,7 @@ use super::{
     connection::{AskError, Connection},
     heartbeat::beat_on,
     listening::listen_on,
+    schedules::{self, Declared, borrowed},
     schema::Schema,
     settings::{QueueEvent, Settings},
     tables,
@@ -32,7 +33,7 @@ use crate::{
     Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic},
     pooler,
-    queue::{Engine, NewJob, until},
+    queue::{Engine, NewJob, Question, until},
 };
 
 pub(super) struct PostgresEngine {
@@ -46,6 +47,8 @@ pub(super) struct PostgresEngine {
     pub(super) work: Connection,
     /// For the heartbeat and for fencing tokens.
     pub(super) pulse: Connection,
+    /// For the rows of schedules.
+    pub(super) ticking: Connection,
     /// The name of this queue in the tables.
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
@@ -61,6 +64,10 @@ pub(super) struct PostgresEngine {
     planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
     /// The tasks that take the ticks of each.
     pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
+    /// The schedules that the program has declared as rows.
+    pub(super) declared: Vec<Declared>,
+    /// Has the ticker look at the rows of schedules.
+    pub(super) schedules_changed: Notify,
 }
 
 /// Opens a queue.
@@ -71,8 +78,9 @@ pub(super) fn open(
 ) -> Result<JobQueue, OpenError> {
     let runtime = new_runtime()?;
     let definitions = opening.definitions;
+    let declared = Declared::of(opening.declared, |kind| definitions.max_attempts(kind))?;
     let engine =
-        PostgresEngine::new(executor, settings, Arc::clone(&definitions), runtime.handle().clone());
+        PostgresEngine::new(executor, settings, &definitions, declared, runtime.handle().clone());
     let (tell, told) = mpsc::channel();
     let on_thread = Arc::clone(&engine);
     let body = move || {
@@ -128,17 +136,19 @@ impl PostgresEngine {
     pub(super) fn new(
         executor: Handle,
         settings: Settings,
-        definitions: Arc<Definitions>,
+        definitions: &Arc<Definitions>,
+        declared: Vec<Declared>,
         runtime: runtime::Handle,
     ) -> Arc<Self> {
         let silence = settings.lease / 2;
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
             executor,
-            definitions,
+            definitions: Arc::clone(definitions),
             verbs: settings.connection(settings.request_timeout),
             work: settings.connection(silence),
             pulse: settings.connection(silence),
+            ticking: settings.connection(silence),
             settings,
             worker: new_name(),
             runtime,
@@ -149,6 +159,8 @@ impl PostgresEngine {
             ended: CancellationToken::new(),
             planner: Mutex::default(),
             schedules: Mutex::default(),
+            declared,
+            schedules_changed: Notify::new(),
         })
     }
 
@@ -163,10 +175,12 @@ impl PostgresEngine {
                 return Err(OpenError::TransactionPooling(what.into()));
             }
             tables::make(address).await?;
+            let server = |error: AskError| OpenError::Server(error.into_source());
+            self.declare().await.map_err(server)?;
             if self.handled_names().is_empty() {
                 return Ok(());
             }
-            self.beat().await.map_err(|error| OpenError::Server(error.into_source()))
+            self.beat().await.map_err(server)
         };
         let no_answer =
             |_| OpenError::Server(format!("no answer within {request_timeout:?}").into());
@@ -184,6 +198,10 @@ impl PostgresEngine {
     }
 
     pub(super) async fn run(self: &Arc<Self>) {
+        if !(self.declared.is_empty() && self.handled_names().is_empty()) {
+            let ticks = tokio::spawn(schedules::tick_on(Arc::clone(self)));
+            self.schedules.lock().push(ticks);
+        }
         self.work_and_beat().await;
         let schedules = std::mem::take(&mut *self.schedules.lock());
         for schedule in schedules {
@@ -322,6 +340,17 @@ impl Engine for PostgresEngine {
             self.claims.ask_to_stop();
             self.claims.release_all();
         }
+    }
+
+    fn ask_about_schedules(&self, question: Question) {
+        let Question { statement, params, keep } = question;
+        let Some(me) = self.me.upgrade().filter(|_| !self.ended.is_cancelled()) else {
+            return keep(Err(QueueError::ShutDown));
+        };
+        self.runtime.spawn(async move {
+            let rows = me.ask(statement, &borrowed(&params)).await;
+            keep(rows.map_err(|error| QueueError::Server(error.into_source())));
+        });
     }
 
     fn request_timeout(&self) -> Duration {

@@ -54,6 +54,9 @@ async fn hear(engine: &PostgresEngine, driver: &mut Driver) -> Result<(), Error>
     poll_fn(|context| {
         loop {
             match std::task::ready!(driver.poll_message(context)) {
+                Some(Ok(AsyncMessage::Notification(told))) if told.payload() == "schedule" => {
+                    engine.schedules_changed.notify_one();
+                }
                 Some(Ok(AsyncMessage::Notification(_))) => engine.wake.notify_one(),
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),

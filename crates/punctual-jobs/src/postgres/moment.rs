@@ -5,6 +5,12 @@ use std::time::{Duration, SystemTime};
 /// The last moment that a job can have. No time of Rust can show `infinity`.
 const NEVER: Duration = Duration::from_secs(253_370_764_800); // 1 January 9999
 
+/// Returns the moment as the server keeps it, or it would not be the one that its answer names.
+pub(super) fn in_micros(moment: SystemTime) -> SystemTime {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    SystemTime::UNIX_EPOCH + Duration::new(since.as_secs(), since.subsec_micros() * 1000)
+}
+
 /// Returns a moment as the statements take it: a time, or seconds from the time of the statement.
 pub(super) fn moment(
     when: crate::When,

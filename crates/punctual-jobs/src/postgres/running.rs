@@ -121,6 +121,7 @@ impl Body {
             attempt: job.begun,
             max_attempts: job.max_attempts,
             key: job.key,
+            tick: job.tick,
             stop,
             queue: JobQueue::borrowing(Arc::clone(&engine) as _, Arc::clone(&engine.definitions)),
             draw_fencing_token: Box::new(draw_fencing_token),

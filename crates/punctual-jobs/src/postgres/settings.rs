@@ -47,7 +47,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 ///
 /// # The tables
 ///
-/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_worker`, `job_tick` and
+/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_worker`, `job_tick`, `job_schedule` and
 /// `job_version`, and the sequence `job_claim`. Opening makes them and brings them up to date, if that has not been
 /// done. A program does not open on tables that a newer version has made.
 ///
@@ -57,7 +57,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 /// ```sql
 /// grant usage on schema punctual to app;
 /// grant select on punctual.job_version to app;
-/// grant select, insert, update, delete on punctual.job, punctual.job_worker, punctual.job_tick to app;
+/// grant select, insert, update, delete on punctual.job, punctual.job_worker, punctual.job_tick, punctual.job_schedule to app;
 /// grant usage on sequence punctual.job_claim to app;
 /// ```
 ///
@@ -100,7 +100,7 @@ impl Settings {
 
 /// Something that the queue has dealt with, and that a program may want to log; given to
 /// [`Postgres::on_event`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum QueueEvent {
     /// The server could not be asked for jobs, or which claims still stand, or told how runs have ended. It is asked
@@ -141,6 +141,28 @@ pub enum QueueEvent {
         /// How many.
         ticks: u64,
     },
+    /// Ticks of a schedule that is a row came when no machine was there to take them, or none could reach the database, and have
+    /// no job of their own: the schedule makes up for none, or for the last one, or they were longer ago than its
+    /// [window](crate::CatchUp). The machine that has found them tells it.
+    TicksMissed {
+        /// The name of the schedule.
+        schedule: String,
+        /// How many; of a cron expression a thousand at most.
+        ticks: u64,
+    },
+    /// The row of a schedule that this program [declares](crate::Jobs::schedule) was put or removed since, and stays as it is.
+    ScheduleKept {
+        /// The name of the schedule.
+        schedule: String,
+    },
+    /// This program cannot tick a schedule that is a row: its zone is unknown here, or a newer version has written it. Another
+    /// machine may.
+    ScheduleUnreadable {
+        /// The name of the schedule.
+        schedule: String,
+        /// What is not understood.
+        error: String,
+    },
     /// The last tick of a schedule was taken for a moment that has not come: the server's clock was set back since. It is
     /// not believed, and the schedule goes on by the clock as it is.
     TickInFuture {
@@ -173,6 +195,16 @@ impl fmt::Display for QueueEvent {
             }
             Self::TicksMerged { schedule, ticks } => {
                 write!(f, "ticks of the schedule {schedule:?} that found a job waiting: {ticks}")
+            }
+            Self::TicksMissed { schedule, ticks } => {
+                write!(f, "ticks of the schedule {schedule:?} that were missed: {ticks}")
+            }
+            Self::ScheduleKept { schedule } => write!(
+                f,
+                "the schedule {schedule:?} stays as its row says, which is not what this program declares"
+            ),
+            Self::ScheduleUnreadable { schedule, error } => {
+                write!(f, "the schedule {schedule:?} cannot be ticked here: {error}")
             }
             Self::TickInFuture { schedule, ahead } => write!(
                 f,

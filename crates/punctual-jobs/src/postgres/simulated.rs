@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use punctual::Handle;
 use tokio::{runtime, time::sleep};
 
-use super::{engine::PostgresEngine, settings::Postgres};
+use super::{engine::PostgresEngine, schedules::Declared, settings::Postgres};
 use crate::{
     JobQueue, OpenError, OpenQueue,
     jobs::{Opening, sealed::Sealed},
@@ -28,14 +28,16 @@ impl OpenQueue for Simulated {
         let Self { settings, planner, runtime, network } = self;
         let (executor, mut settings) = settings.checked()?;
         settings.address.simulated = Some(network);
-        let definitions = Arc::clone(&opening.definitions);
-        let engine = PostgresEngine::new(executor, settings, definitions, runtime.clone());
-        let queue = JobQueue::owning(Arc::clone(&engine) as _, opening.definitions);
+        let definitions = opening.definitions;
+        let declared = Declared::of(opening.declared, |kind| definitions.max_attempts(kind))?;
+        let engine =
+            PostgresEngine::new(executor, settings, &definitions, declared, runtime.clone());
+        let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
         let mut periodic = opening.periodic.into_iter();
         periodic.try_for_each(|periodic| engine.begin_periodic(&planner, periodic))?;
         runtime.spawn(async move {
             // A real queue would not open, and its process would be started again.
-            while engine.beat().await.is_err() {
+            while engine.declare().await.is_err() || engine.beat().await.is_err() {
                 sleep(Duration::from_millis(100)).await;
             }
             engine.run().await;

@@ -151,8 +151,9 @@ with moment as materialized (
 ), brought_forward as (
   update @schema.job j set run_at = clock_timestamp(), due = true from put_off where j.id = put_off.id returning 1
 ), enqueued as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts)
-  select $3, $4, $5, clock_timestamp(), true, $6 from taken where not exists (select from waiting) returning 1
+  insert into @schema.job (name, payload, ordering_key, tick, run_at, due, max_attempts)
+  select $3, $4, $5, newest, clock_timestamp(), true, $6 from taken, asked where not exists (select from waiting)
+  returning 1
 ), told as (
   select pg_notify('@channel', '')
     from (select from enqueued union all select from brought_forward) due limit 1
@@ -186,7 +187,7 @@ with picked as (
 update @schema.job j set
   claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
   from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
 
 /// $1 names, $2 worker, $3 how many, $4 after which ordering key: claims the first job of each that follows.
 ///
@@ -219,7 +220,7 @@ with recursive keys(name, key) as (
 update @schema.job j set
   claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
   from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key";
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
 
 /// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
 /// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is

@@ -12,7 +12,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SCHEDULES];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -50,6 +50,50 @@ create index job_not_due on @schema.job (run_at)
   where ordering_key is not null and claim is null and attempts < max_attempts and not due;
 create index job_untold on @schema.job (id) where untold;
 comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (…, …)';
+";
+
+/// A program of version 1 that is open meanwhile goes on: it knows neither the table nor the columns.
+const SCHEDULES: &str = "\
+create table @schema.job_schedule (
+  name text primary key,
+  expression text,
+  zone text,
+  missing text,
+  repeated text,
+  period_us bigint check (period_us > 0),
+  begins timestamptz,
+  ends timestamptz,
+  jitter_us bigint not null default 0,
+  kind text not null,
+  payload text not null,
+  max_attempts int not null default 25,
+  catch_up text not null default 'last',
+  catch_up_us bigint not null default 3600000000,
+  overlap text not null default 'queue',
+  overlap_most int not null default 1,
+  paused boolean not null default false,
+  removed boolean not null default false,
+  declared boolean not null default false,
+  edited boolean not null default false,
+  code text,
+  revision bigint not null default nextval('@schema.job_claim'),
+  tick timestamptz not null default clock_timestamp(),
+  next_at timestamptz default clock_timestamp(),
+  last_tick timestamptz,
+  last_job bigint,
+  last_at timestamptz,
+  enqueued bigint not null default 0,
+  made_up bigint not null default 0,
+  missed bigint not null default 0,
+  skipped bigint not null default 0,
+  check ((expression is null) = (zone is null) and (expression is null) <> (period_us is null))
+);
+create index job_schedule_next on @schema.job_schedule (next_at);
+create index job_schedule_tick on @schema.job_schedule (tick);
+alter table @schema.job add column schedule text, add column tick timestamptz;
+create index job_of_schedule on @schema.job (schedule)
+  where schedule is not null and (claim is not null or attempts < max_attempts);
+comment on table @schema.job_schedule is 'The schedules of punctual. The ticks up to the column tick are settled.';
 ";
 
 const PREPARE: &str = "\

@@ -27,7 +27,7 @@
 use std::{
     collections::VecDeque,
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use parking_lot::Mutex;
@@ -38,7 +38,10 @@ use tokio::{
 };
 use tokio_postgres::types::Type;
 
-use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
+use super::{
+    connection::AskError, engine::PostgresEngine, moment::in_micros, settings::QueueEvent,
+    statements,
+};
 use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, queue::NewJob};
 
 /// How long before the server is asked again that could not be, or that a tick has not come for yet.
@@ -51,7 +54,7 @@ const KEPT_AT_MOST: usize = 1000;
 const AHEAD: &str = "this machine's clock is ahead of the server's";
 
 /// A schedule, on this machine.
-pub(super) struct Schedule {
+pub(super) struct NotedSchedule {
     name: String,
     new_job: NewJob,
     max_attempts: i32,
@@ -107,7 +110,7 @@ impl PostgresEngine {
             return Err(OpenError::NotOnWallClock { name });
         }
         let max_attempts = self.definitions.max_attempts(name);
-        let schedule = Arc::new(Schedule {
+        let schedule = Arc::new(NotedSchedule {
             new_job: tick_job(&periodic.schedule, name, payload, max_attempts),
             name: periodic.schedule,
             max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
@@ -131,7 +134,7 @@ impl PostgresEngine {
     }
 
     /// Takes the ticks of a schedule until the queue is closed.
-    async fn take_on(&self, schedule: &Schedule) {
+    async fn take_on(&self, schedule: &NotedSchedule) {
         // The error of the last question.
         let (mut merged, mut error) = (0, None);
         loop {
@@ -167,7 +170,7 @@ impl PostgresEngine {
         self.tell_merged(schedule, &mut merged);
     }
 
-    fn settle(&self, schedule: &Schedule, answer: &Answer, merged: &mut u64) {
+    fn settle(&self, schedule: &NotedSchedule, answer: &Answer, merged: &mut u64) {
         if let Some(ahead) = answer.ahead {
             let schedule = schedule.name.clone();
             self.report(QueueEvent::TickInFuture { schedule, ahead });
@@ -183,14 +186,14 @@ impl PostgresEngine {
     }
 
     /// Tells of the merged ticks. They stay counted if the executor takes no task at the moment.
-    fn tell_merged(&self, schedule: &Schedule, merged: &mut u64) {
+    fn tell_merged(&self, schedule: &NotedSchedule, merged: &mut u64) {
         let event = QueueEvent::TicksMerged { schedule: schedule.name.clone(), ticks: *merged };
         if *merged > 0 && self.tell(event) {
             *merged = 0;
         }
     }
 
-    fn tell_lost(&self, schedule: &Schedule, error: Option<&str>) {
+    fn tell_lost(&self, schedule: &NotedSchedule, error: Option<&str>) {
         let ticks = schedule.kept.lock().lost;
         let (name, error) = (schedule.name.clone(), error.unwrap_or(AHEAD).to_owned());
         if ticks > 0 && self.tell(QueueEvent::TicksLost { schedule: name, ticks, error }) {
@@ -198,7 +201,11 @@ impl PostgresEngine {
         }
     }
 
-    async fn ask_for(&self, schedule: &Schedule, ticks: &[SystemTime]) -> Result<Answer, AskError> {
+    async fn ask_for(
+        &self,
+        schedule: &NotedSchedule,
+        ticks: &[SystemTime],
+    ) -> Result<Answer, AskError> {
         let params = [
             (&schedule.name as _, Type::TEXT),
             (&ticks as _, Type::TIMESTAMPTZ_ARRAY),
@@ -220,7 +227,7 @@ impl PostgresEngine {
     }
 }
 
-impl Schedule {
+impl NotedSchedule {
     /// A tick has come by this machine's clock.
     fn note(&self, tick: SystemTime) {
         let mut kept = self.kept.lock();
@@ -256,10 +263,4 @@ impl Schedule {
         let mut kept = self.kept.lock();
         kept.lost += std::mem::take(&mut kept.ticks).len() as u64;
     }
-}
-
-/// Returns the moment as the server keeps it, or it would not be the one that its answer names.
-fn in_micros(tick: SystemTime) -> SystemTime {
-    let since = tick.duration_since(UNIX_EPOCH).unwrap_or_default();
-    UNIX_EPOCH + Duration::new(since.as_secs(), since.subsec_micros() * 1000)
 }

@@ -81,7 +81,11 @@ impl Enqueue {
 
 impl PostgresEngine {
     /// Asks for one of the verbs, as often as it takes.
-    async fn ask(&self, statement: &str, params: &[Param<'_>]) -> Result<Vec<Row>, AskError> {
+    pub(super) async fn ask(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, AskError> {
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
             let answer = self.verbs.ask(statement, params).await;

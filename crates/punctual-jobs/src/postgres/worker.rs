@@ -312,5 +312,6 @@ fn claimed_by(row: &Row) -> Claimed {
         begun: count(4),
         max_attempts: count(5),
         key: row.get(6),
+        tick: row.get(8),
     }
 }

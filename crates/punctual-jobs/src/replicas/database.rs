@@ -4,21 +4,36 @@
 //! its transaction commits. In between, other statements skip these rows, or see what was there before, as
 //! PostgreSQL's do. The clock is the database's own, and may be set.
 //!
-//! This module translates the texts in `gate/sql.rs` and `postgres/statements.rs`. The tests on real servers
+//! This module translates the texts in `gate/sql.rs`, `postgres/statements.rs` and `postgres/schedules/texts.rs`. The tests on real servers
 //! hold the texts; what is held here is everything around them.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::LazyLock,
+};
 
 use super::{
     fault::Fault,
     gate_rows::{self, GateRow, Grant},
     job_rows::{self, JobRow},
+    schedule_rows::{self, Change, ScheduleRow},
     table::{Table, Transaction},
     wire::{Parameters, Reply, Value},
 };
 
 /// In microseconds since the year 2000, by the clock of the database.
 pub(super) type Moment = i64;
+
+/// The text of a statement, as it is sent, and what carries it out.
+pub(super) type Statement = (String, Box<Carry>);
+
+pub(super) type Carry =
+    dyn Fn(&mut Database, Transaction, &Parameters) -> Answer + Send + Sync + 'static;
+
+static STATEMENTS: LazyLock<HashMap<String, Box<Carry>>> = LazyLock::new(|| {
+    let all = [gate_rows::statements(), job_rows::statements(), schedule_rows::statements()];
+    all.into_iter().flatten().collect()
+});
 
 /// What a statement has come to.
 #[derive(Default)]
@@ -53,8 +68,12 @@ pub(super) struct Database {
     pub(super) jobs: Table<i64, JobRow>,
     /// Until when each worker's lease is.
     pub(super) workers: Table<String, Moment>,
-    /// The last tick of each schedule.
+    /// The last tick of each schedule of the code.
     pub(super) ticks: Table<String, Moment>,
+    /// The schedules that are rows.
+    pub(super) schedules: Table<String, ScheduleRow>,
+    /// What has become of them and was not looked at.
+    pub(super) changes: Vec<Change>,
     /// The numbers that are drawn: fencing tokens of gates, claims, and ids of jobs.
     pub(super) last_fence: i64,
     pub(super) last_claim: i64,
@@ -84,6 +103,7 @@ pub(super) struct Snapshot {
     jobs: BTreeMap<i64, JobRow>,
     workers: BTreeMap<String, Moment>,
     ticks: BTreeMap<String, Moment>,
+    schedules: BTreeMap<String, ScheduleRow>,
 }
 
 impl Database {
@@ -93,6 +113,7 @@ impl Database {
             jobs: self.jobs.rows().clone(),
             workers: self.workers.rows().clone(),
             ticks: self.ticks.rows().clone(),
+            schedules: self.schedules.rows().clone(),
         }
     }
 
@@ -102,6 +123,7 @@ impl Database {
         self.jobs.go_back(snapshot.jobs);
         self.workers.go_back(snapshot.workers);
         self.ticks.go_back(snapshot.ticks);
+        self.schedules.go_back(snapshot.schedules);
     }
 
     /// Carries a statement out, and leaves what it writes uncommitted.
@@ -111,16 +133,19 @@ impl Database {
         text: &str,
         parameters: &Parameters,
     ) -> Answer {
-        gate_rows::carry_out(self, transaction, text, parameters)
-            .or_else(|| job_rows::carry_out(self, transaction, text, parameters))
-            .unwrap_or_else(|| panic!("the simulated database does not know the statement {text}"))
+        let Some(carry) = STATEMENTS.get(text) else {
+            panic!("the simulated database does not know the statement {text}")
+        };
+        carry(self, transaction, parameters)
     }
 
     pub(super) fn commit(&mut self, transaction: Transaction) {
         let ended = self.gates.written_by(transaction).filter_map(GateRow::ended);
         self.ended.extend(ended.collect::<Vec<_>>());
+        self.note_changes(transaction);
         self.gates.commit(transaction);
         self.jobs.commit(transaction);
+        self.schedules.commit(transaction);
         self.workers.commit(transaction);
         self.ticks.commit(transaction);
     }
@@ -128,6 +153,7 @@ impl Database {
     pub(super) fn roll_back(&mut self, transaction: Transaction) {
         self.gates.roll_back(transaction);
         self.jobs.roll_back(transaction);
+        self.schedules.roll_back(transaction);
     }
 
     pub(super) fn roll_back_all(&mut self) {
@@ -135,6 +161,7 @@ impl Database {
         self.jobs.roll_back_all();
         self.workers.roll_back_all();
         self.ticks.roll_back_all();
+        self.schedules.roll_back_all();
     }
 
     pub(super) fn has(&self, fault: Fault) -> bool {

@@ -39,6 +39,24 @@ pub(super) enum Fault {
     ForgetWhatWasTold,
     /// Jobs that are discarded are left untold.
     DiscardWithoutAWord,
+    /// A schedule is settled although it is another one by now.
+    SettleWithoutComparing,
+    /// A tick of a schedule is settled, and its job is not enqueued.
+    SettleWithoutAJob,
+    /// A tick of a schedule has a job however many wait or run.
+    SettleWithoutCounting,
+    /// A schedule is settled as far as ticks that wait for room.
+    SettleWhatWaits,
+    /// A job that is to be replaced goes on.
+    ReplaceWithoutCancelling,
+    /// A schedule that is paused ticks.
+    TickWhatIsPaused,
+    /// A schedule that goes on makes up for its pause.
+    ResumeFromWhereItWas,
+    /// A schedule that is put keeps its revision, and so does one that is settled.
+    KeepTheRevision,
+    /// Another expression makes up for ticks before it was put.
+    PutWithoutANewBeginning,
 }
 
 impl Fault {
@@ -61,5 +79,14 @@ impl Fault {
         Self::LoseTheJobOfATick,
         Self::ForgetWhatWasTold,
         Self::DiscardWithoutAWord,
+        Self::SettleWithoutComparing,
+        Self::SettleWithoutAJob,
+        Self::SettleWithoutCounting,
+        Self::SettleWhatWaits,
+        Self::ReplaceWithoutCancelling,
+        Self::TickWhatIsPaused,
+        Self::ResumeFromWhereItWas,
+        Self::KeepTheRevision,
+        Self::PutWithoutANewBeginning,
     ];
 }

@@ -1,9 +1,7 @@
 //! The statements of the gate.
 
-use std::sync::LazyLock;
-
 use super::{
-    database::{Answer, Database, Moment},
+    database::{Answer, Database, Moment, Statement},
     fault::Fault,
     table::Transaction,
     wire::{Kind, Parameters, Value},
@@ -39,27 +37,26 @@ pub(super) struct Grant {
     pub(super) at: Moment,
 }
 
-static STATEMENTS: LazyLock<AllStatements> = LazyLock::new(|| AllStatements::new("punctual"));
-
-pub(super) fn carry_out(
-    database: &mut Database,
-    transaction: Transaction,
-    text: &str,
-    parameters: &Parameters,
-) -> Option<Answer> {
-    let all = &*STATEMENTS;
-    let mut gate = GateStatement { database, transaction, parameters };
-    Some(match text {
-        _ if text == all.look => gate.look(),
-        _ if text == all.insert => gate.insert(),
-        _ if text == all.take => gate.take(),
-        _ if text == all.renew => gate.renew(),
-        _ if text == all.leave => gate.leave(),
-        _ if text == all.give_back => gate.give_back(),
-        _ if text == all.fate => gate.fate(),
-        _ if text == all.set_right => gate.set_right(),
-        _ => return None,
-    })
+/// The statements, as they are sent.
+pub(super) fn statements() -> Vec<Statement> {
+    fn carry(
+        carry: fn(&mut GateStatement<'_>) -> Answer,
+    ) -> impl Fn(&mut Database, Transaction, &Parameters) -> Answer + Send + Sync {
+        move |database, transaction, parameters| {
+            carry(&mut GateStatement { database, transaction, parameters })
+        }
+    }
+    let all = AllStatements::new("punctual");
+    vec![
+        (all.look, Box::new(carry(|it| it.look()))),
+        (all.insert, Box::new(carry(|it| it.insert()))),
+        (all.take, Box::new(carry(|it| it.take()))),
+        (all.renew, Box::new(carry(|it| it.renew()))),
+        (all.leave, Box::new(carry(|it| it.leave()))),
+        (all.give_back, Box::new(carry(|it| it.give_back()))),
+        (all.fate, Box::new(carry(|it| it.fate()))),
+        (all.set_right, Box::new(carry(|it| it.set_right()))),
+    ]
 }
 
 struct GateStatement<'a> {

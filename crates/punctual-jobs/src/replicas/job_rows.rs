@@ -1,9 +1,7 @@
 //! The statements of the queue that its worker, its heartbeat and its schedules ask.
 
-use std::sync::LazyLock;
-
 use super::{
-    database::{Answer, Claim, Database, Moment},
+    database::{Answer, Claim, Database, Moment, Statement},
     fault::Fault,
     table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
@@ -27,6 +25,9 @@ pub(super) struct JobRow {
     pub(super) retired: bool,
     pub(super) cancelled: bool,
     pub(super) untold: bool,
+    /// The schedule whose tick has enqueued it, and that tick, if it is a row.
+    pub(super) schedule: Option<String>,
+    pub(super) tick: Option<Moment>,
 }
 
 impl JobRow {
@@ -39,7 +40,7 @@ impl JobRow {
 type Carry = fn(&mut JobStatement<'_>) -> Answer;
 
 /// The statements, as they are sent.
-static STATEMENTS: LazyLock<Vec<(String, Carry)>> = LazyLock::new(|| {
+pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
     let all: [(&str, Carry); 12] = [
         (statements::CLAIM, |it| it.claim()),
@@ -55,17 +56,13 @@ static STATEMENTS: LazyLock<Vec<(String, Carry)>> = LazyLock::new(|| {
         (statements::LEAVE, |it| it.leave()),
         (statements::FORGET, |it| it.forget()),
     ];
-    all.into_iter().map(|(text, carry)| (schema.name_in(text), carry)).collect()
-});
-
-pub(super) fn carry_out(
-    database: &mut Database,
-    transaction: Transaction,
-    text: &str,
-    parameters: &Parameters,
-) -> Option<Answer> {
-    let (_, carry) = STATEMENTS.iter().find(|(known, _)| known == text)?;
-    Some(carry(&mut JobStatement { database, transaction, parameters }))
+    let named = all.into_iter().map(|(text, carry)| -> Statement {
+        let carry = move |database: &mut Database, transaction, parameters: &Parameters| {
+            carry(&mut JobStatement { database, transaction, parameters })
+        };
+        (schema.name_in(text), Box::new(carry))
+    });
+    named.collect()
 }
 
 struct JobStatement<'a> {
@@ -123,6 +120,7 @@ impl JobStatement<'_> {
                 Value::Int4(row.max_attempts),
                 Value::Null(Kind::Text),
                 text_or_null(row.ordering_key.as_ref()),
+                row.tick.map_or(Value::Null(Kind::Time), Value::Time),
             ]);
         }
         Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
@@ -424,6 +422,7 @@ impl JobStatement<'_> {
                         run_at,
                         due,
                         max_attempts,
+                        tick: Some(tick),
                         ..JobRow::default()
                     };
                     self.database.enqueue(self.transaction, row);
@@ -472,7 +471,7 @@ impl JobStatement<'_> {
     }
 }
 
-const MINUTE: Moment = 60_000_000;
+pub(super) const MINUTE: Moment = 60_000_000;
 
 impl Database {
     /// Adds a job, as a row that a program inserts; returns its id.

@@ -1,4 +1,4 @@
-//! What is held: everything that bodies do is compared here with what the database has granted.
+//! The ledger holds the promises: everything that bodies do is compared here with what the database has granted.
 //!
 //! A body *acts* from time to time, as one that writes into a storage does. If it believes in its lease or claim at that
 //! moment, the lease or claim must be the last one that the database has given out. A storage that compares fencing
@@ -10,6 +10,7 @@ use super::{
     database::{Database, Moment},
     plan::{Millis, Plan, Trouble},
     random::Random,
+    schedule_ledger::SeenSchedules,
     table::Transaction,
 };
 
@@ -49,6 +50,7 @@ pub(super) struct Ledger {
     pub(super) enqueued: BTreeMap<i64, Moment>,
     /// The jobs that were told as discarded, and by which process.
     pub(super) told: Vec<(i64, u64)>,
+    pub(super) schedules: SeenSchedules,
     /// How many bodies there were.
     pub(super) bodies: u64,
 }
@@ -77,6 +79,7 @@ impl Ledger {
             schedule_begun: Vec::new(),
             enqueued: BTreeMap::new(),
             told: Vec::new(),
+            schedules: SeenSchedules::default(),
             bodies: 0,
         }
     }
@@ -111,7 +114,7 @@ impl Ledger {
         self.has_lost || self.now < self.forgives_until
     }
 
-    fn was_set_back(&self) -> bool {
+    pub(super) fn was_set_back(&self) -> bool {
         self.plan.has(|it| matches!(it, Trouble::SetServerClock(by) if *by < 0))
     }
 
@@ -256,7 +259,9 @@ impl Ledger {
                 self.fail(|| format!("job {id} begins before its moment"));
             }
         }
-        if !self.enqueued.contains_key(&id) {
+        let row = self.database.jobs.rows().get(&id);
+        let is_of_row = row.is_some_and(|row| row.schedule.is_some());
+        if !self.enqueued.contains_key(&id) && !is_of_row {
             self.schedule_begun.push(self.database.now);
         }
         self.job_acts(id, claim, process, is_lost);
@@ -296,6 +301,7 @@ impl Ledger {
         self.no_tick_is_missing();
         self.no_tick_is_taken_twice();
         self.jobs_are_done();
+        self.schedules_go_on();
     }
 
     /// Returns by how much clocks may disagree. A task that makes up for all missed runs at once has the last tick by its own
@@ -376,7 +382,7 @@ impl Ledger {
                 }
             }
             if row.is_some() && !self.told.iter().any(|(told, _)| *told == id) {
-                self.fail(|| format!("nobody was told that job {id} is discarded"));
+                self.fail(|| format!("no process was told that job {id} is discarded"));
             }
             if row.is_some_and(|row| row.untold) {
                 self.fail(|| format!("that job {id} was told is not written down"));

@@ -1,4 +1,4 @@
-//! What a seed does: how the replicas are set, and what happens to them and to the database.
+//! The plan of a seed: how the replicas are set, and the troubles of theirs and of the database.
 
 use super::random::Random;
 
@@ -38,6 +38,36 @@ pub(super) enum Trouble {
     LossyFailover(Millis),
 }
 
+/// A schedule that is a row.
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    pub(super) name: &'static str,
+    /// Whether programs declare it; else a person has put it before.
+    pub(super) is_declared: bool,
+    pub(super) code_wins: bool,
+    pub(super) period: Millis,
+    pub(super) jitter: Millis,
+    /// `none`, `last` or `each`, and the window.
+    pub(super) catch_up: &'static str,
+    pub(super) window: Millis,
+    /// `skip`, `queue`, `replace` or `allow`, and how many.
+    pub(super) overlap: &'static str,
+    pub(super) most: u32,
+    /// How long before the beginning it was settled last.
+    pub(super) ago: Millis,
+}
+
+/// What a person does with a schedule, by the queue of a replica.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Act {
+    Pause,
+    Resume,
+    RunNow,
+    Remove,
+    /// Puts it with this period.
+    Put(Millis),
+}
+
 /// See the [module](self).
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -50,6 +80,9 @@ pub(super) struct Plan {
     /// How long there is trouble.
     pub(super) length: Millis,
     pub(super) troubles: Vec<(Millis, Trouble)>,
+    pub(super) schedules: Vec<Drawn>,
+    /// When, by which replica, to which schedule.
+    pub(super) acts: Vec<(Millis, usize, usize, Act)>,
 }
 
 impl Plan {
@@ -68,21 +101,52 @@ impl Plan {
             .map(|_| (random.between(0, length), trouble(&mut random, gate_lease.max(job_lease))))
             .collect();
         troubles.sort_by_key(|(at, _)| *at);
-        Self {
-            seed,
-            gate_lease,
-            job_lease,
-            period: random.pick(&[400, 700, 1_000]),
-            skews,
-            jobs: random.between(0, 8),
-            length,
-            troubles,
-        }
+        let period = random.pick(&[400, 700, 1_000]);
+        let jobs = random.between(0, 8);
+        let schedules: Vec<_> =
+            ["r0", "r1", "r2"].map(|name| Drawn::of(name, &mut random)).to_vec();
+        let count = random.between(0, 6);
+        let acts = (0..count).map(|_| act(&mut random, length)).collect();
+        Self { seed, gate_lease, job_lease, period, skews, jobs, length, troubles, schedules, acts }
     }
 
     pub(super) fn has(&self, is_such: impl Fn(&Trouble) -> bool) -> bool {
         self.troubles.iter().any(|(_, trouble)| is_such(trouble))
     }
+}
+
+impl Drawn {
+    fn of(name: &'static str, random: &mut Random) -> Self {
+        let is_declared = random.once_in(3);
+        let window = random.pick(&[1_000, 20_000, 60_000, 3_600_000]);
+        let ago = random.pick(&[0, 0, 3_000, 15_000, 45_000, 600_000]);
+        let jitter = if random.once_in(3) { random.between(1, 2_000) } else { 0 };
+        Self {
+            name,
+            is_declared,
+            code_wins: random.once_in(2),
+            period: random.pick(&[300, 500, 1_000, 7_000]),
+            jitter,
+            catch_up: random.pick(&["none", "last", "each"]),
+            window,
+            overlap: random.pick(&["skip", "queue", "replace", "allow"]),
+            most: random.between(1, 3) as u32,
+            ago: if is_declared { 0 } else { ago },
+        }
+    }
+}
+
+fn act(random: &mut Random, length: Millis) -> (Millis, usize, usize, Act) {
+    let (at, replica, schedule) =
+        (random.between(0, length), random.below(REPLICAS), random.below(3));
+    let act = match random.between(1, 8) {
+        1..=2 => Act::Pause,
+        3..=4 => Act::Resume,
+        5 => Act::RunNow,
+        6 => Act::Remove,
+        _ => Act::Put(random.pick(&[300, 500, 1_000, 7_000])),
+    };
+    (at, replica, schedule, act)
 }
 
 fn trouble(random: &mut Random, lease: Millis) -> Trouble {

@@ -25,11 +25,11 @@ use super::{
     database::Moment,
     ledger::{BEGIN, DELAY, Ledger},
     network::{GateConnector, Network},
-    plan::{Millis, Plan},
+    plan::{Act, Drawn, Millis, Plan},
     wire::News,
 };
 use crate::{
-    Job, JobError, JobQueue, JobRun, Jobs, Postgres, aligned,
+    CatchUp, Job, JobError, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
     gate::{Gate, GateEvent, NamedGate, OnHolderDeath},
     postgres::Simulated,
 };
@@ -60,6 +60,34 @@ impl Job for Keyed {
 struct Sweep {}
 impl Job for Sweep {
     const NAME: &'static str = "sweep";
+}
+
+/// The job of a schedule that is a row.
+#[derive(Serialize, Deserialize)]
+struct Rowed {}
+impl Job for Rowed {
+    const NAME: &'static str = "rowed";
+}
+
+impl Drawn {
+    fn schedule(&self, period: Millis) -> Schedule {
+        let window = Duration::from_millis(self.window);
+        let catch_up = match self.catch_up {
+            "none" => CatchUp::None,
+            "last" => CatchUp::Last(window),
+            _ => CatchUp::Each(window),
+        };
+        let overlap = match self.overlap {
+            "skip" => Overlap::Skip,
+            "queue" => Overlap::QueueOne,
+            "replace" => Overlap::Replace,
+            _ => Overlap::Allow(self.most),
+        };
+        let schedule = Schedule::every(self.name, Duration::from_millis(period), &Rowed {});
+        let schedule = schedule.jitter(Duration::from_millis(self.jitter)).max_attempts(3);
+        let on_edit = if self.code_wins { OnEdit::CodeWins } else { OnEdit::RowWins };
+        schedule.catch_up(catch_up).overlap(overlap).on_edit(on_edit)
+    }
 }
 
 /// See the [module](self).
@@ -201,12 +229,15 @@ impl Process {
         let number = self.number;
         let ledger = || Arc::clone(shared);
         let (plain, keyed, sweep, tells) = (ledger(), ledger(), ledger(), ledger());
+        let rowed = ledger();
         let period = Duration::from_millis(plan.period);
         let delay = Duration::from_millis(300);
-        let jobs = Jobs::new()
+        let mut jobs = Jobs::new()
             .on(move |run: &JobRun, _: Plain| job(run, number, &plain))
             .on(move |run: &JobRun, _: Keyed| job(run, number, &keyed))
             .on(move |run: &JobRun, _: Sweep| job(run, number, &sweep))
+            .on(move |run: &JobRun, _: Rowed| job(run, number, &rowed))
+            .backoff::<Rowed>(move |_| delay)
             .backoff::<Plain>(move |_| delay)
             .backoff::<Keyed>(move |_| delay)
             .every(aligned(2 * period), Sweep {})
@@ -214,6 +245,9 @@ impl Process {
                 actor::end_if_killed();
                 tells.lock().tells(discarded.id.0, number);
             });
+        for drawn in plan.schedules.iter().filter(|it| it.is_declared) {
+            jobs = jobs.schedule(drawn.schedule(drawn.period));
+        }
         let lease = Duration::from_millis(plan.job_lease);
         let settings = Postgres::on(&executor, URL).lease(lease).slots(2);
         let (planner_handle, runtime) = (planner.handle(), self.handle());
@@ -322,6 +356,20 @@ impl Process {
 
     pub(super) fn has_stopped(&self) -> bool {
         self.queue.is_none()
+    }
+
+    /// Does something with a schedule, without waiting for the answer.
+    pub(super) fn act_on(&mut self, drawn: &Drawn, act: Act) {
+        let Some(queue) = &self.queue else { return };
+        let (schedules, name) = (queue.schedules(), drawn.name);
+        match act {
+            Act::Pause => drop(schedules.pause(name).call_async()),
+            Act::Resume => drop(schedules.resume(name).call_async()),
+            Act::RunNow => drop(schedules.run_now(name).call_async()),
+            Act::Remove => drop(schedules.remove(name).call_async()),
+            Act::Put(period) => drop(schedules.put(drawn.schedule(period)).call_async()),
+        }
+        self.is_stirred = true;
     }
 
     /// Closes the queue, as a program that ends.

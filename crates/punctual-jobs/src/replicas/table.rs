@@ -79,6 +79,12 @@ impl<K: Ord + Clone, R: Clone> Table<K, R> {
         written.filter_map(|(_, row)| row.as_ref())
     }
 
+    /// Returns the rows that a transaction has written and not committed, and `None` for those that it has deleted.
+    pub(super) fn changed_by(&self, transaction: Transaction) -> Vec<(K, Option<R>)> {
+        let written = self.written.iter().filter(|(_, (writer, _))| *writer == transaction);
+        written.map(|(key, (_, row))| (key.clone(), row.clone())).collect()
+    }
+
     /// Goes back to what was committed then, and forgets what is not committed.
     pub(super) fn go_back(&mut self, committed: BTreeMap<K, R>) {
         self.committed = committed;

@@ -302,6 +302,10 @@ impl Parameters {
         self.array(number).map(|bytes| micros(f64::from_be_bytes(bytes)))
     }
 
+    pub(super) fn int8_or_null(&self, number: usize) -> Option<i64> {
+        self.array(number).map(i64::from_be_bytes)
+    }
+
     /// Returns a moment, in microseconds since the year 2000.
     pub(super) fn time(&self, number: usize) -> i64 {
         self.int8(number)
@@ -349,6 +353,7 @@ pub(super) enum Value {
     Int8(i64),
     Float8(f64),
     Text(String),
+    Int8s(Vec<i64>),
     /// In microseconds since the year 2000.
     Time(i64),
     Null(Kind),
@@ -369,6 +374,7 @@ impl Value {
             Self::Bool(_) | Self::Null(Kind::Bool) => 16,
             Self::Int8(_) | Self::Null(Kind::Int8) => 20,
             Self::Int4(_) => 23,
+            Self::Int8s(_) => 1016,
             Self::Text(_) | Self::Null(Kind::Text) => 25,
             Self::Float8(_) | Self::Null(Kind::Float8) => 701,
             Self::Time(_) | Self::Null(Kind::Time) => 1184,
@@ -382,9 +388,25 @@ impl Value {
             Self::Int8(value) | Self::Time(value) => value.to_be_bytes().to_vec(),
             Self::Float8(value) => value.to_be_bytes().to_vec(),
             Self::Text(value) => value.as_bytes().to_vec(),
+            Self::Int8s(values) => array(values),
             Self::Null(_) => return None,
         })
     }
+}
+
+/// Returns an array of one dimension.
+fn array(values: &[i64]) -> Vec<u8> {
+    let dimensions = i32::from(!values.is_empty());
+    let mut bytes: Vec<u8> = [dimensions, 0, 20].iter().flat_map(|it| it.to_be_bytes()).collect();
+    if !values.is_empty() {
+        bytes.extend((values.len() as i32).to_be_bytes());
+        bytes.extend(1_i32.to_be_bytes());
+    }
+    for value in values {
+        bytes.extend(8_i32.to_be_bytes());
+        bytes.extend(value.to_be_bytes());
+    }
+    bytes
 }
 
 pub(super) fn text_or_null(value: Option<&String>) -> Value {

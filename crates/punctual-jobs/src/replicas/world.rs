@@ -16,7 +16,7 @@ use super::{
     fault::Fault,
     job_rows::JobRow,
     ledger::{DELAY, Ledger},
-    plan::{Millis, Plan, REPLICAS, Trouble},
+    plan::{Act, Millis, Plan, REPLICAS, Trouble},
     process::{Process, Shared},
     random::Random,
     table::Transaction,
@@ -39,6 +39,8 @@ enum Event {
     Back,
     Speak,
     Enqueue,
+    /// A person does something by the queue of a replica.
+    Act(usize, usize, Act),
     /// A transaction that holds a row ends.
     LetGo(Transaction),
     /// All is well from now on.
@@ -142,7 +144,23 @@ impl World {
             let at = self.random.between(0, self.plan.length);
             self.at(at, Event::Enqueue);
         }
+        for (at, replica, schedule, act) in self.plan.acts.clone() {
+            self.at(at, Event::Act(replica, schedule, act));
+        }
         self.at(self.plan.length, Event::Heal);
+        self.put_schedules();
+    }
+
+    /// Puts the schedules that no program declares, as a person has done who has a client of the database.
+    fn put_schedules(&mut self) {
+        let mut ledger = self.shared.lock();
+        ledger.set_now(0);
+        let transaction = ledger.begin_transaction();
+        for drawn in self.plan.schedules.iter().filter(|it| !it.is_declared) {
+            ledger.database.insert_schedule(transaction, drawn);
+        }
+        ledger.database.commit(transaction);
+        ledger.database.changes.clear();
     }
 
     fn at(&mut self, moment: Millis, event: Event) {
@@ -256,6 +274,7 @@ impl World {
                 }
             }
             Event::Trouble(trouble) => self.trouble(trouble),
+            Event::Act(replica, schedule, act) => self.act(replica, schedule, act),
             Event::Start(replica) => self.start(replica),
             Event::Thaw(replica) => self.thaw(replica),
             Event::End(replica, number) => self.end(replica, number),
@@ -329,7 +348,11 @@ impl World {
 
     fn commit(&mut self, session: usize, transaction: Transaction, answer: &Answer) {
         self.sessions[session].is_busy = false;
-        self.shared.lock().database.commit(transaction);
+        let mut ledger = self.shared.lock();
+        ledger.note(|| format!("transaction {transaction} commits"));
+        ledger.database.commit(transaction);
+        ledger.look_at_schedules();
+        drop(ledger);
         self.keep_history();
         self.answer(session, answer.reply());
         if answer.notifies {
@@ -547,6 +570,13 @@ impl World {
         self.listen(replica);
     }
 
+    fn act(&mut self, replica: usize, schedule: usize, act: Act) {
+        self.note(|| format!("a person at replica {replica}: {act:?} of schedule {schedule}"));
+        if let Replica::Up(process) = &mut self.replicas[replica] {
+            process.act_on(&self.plan.schedules[schedule], act);
+        }
+    }
+
     fn enqueue(&mut self) {
         let is_keyed = self.random.once_in(2);
         let delay = if self.random.once_in(2) { 0 } else { self.random.between(0, 1_500) };
@@ -585,6 +615,7 @@ impl World {
                 event,
                 Event::Trouble(_)
                     | Event::Enqueue
+                    | Event::Act(..)
                     | Event::Start(_)
                     | Event::Thaw(_)
                     | Event::End(..)

@@ -12,6 +12,7 @@ mod delays;
 mod failures;
 mod frozen;
 mod guards;
+mod missed;
 mod opening;
 mod outages;
 mod poolers;

@@ -14,7 +14,7 @@ use punctual::{
     gate::{Entry, RunGate, Tick},
 };
 use punctual_jobs::{
-    aligned,
+    CatchUp, aligned,
     gate::{Gate, GateEvent, NamedGate, OnHolderDeath, SkipReason},
 };
 
@@ -72,6 +72,11 @@ fn run(orders: &Orders) {
         let delay = orders.millis("delay");
         named = named.with_delay(delay);
         task.gate(Recording(named, last)).schedule_with_fixed_delay(Duration::ZERO, delay, body)
+    } else if orders.has("catches_up") {
+        let calendar = aligned(orders.millis("period"));
+        let hour = CatchUp::Last(Duration::from_secs(3600));
+        let trigger = named.catch_up(move |after| calendar.next_after(after), hour);
+        task.gate(Recording(named, last)).repeat(trigger, body)
     } else {
         task.gate(Recording(named, last)).repeat(aligned(orders.millis("period")), body)
     };

@@ -27,6 +27,7 @@ mod periodic;
 mod refusals;
 mod rights;
 mod runs;
+mod schedules;
 #[path = "../support/mod.rs"]
 mod support;
 mod telling;

@@ -1,0 +1,232 @@
+//! Missed ticks of a name: a trigger that goes back for them.
+//!
+//! A gate is asked about the ticks that a task plans, and a trigger plans none that has passed. So this trigger does: whenever it is
+//! asked for the next tick it begins behind the last one that is known to be *settled*, and not at the present. What is
+//! settled comes from the row of the name, which the gate's thread reads with each question: the trigger itself asks
+//! nothing, and knows nothing of rows.
+//!
+//! * When a task is submitted, nothing is known. The trigger plans the first tick that the policy has in its window. If
+//!   it has run, the gate says so, and the trigger goes on behind the last tick of the row. So a start costs one question more.
+//!   A name without a row has missed nothing: such a tick needs a row ([`CatchingUp::needs_row`]).
+//! * A tick that was skipped because the database could not be asked is not settled, and is planned again.
+//! * After a pause of the process, or of all of them, the tick that was planned before it is late. If one run stands for all,
+//!   the gate leaves it out for the last one.
+//!
+//! All replicas do the same, and plan the same ticks. Each is claimed once, as always: the row decides.
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use parking_lot::Mutex;
+use punctual::{
+    Trigger,
+    trigger::{Due, TriggerContext},
+};
+
+use super::{
+    event::{GateEvent, Reporter},
+    rules::CORRECTION,
+};
+use crate::catch_up::{CatchUp, ON_TIME};
+
+type NextAfter = Box<dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync>;
+
+/// What the trigger of a name and its gate tell each other. One lock protects it, under which nothing is called.
+pub(super) struct CatchingUp {
+    name: Arc<str>,
+    next_after: NextAfter,
+    catch_up: CatchUp,
+    reporter: Arc<Reporter>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// Ticks up to this one have run, or run on another replica.
+    settled: Option<SystemTime>,
+    /// The first tick since that was skipped because the database could not be asked.
+    unasked: Option<SystemTime>,
+    /// When the trigger was asked for the first time.
+    born: Option<SystemTime>,
+    /// The tick that was planned last.
+    planned: Option<SystemTime>,
+    /// It was late already when it was planned.
+    is_late: bool,
+}
+
+/// How many missed ticks are counted at a time.
+const MOST_COUNTED: u64 = 1_000;
+const MICROSECOND: Duration = Duration::from_micros(1);
+
+impl CatchingUp {
+    pub(super) fn new(
+        name: Arc<str>,
+        next_after: NextAfter,
+        catch_up: CatchUp,
+        reporter: Arc<Reporter>,
+    ) -> Self {
+        Self { name, next_after, catch_up, reporter, known: Mutex::default() }
+    }
+
+    /// The row has this tick, whose run has ended or has not.
+    pub(super) fn note_row(&self, tick: SystemTime, is_done: bool) {
+        let settled = if is_done { Some(tick) } else { tick.checked_sub(MICROSECOND) };
+        self.known.lock().settled = settled;
+    }
+
+    /// There is no row: nothing was missed before this replica began.
+    pub(super) fn note_no_row(&self) {
+        let mut known = self.known.lock();
+        known.settled = known.born;
+    }
+
+    /// A tick was skipped because the database could not be asked.
+    pub(super) fn note_unasked(&self, tick: SystemTime) {
+        self.known.lock().unasked.get_or_insert(tick);
+    }
+
+    /// A run of this tick was granted.
+    pub(super) fn note_granted(&self, tick: SystemTime) {
+        let known = self.known.lock();
+        let is_made_up = known.is_late && known.planned == Some(tick);
+        drop(known);
+        if is_made_up {
+            Reporter::count(&self.reporter.made_up);
+        }
+    }
+
+    /// Whether a tick is made up for only if the name has a row: it is older than this replica.
+    pub(super) fn needs_row(&self, tick: SystemTime) -> bool {
+        self.known.lock().born.is_some_and(|born| tick <= born)
+    }
+
+    /// Whether another tick that has come by now stands for this one.
+    pub(super) fn is_replaced(&self, tick: SystemTime, now: SystemTime) -> bool {
+        let is_replaced = matches!(self.catch_up, CatchUp::Last(_))
+            && self.is_late(tick, now)
+            && (self.next_after)(tick).is_some_and(|next| next <= now);
+        if is_replaced {
+            self.tell_missed(1);
+        }
+        is_replaced
+    }
+
+    fn is_late(&self, tick: SystemTime, now: SystemTime) -> bool {
+        now.duration_since(tick).is_ok_and(|late| late > ON_TIME)
+    }
+
+    fn tell_missed(&self, ticks: u64) {
+        if ticks > 0 {
+            let name = Arc::clone(&self.name);
+            self.reporter.report(&GateEvent::TicksMissed { name, ticks });
+        }
+    }
+
+    /// Returns the next tick, by a clock that shows `now`.
+    fn next(&self, now: SystemTime) -> Option<SystemTime> {
+        let since = self.since(now);
+        let (next, missed) = self.choose(since, now);
+        let is_late = next.is_some_and(|next| self.is_late(next, now));
+        {
+            let mut known = self.known.lock();
+            known.planned = next;
+            known.is_late = is_late;
+        }
+        self.tell_missed(missed);
+        next
+    }
+
+    /// Returns the moment up to which ticks are settled.
+    fn since(&self, now: SystemTime) -> SystemTime {
+        let before_window = now.checked_sub(self.catch_up.window()).unwrap_or(now);
+        let mut known = self.known.lock();
+        if known.born.is_none() {
+            known.born = Some(now);
+            return before_window;
+        }
+        let unasked = known.unasked.take().and_then(|tick| tick.checked_sub(MICROSECOND));
+        let planned = unasked.or(known.planned).unwrap_or(now);
+        let since = known.settled.map_or(planned, |settled| settled.max(planned));
+        // A clock that was set back by more than a correction is followed.
+        let is_ahead = since.duration_since(now).is_ok_and(|ahead| ahead > CORRECTION);
+        if is_ahead { now } else { since }
+    }
+
+    /// Returns the next tick after a moment by the policy, and how many are missed before it.
+    fn choose(&self, since: SystemTime, now: SystemTime) -> (Option<SystemTime>, u64) {
+        let first = (self.next_after)(since);
+        let is_past = first.is_some_and(|first| self.is_late(first, now));
+        if !is_past {
+            return (first, 0);
+        }
+        let window = self.catch_up.window().max(ON_TIME);
+        let begin = now.checked_sub(window).unwrap_or(now).max(since);
+        // Late runs of a busy worker are the task's own affair.
+        let chosen = match self.catch_up {
+            CatchUp::Each(_) => self.first_from(begin.max(since + MICROSECOND)),
+            CatchUp::None | CatchUp::Last(_) => self.last_between(begin, now),
+        };
+        let chosen = chosen.or_else(|| (self.next_after)(now));
+        let before = chosen.and_then(|it| it.checked_sub(MICROSECOND)).unwrap_or(now);
+        // The first question of a replica is about ticks that others may have taken.
+        let is_first = self.known.lock().settled.is_none();
+        (chosen, if is_first { 0 } else { self.count(since, before.min(now)) })
+    }
+
+    /// Returns the first tick at a moment or later.
+    fn first_from(&self, moment: SystemTime) -> Option<SystemTime> {
+        (self.next_after)(moment.checked_sub(MICROSECOND)?)
+    }
+
+    /// Returns the last tick after one moment, and up to another.
+    fn last_between(&self, after: SystemTime, until: SystemTime) -> Option<SystemTime> {
+        let next = |moment| (self.next_after)(moment).filter(|tick| *tick <= until);
+        let mut last = next(after)?;
+        let mut none_after = until;
+        // Each round goes on by a tick, and halves what may hold others.
+        while let Some(later) = next(last) {
+            last = later;
+            let half = none_after.duration_since(last).unwrap_or_default() / 2;
+            match next(last + half) {
+                Some(later) => last = later,
+                None => none_after = last + half,
+            }
+        }
+        Some(last)
+    }
+
+    fn count(&self, after: SystemTime, until: SystemTime) -> u64 {
+        let (mut moment, mut count) = (after, 0);
+        while count < MOST_COUNTED {
+            match (self.next_after)(moment).filter(|tick| *tick <= until) {
+                Some(tick) => (moment, count) = (tick, count + 1),
+                None => break,
+            }
+        }
+        count
+    }
+}
+
+/// The trigger of a task whose gate makes up for missed ticks; from [`NamedGate::catch_up`](super::NamedGate::catch_up).
+#[must_use = "a trigger does nothing before a task has it"]
+pub struct CaughtUp(pub(super) Arc<CatchingUp>);
+
+impl Trigger for CaughtUp {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.0.next(last.after_wall()).map(Due::Wall)
+    }
+
+    fn is_asked_again(&self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for CaughtUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let CatchingUp { name, catch_up, .. } = &*self.0;
+        f.debug_struct("CaughtUp").field("name", name).field("catch_up", catch_up).finish()
+    }
+}

@@ -1,0 +1,178 @@
+//! What a program asks about schedules: a question that is asked at once, later, or in a transaction of its own.
+
+use std::{fmt, marker::PhantomData};
+
+use tokio_postgres::{Row, types::Type};
+
+use super::{
+    Schedule, ScheduleStatus,
+    row::{Boxed, Definition, borrowed},
+    texts,
+};
+use crate::{JobId, JobQueue, QueueError, QueueFuture, names::Names, queue::Question};
+
+/// The schedules of a queue on PostgreSQL, which are rows of its database; from
+/// [`JobQueue::schedules`](crate::JobQueue::schedules).
+///
+/// Each verb returns a [`ScheduleCall`], which does nothing until it is [made](ScheduleCall::call). What one machine changes
+/// the others follow within a second.
+///
+/// ```no_run
+/// # use punctual_jobs::{Job, JobQueue};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)] struct Report {}
+/// # impl Job for Report { const NAME: &'static str = "report"; }
+/// use punctual_jobs::Schedule;
+///
+/// # fn change(queue: &JobQueue) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// let nine = Schedule::cron("report", "0 9 * * *", "Europe/Paris", &Report {})?;
+/// queue.schedules().put(nine).call()?;
+/// queue.schedules().pause("report").call()?;
+/// queue.schedules().run_now("report").call()?;
+/// queue.schedules().resume("report").call()?;
+/// for schedule in queue.schedules().list().call()? {
+///     println!("{schedule}");
+/// }
+/// queue.schedules().remove("report").call()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Schedules<'a> {
+    queue: &'a JobQueue,
+}
+
+/// A question about schedules that is not asked yet.
+#[must_use = "nothing is done until it is called"]
+pub struct ScheduleCall<'a, T> {
+    queue: &'a JobQueue,
+    question: Result<Asked, QueueError>,
+    answer: Answer<T>,
+    _answers: PhantomData<fn() -> T>,
+}
+
+struct Asked {
+    statement: &'static str,
+    params: Vec<Boxed>,
+}
+
+type Answer<T> = fn(&[Row]) -> Result<T, QueueError>;
+
+impl<'a> Schedules<'a> {
+    pub(crate) fn of(queue: &'a JobQueue) -> Self {
+        Self { queue }
+    }
+
+    /// Puts a schedule into the database, in place of the one that has its name. Ticks up to now are left out, also
+    /// those of the one that is replaced, unless both tick at the same moments. Jobs that it has enqueued
+    /// go on, and a pause stays. Answers whether there was one before.
+    pub fn put(self, schedule: Schedule) -> ScheduleCall<'a, bool> {
+        let definition = Definition::new(schedule, |kind| self.queue.max_attempts_of(kind));
+        let params = definition.map(Definition::boxed);
+        self.ask(texts::PUT, params, |rows| Ok(rows.first().is_some_and(|row| row.get(0))))
+    }
+
+    /// Pauses a schedule: its ticks have no jobs until it is [resumed](Self::resume). Answers whether there is one
+    /// of this name.
+    pub fn pause(self, name: &str) -> ScheduleCall<'a, bool> {
+        self.ask(texts::PAUSE, with(name, Some(true)), |rows| Ok(!rows.is_empty()))
+    }
+
+    /// Lets a schedule go on. What has ticked meanwhile is left out. Answers whether there is one of this name.
+    pub fn resume(self, name: &str) -> ScheduleCall<'a, bool> {
+        self.ask(texts::PAUSE, with(name, Some(false)), |rows| Ok(!rows.is_empty()))
+    }
+
+    /// Enqueues a job of a schedule beside its ticks, also of one that is paused, if its rule for
+    /// [overlaps](super::Overlap) has room. Answers with the job, or `None` if there is no such schedule or no room.
+    pub fn run_now(self, name: &str) -> ScheduleCall<'a, Option<JobId>> {
+        self.ask(texts::RUN_NOW, with(name, None), |rows| {
+            Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(JobId))
+        })
+    }
+
+    /// Removes a schedule. Its jobs that wait or run go on. Answers whether there was one of this name.
+    ///
+    /// Of one that a program has [declared](crate::Jobs::schedule) the row stays, and is not listed: with
+    /// [`OnEdit::RowWins`](super::OnEdit::RowWins) the program does not bring it back.
+    pub fn remove(self, name: &str) -> ScheduleCall<'a, bool> {
+        self.ask(texts::REMOVE, with(name, None), |rows| Ok(!rows.is_empty()))
+    }
+
+    /// Lists all schedules, in the order of their names.
+    pub fn list(self) -> ScheduleCall<'a, Vec<ScheduleStatus>> {
+        self.ask(texts::LIST, Ok(Vec::new()), |rows| {
+            Ok(rows.iter().map(ScheduleStatus::read).collect())
+        })
+    }
+
+    fn ask<T>(
+        self,
+        statement: &'static str,
+        params: Result<Vec<Boxed>, QueueError>,
+        answer: Answer<T>,
+    ) -> ScheduleCall<'a, T> {
+        let question = params.map(|params| Asked { statement, params });
+        ScheduleCall { queue: self.queue, question, answer, _answers: PhantomData }
+    }
+}
+
+fn with(name: &str, pauses: Option<bool>) -> Result<Vec<Boxed>, QueueError> {
+    Names::Schedule.check(name).map_err(QueueError::InvalidName)?;
+    let mut params: Vec<Boxed> = vec![(Box::new(name.to_owned()), Type::TEXT)];
+    params.extend(pauses.map(|pauses| (Box::new(pauses) as _, Type::BOOL)));
+    Ok(params)
+}
+
+impl<T: Send + 'static> ScheduleCall<'_, T> {
+    /// Asks, and waits for the answer: for at most the [request time-out](crate::JobQueue::request_timeout).
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`]: a name or a payload is not accepted, the queue was shut down, the database cannot be asked, or the
+    /// queue is in memory, where there are no schedules as rows.
+    pub fn call(self) -> Result<T, QueueError> {
+        let timeout = self.queue.request_timeout();
+        self.call_async().wait(timeout)
+    }
+
+    /// The same as [`call`](Self::call), without blocking.
+    pub fn call_async(self) -> QueueFuture<T> {
+        let Asked { statement, params } = match self.question {
+            Ok(asked) => asked,
+            Err(error) => return QueueFuture::ready(Err(error)),
+        };
+        let (promise, reply) = QueueFuture::promised();
+        let answer = self.answer;
+        let keep = Box::new(move |rows: Result<Vec<Row>, QueueError>| {
+            promise.keep(rows.and_then(|rows| answer(&rows)));
+        });
+        self.queue.engine.ask_about_schedules(Question { statement, params, keep });
+        reply
+    }
+
+    /// The same in a transaction of the program's own, in the same database: the other machines see the change if that
+    /// commits, and otherwise it never was. Until then the ticks of the schedule wait.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`], as of [`call`](Self::call); after one of the database the transaction can only be rolled back.
+    pub async fn call_in(
+        self,
+        transaction: &tokio_postgres::Transaction<'_>,
+    ) -> Result<T, QueueError> {
+        let Some((_, schema)) = self.queue.engine.tables() else {
+            return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
+        };
+        let Asked { statement, params } = self.question?;
+        let statement = schema.name_in(statement);
+        let rows = transaction.query_typed(&statement, &borrowed(&params)).await;
+        (self.answer)(&rows.map_err(|error| QueueError::Server(error.into()))?)
+    }
+}
+
+impl<T> fmt::Debug for ScheduleCall<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScheduleCall").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,237 @@
+//! The statements about schedules, each of them one and complete in itself.
+//!
+//! A row has a *revision*, which each statement that changes the row draws anew, from the sequence of claims. A machine
+//! reads rows without a lock ([`DUE`]), decides, and writes what it has decided if the revision is still the one that it has
+//! read ([`SETTLE`]). So of two machines that have read the same row one settles it, and a machine that was frozen in between
+//! changes nothing. The job of a tick is enqueued in the same statement: no process can die between the two.
+//!
+//! # No statement waits for a row
+//!
+//! [`SETTLE`] passes over a row that another transaction has locked. The verbs lock with `nowait`, and are asked again until
+//! their limit; [`PUT`] and [`DECLARE`] may wait for a row of that name as long as the lock time-out says. In a
+//! transaction of the program's own the row stays locked until that ends, and its ticks wait.
+//!
+//! # Room
+//!
+//! How many jobs of the schedule may be enqueued is counted in the statement, while the row is locked: nothing else
+//! enqueues jobs of a schedule, so there may be fewer by then and never more. A rule that changes jobs, `replace` and `queue`,
+//! locks them first, and `replace` does nothing at all if another transaction has locked one of them.
+
+/// What a definition is made of, in the order of its parameters, from $2 on.
+macro_rules! definition {
+    () => {
+        "expression, zone, missing, repeated, period_us, begins, ends, jitter_us, kind, payload, max_attempts, \
+         catch_up, catch_up_us, overlap, overlap_most"
+    };
+}
+
+/// A row becomes what is inserted. Its ticks count from now on if they are others than before.
+macro_rules! becomes {
+    () => {
+        "expression = excluded.expression, zone = excluded.zone, missing = excluded.missing, \
+         repeated = excluded.repeated, period_us = excluded.period_us, begins = excluded.begins, \
+         ends = excluded.ends, jitter_us = excluded.jitter_us, kind = excluded.kind, payload = excluded.payload, \
+         max_attempts = excluded.max_attempts, catch_up = excluded.catch_up, catch_up_us = excluded.catch_up_us, \
+         overlap = excluded.overlap, overlap_most = excluded.overlap_most, removed = false, \
+         tick = case when s.removed or (s.expression, s.zone, s.missing, s.repeated, s.period_us, s.begins, s.ends) \
+             is distinct from (excluded.expression, excluded.zone, excluded.missing, excluded.repeated, \
+             excluded.period_us, excluded.begins, excluded.ends) then clock_timestamp() else s.tick end, \
+         next_at = case when not s.paused then clock_timestamp() end, revision = excluded.revision"
+    };
+}
+
+/// $1 name, and the definition: the row says whether there was one of that name.
+pub(crate) const PUT: &str = concat!(
+    "with put as (insert into @schema.job_schedule as s (name, ",
+    definition!(),
+    ", revision) \
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nextval('@schema.job_claim')) \
+     on conflict (name) do update set ",
+    becomes!(),
+    ", edited = true returning edited) \
+     select edited, pg_notify('@channel', 'schedule') from put"
+);
+
+/// The same, with $17 a text that says what the program declares, and $18 whether that wins over what a person has
+/// changed. The row says what became of it: `declared`, `unchanged`, or `kept` as the person has left it.
+pub(crate) const DECLARE: &str = concat!(
+    "with put as (insert into @schema.job_schedule as s (name, ",
+    definition!(),
+    ", code, declared, revision) \
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, true, \
+       nextval('@schema.job_claim')) \
+     on conflict (name) do update set ",
+    becomes!(),
+    ", code = excluded.code, declared = true, edited = false \
+     where ($18 or s.declared and not s.edited) \
+       and (s.code is distinct from excluded.code or s.edited or not s.declared) returning name), \
+     told as (select pg_notify('@channel', 'schedule') from put) \
+     select 'declared', (select count(*) from told) from put \
+     union all \
+     select case when edited or not declared then 'kept' else 'unchanged' end, 0 from @schema.job_schedule \
+      where name = $1 and not exists (select from put)"
+);
+
+/// $1 name, $2 whether it is to be paused. A schedule that goes on has missed nothing before.
+pub(crate) const PAUSE: &str = "\
+with found as (
+  select name from @schema.job_schedule where name = $1 and not removed for update nowait
+), done as (
+  update @schema.job_schedule s set paused = $2,
+    tick = case when s.paused and not $2 then clock_timestamp() else tick end,
+    next_at = case when $2 then null when s.paused then clock_timestamp() else next_at end,
+    revision = nextval('@schema.job_claim')
+    from found where s.name = found.name returning 1
+)
+select pg_notify('@channel', 'schedule') from done";
+
+/// $1 name. Of one that a program has declared the row stays, so that the program does not bring it back.
+pub(crate) const REMOVE: &str = "\
+with found as (
+  select name, declared from @schema.job_schedule where name = $1 and not removed for update nowait
+), gone as (
+  delete from @schema.job_schedule s using found where s.name = found.name and not found.declared
+), hidden as (
+  update @schema.job_schedule s set removed = true, edited = true, next_at = null, revision = nextval('@schema.job_claim')
+    from found where s.name = found.name and found.declared
+)
+select pg_notify('@channel', 'schedule') from found";
+
+/// What says when a schedule ticks, and how its row stands.
+macro_rules! state {
+    () => {
+        "name, revision, expression, zone, missing, repeated, period_us, begins, ends, jitter_us, catch_up, \
+         catch_up_us, overlap, overlap_most, tick"
+    };
+}
+
+/// All of them, by name. A job that waits or runs has not ended.
+pub(crate) const LIST: &str = concat!(
+    "select clock_timestamp(), ",
+    state!(),
+    ", kind, payload, paused, declared, edited, last_tick, last_job, last_at, enqueued, made_up, missed, skipped, \
+     (select count(*) from @schema.job j where j.schedule = s.name and (claim is not null or attempts < max_attempts)) \
+     from @schema.job_schedule s where not removed order by name"
+);
+
+/// $1 the names that this program has declared, $2 the revisions of rows that it cannot read: rows that are to be looked at now or
+/// within a second and a half, the first ones first, and those whose moment has not come because the clock was set back. What a
+/// program has declared is left to those that have declared it.
+pub(crate) const DUE: &str = concat!(
+    "select clock_timestamp(), ",
+    state!(),
+    ", next_at from @schema.job_schedule \
+     where (next_at <= now() + interval '1.5 seconds' or tick > now() + interval '1 minute') \
+       and not paused and not removed and (not declared or name = any($1)) and not revision = any($2) \
+     order by next_at nulls first limit 100"
+);
+
+/// How many rows [`DUE`] has at most.
+pub(crate) const DUE_AT_MOST: usize = 100;
+
+/// What follows once the row is `held`: the jobs that have not ended, the room, and the jobs for as many of the ticks as
+/// there is room for.
+macro_rules! enqueueing {
+    ($waits:literal, $ticks:literal) => {
+        concat!(
+            "outstanding as materialized (
+  select j.id, claim is not null as runs from @schema.job j, held
+   where j.schedule = held.name and (claim is not null or attempts < j.max_attempts)
+), free as materialized (
+  select id, claim is not null as runs, run_at from @schema.job
+   where id in (select id from outstanding) and exists (select from held where overlap in ('replace', 'queue'))
+   for update skip locked
+), asked as materialized (
+  select held.*, ",
+            $waits,
+            " as waits from held
+   where overlap <> 'replace' or (select count(*) from free) = (select count(*) from outstanding)
+), room as materialized (
+  select case
+      when overlap = 'allow' then overlap_most - (select count(*) from outstanding)
+      when overlap = 'replace' and not waits then 1
+      when overlap = 'queue' then 1 - least((select count(*) from outstanding where not runs), 1)
+      else 1 - least((select count(*) from outstanding), 1) end as room
+    from asked
+), chosen as materialized (
+  select tick, number from ",
+            $ticks,
+            " as every(tick, number), room where number <= room
+), removed as (
+  delete from @schema.job j using free, asked
+   where j.id = free.id and not free.runs and overlap = 'replace' and exists (select from chosen) and not waits
+), cancelled as (
+  update @schema.job j set key = null, retired = true, cancelled = true from free, asked
+   where j.id = free.id and free.runs and overlap = 'replace' and exists (select from chosen) and not waits
+  returning j.id
+), enqueued as (
+  insert into @schema.job (name, payload, ordering_key, schedule, tick, run_at, due, max_attempts)
+  select kind, payload, case when overlap <> 'allow' then 'every ' || asked.name end, asked.name, chosen.tick,
+      clock_timestamp(), true, max_attempts
+    from asked, chosen order by number
+  returning id
+)"
+        )
+    };
+}
+
+/// $1 name, $2 revision, $3 ticks that are to have a job each, in their order, $4 whether they wait for room, $5 whether they
+/// are late, $6 up to which tick the row is settled whatever becomes of these, $7 how many of those had no job, $8 when the
+/// row is to be looked at once all are settled, $9 when the last of them is due. No row if the schedule is another one by
+/// now, or is locked, or that moment has not come by the server's clock: nothing is changed then.
+///
+/// One row: how many jobs are enqueued, and which running ones are cancelled.
+pub(crate) const SETTLE: &str = concat!(
+    "with held as materialized (
+  select * from @schema.job_schedule
+   where name = $1 and revision = $2 and ($9::timestamptz is null or $9 <= clock_timestamp() + interval '50 milliseconds')
+   for update skip locked
+), ",
+    enqueueing!("$4::bool", "unnest($3::timestamptz[]) with ordinality"),
+    ", brought_forward as (
+  update @schema.job j set run_at = clock_timestamp(), due = true from free, asked
+   where j.id = free.id and not free.runs and overlap = 'queue' and not waits and cardinality($3) > 0
+     and free.run_at > clock_timestamp()
+  returning 1
+), settled as (
+  update @schema.job_schedule s set
+    tick = coalesce(case when $4 then (select max(tick) from chosen) else $3[cardinality($3)] end, $6, s.tick),
+    next_at = case when $4 and (select count(*) from chosen) < cardinality($3)
+      then clock_timestamp() + interval '200 milliseconds' else $8 end,
+    revision = nextval('@schema.job_claim'),
+    enqueued = s.enqueued + (select count(*) from chosen),
+    made_up = s.made_up + case when $5 then (select count(*) from chosen) else 0 end,
+    missed = s.missed + $7,
+    skipped = s.skipped + case when $4 then 0 else cardinality($3) - (select count(*) from chosen) end,
+    last_tick = coalesce((select max(tick) from chosen), s.last_tick),
+    last_job = coalesce((select max(id) from enqueued), s.last_job),
+    last_at = case when exists (select from chosen) then clock_timestamp() else s.last_at end
+    from asked where s.name = asked.name
+  returning 1
+), told as (
+  select pg_notify('@channel', '')
+    from (select 1 from enqueued union all select 1 from brought_forward) due limit 1
+)
+select (select count(*) from enqueued), array(select id from cancelled), (select count(*) from told) from settled"
+);
+
+/// $1 name: enqueues a job beside the ticks, if there is room. No row if there is no such schedule. One row: the id of the
+/// job, or null; and which running ones are cancelled.
+pub(crate) const RUN_NOW: &str = concat!(
+    "with held as materialized (
+  select * from @schema.job_schedule where name = $1 and not removed for update nowait
+), ",
+    enqueueing!("false", "(values (null::timestamptz, 1))"),
+    ", settled as (
+  update @schema.job_schedule s set
+    enqueued = s.enqueued + (select count(*) from chosen),
+    last_job = coalesce((select max(id) from enqueued), s.last_job),
+    last_at = case when exists (select from chosen) then clock_timestamp() else s.last_at end,
+    revision = nextval('@schema.job_claim')
+    from asked where s.name = asked.name
+  returning 1
+), told as (
+  select pg_notify('@channel', '') from enqueued limit 1
+)
+select (select max(id) from enqueued), array(select id from cancelled), (select count(*) from told) from settled"
+);

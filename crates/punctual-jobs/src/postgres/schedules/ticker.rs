@@ -1,0 +1,184 @@
+//! The ticker: it settles the rows that are due.
+//!
+//! Each queue with a handler, and each that has declared a schedule, has one. It reads the rows that are due within a second
+//! ([`DUE`](super::texts::DUE)), waits for the first of them, and settles those that are due ([`settle`]), each in one
+//! statement ([`SETTLE`](super::texts::SETTLE)). It reads again each second at the latest, and when it is told that a schedule
+//! has changed: nothing of a row is kept in between. So a change that another machine makes is followed within a second.
+//!
+//! All machines do so, and of those that settle one row at the same time one changes it. The time is the server's, which
+//! comes with the rows; between two answers it is counted on the clock of the runtime. So a wrong clock of a machine is of no
+//! consequence, and a machine that stood still learns from the next answer what time it is.
+//!
+//! What a tick costs: the statement that reads, on each machine, and the one that settles, both prepared once for each
+//! connection. A second without a tick costs each machine one statement that finds nothing.
+
+use std::{
+    collections::HashSet,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::{Instant, sleep};
+use tokio_postgres::{Row, types::Type};
+
+use super::{
+    row::{TickingRow, borrowed},
+    settling::{Settlement, settle},
+    texts,
+};
+use crate::{
+    OpenError,
+    job::with_sources,
+    postgres::{
+        connection::{AskError, Param},
+        engine::PostgresEngine,
+        settings::QueueEvent,
+    },
+};
+
+/// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
+const PAUSE: Duration = Duration::from_millis(900);
+
+/// When a row is looked at again that has not been settled: it is locked, or another machine has settled it.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The revisions of rows that this program cannot read, and has told of.
+type Unreadable = HashSet<i64>;
+
+/// Settles rows until the queue is closed.
+pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
+    let mut unreadable = Unreadable::new();
+    let mut is_away = false;
+    loop {
+        let pause = match engine.settle_rows(&mut unreadable).await {
+            Ok(pause) => {
+                is_away = false;
+                pause
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut is_away, true) {
+                    engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
+                }
+                PAUSE
+            }
+        };
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = engine.schedules_changed.notified() => {}
+            () = engine.stop.cancelled() => return,
+        }
+    }
+}
+
+impl PostgresEngine {
+    /// Writes down what the program has declared.
+    pub(in crate::postgres) async fn declare(&self) -> Result<(), AskError> {
+        for declared in &self.declared {
+            let params = borrowed(&declared.params);
+            let rows = self.ask(texts::DECLARE, &params).await?;
+            if rows.first().is_some_and(|row| row.get::<_, &str>(0) == "kept") {
+                self.report(QueueEvent::ScheduleKept { schedule: declared.name.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    /// Settles what is due, and returns when to look again.
+    async fn settle_rows(&self, unreadable: &mut Unreadable) -> Result<Duration, AskError> {
+        let names: Vec<&str> = self.declared.iter().map(|it| it.name.as_str()).collect();
+        let unknown: Vec<i64> = unreadable.iter().copied().collect();
+        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&unknown, Type::INT8_ARRAY)];
+        let rows = self.ticking.ask_prepared(texts::DUE, &params).await?;
+        let answered = Instant::now();
+        let mut pause = if rows.len() < texts::DUE_AT_MOST { PAUSE } else { Duration::ZERO };
+        for row in rows {
+            // At least so late is it by the server's clock.
+            let now = row.get::<_, SystemTime>(0) + answered.elapsed();
+            let next_at: Option<SystemTime> = row.get(16);
+            if let Some(left) = next_at.and_then(|next| next.duration_since(now).ok()) {
+                let is_ahead = row.get::<_, SystemTime>(15) > now;
+                if !left.is_zero() && !is_ahead {
+                    pause = pause.min(left);
+                    continue;
+                }
+            }
+            match TickingRow::read(&row) {
+                Ok(row) => pause = pause.min(self.settle_row(&row, now).await?),
+                Err(error) => self.tell_unreadable(&row, error, unreadable),
+            }
+        }
+        Ok(pause)
+    }
+
+    /// Settles a row, and returns when to look again.
+    async fn settle_row(&self, row: &TickingRow, now: SystemTime) -> Result<Duration, AskError> {
+        let settlement = settle(&row.timing, row.catch_up, row.settled, now);
+        let until_next = settlement.next.and_then(|next| next.duration_since(now).ok());
+        let Some(answer) = self.write_settlement(row, &settlement).await? else {
+            return Ok(until_next.unwrap_or(AGAIN).min(AGAIN));
+        };
+        for id in answer.get::<_, Vec<i64>>(1) {
+            self.claims.cancel(id);
+        }
+        let schedule = || row.name.clone();
+        if let Some(ahead) = settlement.ahead {
+            self.report(QueueEvent::TickInFuture { schedule: schedule(), ahead });
+        }
+        if settlement.missed > 0 {
+            let ticks = settlement.missed;
+            self.report(QueueEvent::TicksMissed { schedule: schedule(), ticks });
+        }
+        let is_waiting = settlement.waits && answer.get::<_, i64>(0) < len(&settlement.ticks);
+        Ok(if is_waiting { 2 * AGAIN } else { until_next.unwrap_or(PAUSE) })
+    }
+
+    async fn write_settlement(
+        &self,
+        row: &TickingRow,
+        settlement: &Settlement,
+    ) -> Result<Option<Row>, AskError> {
+        let missed = i64::try_from(settlement.missed).unwrap_or(i64::MAX);
+        let due = settlement.ticks.last().map(|tick| row.timing.due(*tick));
+        let params: [Param<'_>; 9] = [
+            (&row.name, Type::TEXT),
+            (&row.revision, Type::INT8),
+            (&settlement.ticks, Type::TIMESTAMPTZ_ARRAY),
+            (&settlement.waits, Type::BOOL),
+            (&settlement.is_late, Type::BOOL),
+            (&settlement.settled, Type::TIMESTAMPTZ),
+            (&missed, Type::INT8),
+            (&settlement.next, Type::TIMESTAMPTZ),
+            (&due, Type::TIMESTAMPTZ),
+        ];
+        Ok(self.ticking.ask_prepared(texts::SETTLE, &params).await?.into_iter().next())
+    }
+
+    fn tell_unreadable(&self, row: &Row, error: String, unreadable: &mut Unreadable) {
+        unreadable.insert(row.get(2));
+        self.report(QueueEvent::ScheduleUnreadable { schedule: row.get(1), error });
+    }
+}
+
+fn len(ticks: &[SystemTime]) -> i64 {
+    i64::try_from(ticks.len()).unwrap_or(i64::MAX)
+}
+
+/// A schedule that the program has declared.
+pub(in crate::postgres) struct Declared {
+    pub(in crate::postgres) name: String,
+    params: Vec<super::row::Boxed>,
+}
+
+impl Declared {
+    pub(in crate::postgres) fn of(
+        schedules: Vec<super::Schedule>,
+        max_attempts: impl Fn(&str) -> u32,
+    ) -> Result<Vec<Self>, OpenError> {
+        let declared = |schedule| {
+            let definition = super::row::Definition::new(schedule, &max_attempts)
+                .map_err(|error| OpenError::Refused(Box::new(error)))?;
+            Ok(Self { name: definition.name.clone(), params: definition.declared() })
+        };
+        schedules.into_iter().map(declared).collect()
+    }
+}

@@ -1,0 +1,200 @@
+//! Ticks of a name that no replica has run.
+
+use std::{
+    sync::mpsc::{self, Receiver},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use punctual::{
+    FailurePolicy, ManualClock, ScheduledThreadPoolExecutor,
+    gate::{Entry, RunGate, Tick},
+};
+use punctual_jobs::{
+    CatchUp, aligned,
+    gate::{Gate, GateStatistics, NamedGate},
+};
+use rustix::process::Signal;
+
+use crate::{
+    runner::{Plan, runs},
+    support::{LIMIT, server::Server, wait_until},
+};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// A replica of this process: a task with a tick each minute, on a clock that the test moves.
+struct Machine {
+    gate: Gate,
+    clock: ManualClock,
+    runs: Receiver<u64>,
+    _executor: ScheduledThreadPoolExecutor,
+}
+
+/// The start of a minute some hours ago, so that what the clock of a machine shows has come by the server's clock.
+fn past() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    since / 60 * 60 - 10 * 3600
+}
+
+fn at(seconds: u64) -> SystemTime {
+    UNIX_EPOCH + Duration::from_secs(seconds)
+}
+
+/// Has a body learn for which tick it runs.
+struct Noting(NamedGate, mpsc::Sender<u64>);
+
+impl RunGate for Noting {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        let seconds = tick.planned_wall().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let _ = self.1.send(seconds);
+        self.0.enter(tick)
+    }
+}
+
+impl Machine {
+    fn start(name: &str, now: u64, catch_up: CatchUp) -> Self {
+        let clock = ManualClock::new();
+        clock.set_wall_time(at(now));
+        let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
+        let executor = builder.clock(clock.clone()).build().unwrap();
+        let gate = Gate::postgres(Server::shared().url()).lease(30 * MINUTE / 60).open().unwrap();
+        let named = gate.for_name(name).unwrap();
+        let minutely = aligned(MINUTE);
+        let minutely = named.catch_up(move |after| minutely.next_after(after), catch_up);
+        let (asks, asked) = mpsc::channel::<u64>();
+        let (says, runs) = mpsc::channel();
+        let body = move || {
+            let last = asked.try_iter().last();
+            let _ = says.send(last.unwrap_or(0));
+        };
+        let task = executor.task().name("gated").gate(Noting(named, asks));
+        task.on_failure(FailurePolicy::resume()).repeat(minutely, body).unwrap();
+        Self { gate, clock, runs, _executor: executor }
+    }
+
+    /// Returns the ticks that have run, in minutes after this one, when so many questions were answered.
+    fn ran(&self, since: u64, answered: u64) -> Vec<u64> {
+        let answers = |counts: &GateStatistics| counts.granted + counts.refused + counts.skipped;
+        wait_until("answers", || {
+            // What is to be asked again waits on this clock.
+            self.clock.run_for(Duration::from_millis(1));
+            answers(&self.gate.statistics()) >= answered
+        });
+        let mut ran = Vec::new();
+        while let Ok(tick) = self.runs.recv_timeout(Duration::from_millis(300)) {
+            ran.push((tick - since) / 60);
+        }
+        ran
+    }
+}
+
+#[test]
+fn what_a_deploy_has_missed_runs_once_on_one_replica() {
+    let (name, begin) = ("missed once", past());
+    let before = Machine::start(name, begin - 1, CatchUp::Last(HOUR));
+    // A name without a row has missed nothing.
+    assert!(before.ran(begin, 1).is_empty());
+    before.clock.run_for(MINUTE / 60);
+    assert_eq!(before.ran(begin, 2), [0]);
+    drop(before);
+    let after: Vec<_> =
+        (0..3).map(|_| Machine::start(name, begin + 10 * 60 + 30, CatchUp::Last(HOUR))).collect();
+    let ran: Vec<_> = after.iter().flat_map(|machine| machine.ran(begin, 1)).collect();
+    assert_eq!(ran, [10], "once, for the last of ten");
+    let made_up: u64 = after.iter().map(|machine| machine.gate.statistics().made_up).sum();
+    assert_eq!(made_up, 1);
+    // And then as always.
+    after.iter().for_each(|machine| machine.clock.run_for(MINUTE / 2));
+    let ran: Vec<_> = after.iter().flat_map(|machine| machine.ran(begin, 2)).collect();
+    assert_eq!(ran, [11]);
+}
+
+#[test]
+fn each_that_a_deploy_has_missed_runs_in_order() {
+    let (name, begin) = ("missed each", past());
+    let before = Machine::start(name, begin - 1, CatchUp::None);
+    before.clock.run_for(MINUTE / 60);
+    assert_eq!(before.ran(begin, 1), [0]);
+    drop(before);
+    let after = Machine::start(name, begin + 10 * 60 + 30, CatchUp::Each(5 * MINUTE));
+    let ran = after.ran(begin, 5);
+    assert_eq!(ran, [6, 7, 8, 9, 10]);
+    assert_eq!(after.gate.statistics().made_up, 5);
+}
+
+#[test]
+fn none_and_what_is_beyond_the_window_do_not_run() {
+    let (name, begin) = ("missed none", past());
+    let before = Machine::start(name, begin - 1, CatchUp::None);
+    before.clock.run_for(MINUTE / 60);
+    assert_eq!(before.ran(begin, 1), [0]);
+    drop(before);
+    for catch_up in [CatchUp::None, CatchUp::Last(MINUTE / 6), CatchUp::Each(MINUTE / 6)] {
+        let after = Machine::start(name, begin + 10 * 60 + 30, catch_up);
+        assert!(after.ran(begin, 0).is_empty(), "{catch_up:?}");
+    }
+}
+
+/// The replica lives, and could not ask for longer than a lease.
+#[test]
+fn ticks_of_an_outage_are_made_up_for_by_a_replica_that_lives() {
+    let mut server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let lease = Duration::from_secs(1);
+    let gate = Gate::postgres(server.url()).lease(lease).open().unwrap();
+    let named = gate.for_name("outage").unwrap();
+    let calendar = aligned(Duration::from_secs(1));
+    let each = CatchUp::Each(HOUR);
+    let trigger = named.catch_up(move |after| calendar.next_after(after), each);
+    let (says, said) = mpsc::channel();
+    let row = "select extract(epoch from tick)::int8 from punctual.gate";
+    let body = move || says.send(()).unwrap_or_default();
+    let task = executor.task().name("outage").gate(named).on_failure(FailurePolicy::resume());
+    let task = task.repeat(trigger, body).unwrap();
+    said.recv_timeout(LIMIT).unwrap();
+    let first: i64 = server.value(row).parse().unwrap();
+    let granted = gate.statistics().granted;
+    server.stop();
+    std::thread::sleep(Duration::from_secs(14));
+    server.again();
+    let ticks_since = || {
+        let last: i64 = server.value(row).parse().unwrap();
+        (last - first, gate.statistics().granted - granted)
+    };
+    wait_until("it has caught up", || ticks_since().0 > 15);
+    task.cancel();
+    let (ticks, runs) = ticks_since();
+    assert!(runs as i64 >= ticks, "{runs} runs for {ticks} ticks");
+    assert!(gate.statistics().made_up > 0, "{}", gate.statistics());
+}
+
+/// All replicas stand still, and wake up: one run, and none beside it for the tick that was planned before.
+#[test]
+fn replicas_that_were_all_frozen_make_up_for_it_once() {
+    let server = Server::start();
+    let (url, name) = (server.url(), "frozen".to_owned());
+    let more = "catches_up=1\n".to_owned();
+    let plan = Plan { url, name, period: 1000, lease: 2000, run: 10, more };
+    let replicas = plan.start_three([0, 7, -7]);
+    std::thread::sleep(Duration::from_secs(3));
+    replicas.iter().for_each(|replica| replica.signal(Signal::STOP));
+    let stopped = crate::support::real_micros();
+    std::thread::sleep(Duration::from_secs(14));
+    replicas.iter().for_each(|replica| replica.signal(Signal::CONT));
+    let woken = crate::support::real_micros();
+    std::thread::sleep(Duration::from_secs(3));
+    let said: Vec<_> = replicas.into_iter().flat_map(|replica| replica.end()).collect();
+    let runs = runs(&said);
+    let late: Vec<_> = runs
+        .iter()
+        .filter(|run| run.begin > woken && run.tick < woken - 2_000_000 && run.tick > stopped)
+        .collect();
+    assert!(late.len() <= 1, "{late:?}");
+    let mut ticks: Vec<_> = runs.iter().map(|run| run.tick).collect();
+    let all = ticks.len();
+    ticks.sort_unstable();
+    ticks.dedup();
+    assert_eq!(ticks.len(), all, "no tick has run twice");
+    assert!(runs.iter().any(|run| run.begin > woken), "ticks go on");
+}

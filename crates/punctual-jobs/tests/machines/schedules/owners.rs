@@ -1,0 +1,138 @@
+//! Schedules that programs declare, and that persons change.
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{InMemory, Jobs, OnEdit, OpenError, QueueEvent, Schedule, ScheduleStatus};
+
+use super::{Desk, SECOND, each_second, far};
+use crate::{
+    kinds::Tick,
+    support::{LIMIT, server::Server},
+};
+
+fn open(server: &Server, schedule: Schedule) -> Desk {
+    Desk::open_with(server, |jobs| jobs.schedule(schedule))
+}
+
+fn close(desk: Desk) {
+    desk.queue.shutdown_within(SECOND, SECOND).unwrap();
+}
+
+fn kept(desk: &Desk) -> bool {
+    std::iter::from_fn(|| desk.events.recv_timeout(SECOND / 2).ok())
+        .any(|event| matches!(event, QueueEvent::ScheduleKept { .. }))
+}
+
+fn period(desk: &Desk) -> Option<std::time::Duration> {
+    desk.status("a").period
+}
+
+#[test]
+fn a_declared_schedule_ticks_while_a_program_has_declared_it() {
+    let server = Server::start();
+    let desk = open(&server, each_second("a"));
+    desk.expect("tick");
+    assert!(desk.status("a").is_declared && !desk.status("a").is_edited);
+    close(desk);
+    let other = Desk::open(&server);
+    assert!(other.said.recv_timeout(3 * SECOND).is_err(), "it has not declared it");
+    let again = open(&server, each_second("a"));
+    again.expect("tick");
+    let status: ScheduleStatus = again.status("a");
+    assert!(status.made_up + status.missed > 0, "the row was not written anew: {status}");
+}
+
+#[test]
+fn the_row_wins_unless_the_code_does() {
+    let server = Server::start();
+    close(open(&server, each_second("a")));
+    let desk = open(&server, each_second("a"));
+    assert!(!kept(&desk), "nothing has changed");
+    assert!(desk.put(Schedule::every("a", 2 * SECOND, &Tick {})));
+    assert!(desk.status("a").is_edited);
+    close(desk);
+    let desk = open(&server, each_second("a"));
+    assert!(kept(&desk));
+    assert_eq!(period(&desk), Some(2 * SECOND), "the row wins");
+    desk.queue.schedules().pause("a").call().unwrap();
+    close(desk);
+    let desk = open(&server, each_second("a").on_edit(OnEdit::CodeWins));
+    assert!(!kept(&desk));
+    assert_eq!(period(&desk), Some(SECOND), "the code wins");
+    let status = desk.status("a");
+    assert!(status.is_paused && !status.is_edited, "a pause stays");
+}
+
+#[test]
+fn a_declared_schedule_that_is_removed_stays_so_unless_the_code_wins() {
+    let server = Server::start();
+    let desk = open(&server, each_second("a"));
+    desk.expect("tick");
+    assert!(desk.queue.schedules().remove("a").call().unwrap());
+    close(desk);
+    let desk = open(&server, each_second("a"));
+    assert!(kept(&desk));
+    assert!(desk.queue.schedules().list().call().unwrap().is_empty());
+    close(desk);
+    let desk = open(&server, each_second("a").on_edit(OnEdit::CodeWins));
+    desk.expect("tick");
+    assert_eq!(desk.status("a").missed, 0, "it counts from now");
+}
+
+/// Two versions of a program side by side, which are started in turns.
+#[test]
+fn the_version_that_was_started_last_says_what_the_row_is() {
+    let server = Server::start();
+    let old = open(&server, Schedule::every("a", SECOND, &Tick {}));
+    old.expect("tick");
+    let new = open(&server, Schedule::every("a", SECOND / 2, &Tick {}));
+    assert_eq!(period(&new), Some(SECOND / 2));
+    let mut ticks: Vec<_> = (0..4)
+        .map(|_| old.ticks.recv_timeout(LIMIT).or_else(|_| new.ticks.recv()).unwrap())
+        .collect();
+    ticks.extend(new.ticks.try_iter());
+    close(old);
+    new.expect("tick");
+    ticks.extend(new.ticks.try_iter());
+    let all = ticks.len();
+    ticks.sort();
+    ticks.dedup();
+    assert_eq!(ticks.len(), all, "no tick is taken twice");
+    // The old one is started once more: it was not edited by a person.
+    let old = open(&server, Schedule::every("a", SECOND, &Tick {}));
+    assert_eq!(period(&old), Some(SECOND));
+}
+
+#[test]
+fn what_a_person_has_put_is_not_taken_over() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(Schedule::every("a", 2 * SECOND, &Tick {}));
+    let declares = open(&server, each_second("a"));
+    assert!(kept(&declares));
+    assert_eq!(period(&declares), Some(2 * SECOND));
+    assert!(!declares.status("a").is_declared);
+    desk.expect("tick");
+}
+
+#[test]
+fn eight_programs_that_start_at_once_declare_it_once() {
+    let server = Server::start();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| close(open(&server, far())));
+        }
+    });
+    assert_eq!(server.value("select count(*) from punctual.job_schedule"), "1");
+}
+
+#[test]
+fn two_schedules_of_one_name_and_those_in_memory_are_refused() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let twice = Jobs::new().schedule(far()).schedule(far()).open(InMemory::on(&executor));
+    assert!(matches!(twice, Err(OpenError::ScheduledTwice { .. })));
+    let in_memory = Jobs::new().schedule(far()).open(InMemory::on(&executor));
+    assert!(matches!(in_memory, Err(OpenError::Setting(_))));
+    let queue = Jobs::new().open(InMemory::on(&executor)).unwrap();
+    let error = queue.schedules().put(far()).call().unwrap_err();
+    assert!(error.to_string().contains("Jobs::every"), "{error}");
+}

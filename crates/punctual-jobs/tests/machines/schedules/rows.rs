@@ -1,0 +1,213 @@
+//! Rows that are put, paused, run, changed, removed and listed.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use punctual_jobs::{QueueError, QueueEvent, Schedule};
+
+use super::{Desk, SECOND, each_second, far};
+use crate::{
+    kinds::Tick,
+    machine::sender,
+    support::{LIMIT, block_on, server::Server, wait_until},
+};
+
+#[test]
+fn a_schedule_that_is_put_ticks_and_its_jobs_know_their_ticks() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    assert!(!desk.put(each_second("a")), "there was none");
+    let first = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
+    for number in 1..3 {
+        let next = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
+        assert_eq!(next, first + number * SECOND, "each tick, and none twice");
+    }
+    let status = desk.status("a");
+    assert!(status.enqueued >= 3 && status.missed == 0 && status.skipped == 0, "{status}");
+    assert_eq!(status.kind, "tick");
+    assert_eq!(status.period, Some(SECOND));
+    assert!(status.last_tick.unwrap() >= first + 2 * SECOND);
+    assert!(status.last_job.is_some() && status.last_enqueued.is_some());
+    let next = status.next.unwrap().duration_since(SystemTime::now()).unwrap_or_default();
+    assert!(next <= SECOND + SECOND / 2, "{next:?}");
+}
+
+#[test]
+fn a_cron_expression_ticks_at_its_moments() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(Schedule::cron("a", "* * * * * *", "America/New_York", &Tick {}).unwrap());
+    let first = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
+    let second = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
+    assert_eq!(second, first + SECOND);
+    let status = desk.status("a");
+    assert_eq!(status.expression.as_deref(), Some("* * * * * *"));
+    assert_eq!(status.zone.as_deref(), Some("America/New_York"));
+}
+
+/// From a machine that runs nothing, within a second on one that does.
+#[test]
+fn changes_are_followed_within_a_second() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    let other = sender(&executor, &server.url());
+    let tenth = Schedule::every("a", SECOND / 10, &Tick {});
+    let begun = Instant::now();
+    other.schedules().put(tenth).call().unwrap();
+    desk.expect("tick");
+    assert!(begun.elapsed() < 2 * SECOND, "put: {:?}", begun.elapsed());
+    assert!(other.schedules().pause("a").call().unwrap());
+    std::thread::sleep(SECOND);
+    while desk.said.try_recv().is_ok() {}
+    assert!(desk.status("a").is_paused && desk.status("a").next.is_none());
+    assert!(desk.said.recv_timeout(SECOND).is_err(), "it is paused");
+    let begun = Instant::now();
+    assert!(other.schedules().resume("a").call().unwrap());
+    desk.expect("tick");
+    assert!(begun.elapsed() < 2 * SECOND, "resumed: {:?}", begun.elapsed());
+    assert_eq!(desk.status("a").missed, 0, "a pause misses nothing");
+    assert!(other.schedules().put(far_named("a")).call().unwrap(), "replaced");
+    std::thread::sleep(SECOND);
+    while desk.said.try_recv().is_ok() {}
+    assert!(desk.said.recv_timeout(SECOND).is_err(), "it ticks next year");
+    assert!(other.schedules().remove("a").call().unwrap());
+    assert!(other.schedules().list().call().unwrap().is_empty());
+    for answer in [
+        other.schedules().pause("a").call(),
+        other.schedules().resume("a").call(),
+        other.schedules().remove("a").call(),
+        other.schedules().run_now("a").call().map(|job| job.is_some()),
+    ] {
+        assert!(!answer.unwrap(), "there is none");
+    }
+}
+
+fn far_named(name: &str) -> Schedule {
+    Schedule::cron(name, "0 0 1 1 *", "UTC", &Tick {}).unwrap()
+}
+
+#[test]
+fn a_schedule_is_run_at_once_also_while_it_is_paused() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(far());
+    let job = desk.queue.schedules().run_now("far").call().unwrap().unwrap();
+    assert_eq!(desk.ticks.recv_timeout(LIMIT).unwrap(), None, "no tick");
+    assert_eq!(desk.status("far").last_job, Some(job));
+    desk.queue.schedules().pause("far").call().unwrap();
+    desk.queue.schedules().run_now("far").call().unwrap().unwrap();
+    assert_eq!(desk.ticks.recv_timeout(LIMIT).unwrap(), None);
+    assert_eq!(desk.status("far").enqueued, 2);
+}
+
+#[test]
+fn what_a_transaction_changes_is_so_if_it_commits() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        desk.queue.schedules().put(far()).call_in(&transaction).await.unwrap();
+        assert_eq!(desk.queue.schedules().list().call_in(&transaction).await.unwrap().len(), 1);
+        assert!(desk.queue.schedules().list().call_async().await.unwrap().is_empty());
+        transaction.rollback().await.unwrap();
+        assert!(desk.queue.schedules().list().call_async().await.unwrap().is_empty());
+        let transaction = client.transaction().await.unwrap();
+        desk.queue.schedules().put(far()).call_in(&transaction).await.unwrap();
+        transaction.commit().await.unwrap();
+        let transaction = client.transaction().await.unwrap();
+        desk.queue.schedules().run_now("far").call_in(&transaction).await.unwrap();
+        transaction.commit().await.unwrap();
+    });
+    desk.expect("tick");
+}
+
+/// Its ticks wait, and those of others do not. A verb is asked again until its limit.
+#[test]
+fn a_row_that_a_transaction_holds_is_passed_over() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let tenth = |name: &str| Schedule::every(name, SECOND / 10, &Tick {});
+    desk.put(tenth("a"));
+    desk.put(tenth("b"));
+    desk.until("a", |status| status.enqueued > 1);
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let hold = "select from punctual.job_schedule where name = 'a' for update";
+        transaction.batch_execute(hold).await.unwrap();
+        let (a, b) = (desk.status("a"), desk.status("b"));
+        desk.until("b", |status| status.enqueued > b.enqueued + 5);
+        assert_eq!(desk.status("a").enqueued, a.enqueued);
+        let pause = desk.queue.schedules().pause("a").call_async();
+        std::thread::sleep(SECOND / 2);
+        transaction.rollback().await.unwrap();
+        assert!(pause.await.unwrap());
+    });
+    assert!(desk.status("a").is_paused);
+}
+
+#[test]
+fn the_bounds_of_a_schedule_are_kept() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let now: f64 = server.value("select extract(epoch from clock_timestamp())").parse().unwrap();
+    let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(now as u64 + 3);
+    desk.put(each_second("a").from(begin).until(begin + 2 * SECOND));
+    for number in 0..3 {
+        let tick = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
+        assert_eq!(tick, begin + number * SECOND);
+    }
+    assert!(desk.ticks.recv_timeout(2 * SECOND).is_err(), "it is over");
+    let status = desk.status("a");
+    assert!(status.next.is_none() && status.enqueued == 3, "{status}");
+}
+
+#[test]
+fn another_expression_counts_from_when_it_is_put() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(each_second("a").until(SystemTime::now() + 3600 * SECOND));
+    desk.until("a", |status| status.enqueued > 1);
+    // The row is as it was an hour ago, and nothing has settled it since.
+    desk.queue.schedules().pause("a").call().unwrap();
+    server.sql("update punctual.job_schedule set tick = tick - interval '1 hour'");
+    let before = desk.status("a");
+    desk.put(Schedule::every("a", 2 * SECOND, &Tick {}));
+    server.sql("update punctual.job_schedule set paused = false, next_at = clock_timestamp()");
+    desk.until("a", |status| status.enqueued > before.enqueued + 1);
+    let status = desk.status("a");
+    assert_eq!((status.missed, status.made_up), (0, 0), "{status}");
+}
+
+#[test]
+fn a_schedule_by_plain_sql_ticks_and_one_that_is_not_understood_is_told() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let insert = "insert into punctual.job_schedule (name, expression, zone, kind, payload) values";
+    server.sql(&format!("{insert} ('a', '* * * * * *', 'UTC', 'tick', '{{}}')"));
+    desk.expect("tick");
+    server.sql(&format!("{insert} ('b', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{{}}')"));
+    let event = desk.events.recv_timeout(LIMIT).unwrap();
+    let QueueEvent::ScheduleUnreadable { schedule, error } = &event else { panic!("{event}") };
+    assert!(schedule == "b" && error.contains("Atlantis"), "{event}");
+    assert!(desk.status("b").unreadable.unwrap().contains("Atlantis"));
+    server.sql("update punctual.job_schedule set zone = 'UTC', revision = nextval('punctual.job_claim') where name = 'b'");
+    desk.until("b", |status| status.enqueued > 0);
+    let again = |event| matches!(event, QueueEvent::ScheduleUnreadable { .. });
+    assert!(!desk.events.try_iter().any(again), "told once");
+}
+
+#[test]
+fn what_no_queue_accepts_is_refused() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let put = |name: &str| desk.queue.schedules().put(each_second(name)).call();
+    for name in ["", "a\0", &"a".repeat(129)] {
+        assert!(matches!(put(name), Err(QueueError::InvalidName(_))), "{name:?}");
+        let paused = desk.queue.schedules().pause(name).call();
+        assert!(matches!(paused, Err(QueueError::InvalidName(_))), "{name:?}");
+    }
+    assert!(!put(&"a".repeat(128)).unwrap());
+    wait_until("it ticks", || desk.said.try_recv().is_ok());
+}
