@@ -163,12 +163,7 @@ impl NearPart {
         key: u128,
     ) -> bool {
         match sorted_run::number(position) {
-            Some(RUN) => {
-                if self.run.remove(position) {
-                    self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
-                }
-            }
-            Some(_) => self.remove_from_lane(positions, position),
+            Some(number) => self.remove_from_run(positions, position, number),
             None => self.heap.remove_at(positions, position as usize),
         }
         let was_first = key == self.first;
@@ -189,11 +184,7 @@ impl NearPart {
         match sorted_run::number(position) {
             None => self.heap.replace_at(positions, position as usize, key, slot),
             Some(number) => {
-                if number == RUN {
-                    self.run.remove(position);
-                } else {
-                    self.remove_from_lane(positions, position);
-                }
+                self.remove_from_run(positions, position, number);
                 self.heap.insert(positions, key, slot);
             }
         }
@@ -227,6 +218,16 @@ impl NearPart {
         self.first = self.heap.first().min(self.run.first());
         if self.lanes.len() > 0 {
             self.first = self.first.min(self.lanes.first());
+        }
+    }
+
+    /// Takes the entry at a position out of the run with this number. The caller renews the first key.
+    #[inline(always)]
+    fn remove_from_run(&mut self, positions: &mut impl Positions, position: u32, number: u32) {
+        if number != RUN {
+            self.remove_from_lane(positions, position);
+        } else if self.run.remove(position) {
+            self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
         }
     }
 

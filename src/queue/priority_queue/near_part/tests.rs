@@ -62,3 +62,18 @@ fn what_a_full_run_does_not_admit_goes_to_the_heap() {
     near.check(&table);
     assert!(keys.eq(std::iter::from_fn(|| near.pop(&mut table)).map(|(key, _)| key >> 64)));
 }
+
+/// An entry that is moved out of the run leaves a hole as one that is removed does, so there are no more of them.
+#[test]
+fn what_is_reset_leaves_few_holes() {
+    let (mut near, mut table) = (NearPart::new(), Slots::new());
+    let keys = 1..1_000_u128;
+    let slots = keys.map(|key| near.insert(&mut table, key << 64, UnderLock::new(key)));
+    let slots: Vec<_> = slots.collect();
+    for (slot, key) in slots[1..998].iter().zip(2_000..) {
+        let position = table.position(*slot);
+        near.reset_at(&mut table, position, key << 64, *slot);
+        near.check(&table);
+    }
+    assert_eq!(near.len(), 999);
+}
