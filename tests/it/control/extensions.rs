@@ -344,38 +344,6 @@ fn a_cancelled_task_leaves_from_where_it_has_gone_on_to() {
     assert_eq!((executor.pending_count(), Arc::strong_count(&value)), (0, 1));
 }
 
-/// A driver runs what was put off at its moment, in order, and is called for no moment at which nothing runs.
-#[test]
-fn a_driver_is_called_for_runs_that_take_place() {
-    let clock = ManualClock::new();
-    let builder = Executor::builder().clock(clock.clone());
-    let mut executor = builder.build_driven().expect("the settings are good");
-    let (order, handle) = (Log::new(), executor.handle());
-    let submit = |number: u64, delay| {
-        let order = order.clone();
-        handle.schedule(ms(delay), move || order.push(number)).expect("accepted").extender()
-    };
-    let (first, _second) = (submit(1, 10), submit(2, 40));
-    assert!(first.extend(ms(30)));
-    assert_eq!(executor.time_until_next(), Some(ms(30)));
-    clock.advance(ms(20));
-    assert_eq!(executor.run_due(), 0);
-    assert!(first.extend(ms(15)));
-    assert_eq!(executor.time_until_next(), Some(ms(15)));
-    // Both are due when the driver comes: the first one, which was put off, is the first still.
-    clock.advance(ms(20));
-    assert!(executor.run_one());
-    assert_eq!(order.entries(), [1]);
-    assert_eq!(executor.run_due(), 1);
-    let (third, _fourth) = (submit(3, 1), submit(4, 8));
-    assert!(third.extend(ms(5)));
-    clock.advance(ms(10));
-    while executor.time_until_next() == Some(Duration::ZERO) {
-        executor.run_due();
-    }
-    assert_eq!((order.entries(), executor.time_until_next()), (vec![1, 2, 3, 4], None));
-}
-
 #[test]
 fn an_extender_of_a_task_that_was_rejected_says_so() {
     let (_clock, executor) = manual_with(|builder| {

@@ -1,6 +1,7 @@
 //! The executor without threads: what one call runs, what the caller is told, who is woken, which waits are
 //! refused, and how it ends. `tests/driven` runs the other rooms on such an executor.
 
+mod extensions;
 mod limits;
 mod no_threads;
 mod rounds;
