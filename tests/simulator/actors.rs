@@ -11,7 +11,7 @@ use punctual::{TaskError, TaskHandle, WouldDeadlock};
 use shuttle::sync::{Condvar, Mutex};
 
 use crate::{
-    ledger::Future,
+    ledger::{Future, Ledger},
     scenario::{Op, Steps, Verb},
     tasks::Receipt,
     world::World,
@@ -23,7 +23,15 @@ impl World {
             Op::Submit(plan) => self.submit(plan),
             Op::Cancel(task) => self.cancel(task),
             Op::Ask(task, verb) => self.ask(task, verb),
-            Op::Forget(task) => drop(self.take_future(task)),
+            Op::Forget(task) => {
+                self.forget_caller(task);
+                drop(self.take_future(task));
+            }
+            Op::Call(task) => self.call(task),
+            Op::Flush(task) => self.flush(task),
+            Op::SetWall(steps, is_back) => self.set_wall(steps, is_back),
+            Op::RunDue => self.run_due(),
+            Op::RunOne => self.run_one(),
             Op::Poll(task) => self.poll(task),
             Op::Timer(first, then) => self.use_timer(first, then),
             Op::Look => self.look(),
@@ -51,8 +59,9 @@ impl World {
             }
             Op::ShutdownWithin(steps) => {
                 let (patience, grace) = (steps.span(), steps.span());
-                let report = self.ending(|| self.handle.shutdown_within(patience, grace));
-                self.is_wrong(report.is_err(), "an actor may wait for the end");
+                let report = self
+                    .ending(|| self.within_limits(|| self.handle.shutdown_within(patience, grace)));
+                self.has_shut_down(report);
             }
             Op::Close => self.close(),
             Op::DropExecutor => self.drop_executor(),
@@ -214,6 +223,7 @@ impl World {
     pub(crate) fn shutdown(&self) {
         self.note(|ledger, _| ledger.is_stopping = true);
         self.handle.shutdown();
+        self.look_for_what_is_not_kept();
     }
 
     pub(crate) fn shutdown_now(&self, runs: usize) {
@@ -224,12 +234,12 @@ impl World {
     }
 
     /// Runs `end`, which shuts the pool down and waits for its termination.
-    fn ending<R>(&self, end: impl FnOnce() -> R) -> R {
+    pub(crate) fn ending<R>(&self, end: impl FnOnce() -> R) -> R {
         self.holding(|| self.blocking(end))
     }
 
     /// Runs `deal`, which takes tasks out of the pool, and runs or cancels them one by one.
-    fn holding<R>(&self, deal: impl FnOnce() -> R) -> R {
+    pub(crate) fn holding<R>(&self, deal: impl FnOnce() -> R) -> R {
         self.note(|ledger, _| {
             ledger.is_stopping = true;
             ledger.holders += 1;
@@ -255,9 +265,9 @@ impl World {
     /// not wait.
     pub(crate) fn drop_executor(&self) {
         match self.take_executor() {
-            Some(executor) if self.may_block() => self.ending(|| drop(executor)),
+            Some(executor) if self.may_block() => self.dropping(|| self.ending(|| drop(executor))),
             Some(executor) => executor.shutdown_background(),
-            None => {}
+            None => self.drop_driver(),
         }
     }
 
@@ -266,6 +276,15 @@ impl World {
         // A task's panic belongs to the thread that joined it, and the payload may panic when it is
         // dropped.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(outcome))));
+    }
+}
+
+impl Ledger {
+    /// Records that the body of a task that was cancelled has returned, and that its capture is gone.
+    fn has_left(&mut self, id: usize) {
+        if self.tasks[id].is_running {
+            self.violation(format!("task {id} runs, and a thread has waited until it has left"));
+        }
     }
 }
 
@@ -287,6 +306,7 @@ pub(crate) struct Rouse {
 
 impl Wake for Rouse {
     fn wake(self: Arc<Self>) {
+        self.world.call_back(self.world.callbacks.waker);
         assert!(!self.world.faults().waker, "a waker panics");
     }
 }

@@ -30,6 +30,9 @@ impl RunGate for Gate {
         let planned = tick.planned().map(|planned| planned.duration_since(world.begin));
         let questions = world
             .note(|ledger, now| ledger.asks_gate(id, planned.unwrap_or(Duration::MAX), tick, now));
+        if tick.is_on_wall() {
+            world.note(|ledger, _| ledger.is_about_tick(id, tick.planned_wall()));
+        }
         world.act(id, self.act);
         let panics = matches!(self.act, Act::Panic) && world.faults().body;
         let answer = match self.answer {
@@ -68,6 +71,7 @@ impl Lease for Leased {
     fn leave(&self, end: RunEnd<'_>, _: Option<Instant>) {
         let has_run = !matches!(end, RunEnd::NotRun);
         self.world.note(|ledger, _| ledger.leaves(self.id, has_run));
+        self.world.call_back(self.world.callbacks.other);
         let faults = self.world.faults();
         assert!(!(faults.capture && self.id % 4 == 1), "the lease of task {} panics", self.id);
     }

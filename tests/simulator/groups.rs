@@ -66,6 +66,7 @@ impl World {
             let ended = now.completed + now.failed + now.cancelled;
             let adds_up = now.submitted == now.pending as u64 + now.active as u64 + ended;
             let fits = now.waiting <= now.pending && now.failed_runs <= now.runs;
+            let fits = fits && now.failed <= now.failed_runs;
             self.is_wrong(!adds_up || !fits, &format!("{now:?} does not add up"));
         }
     }

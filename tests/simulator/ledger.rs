@@ -6,12 +6,16 @@
 
 use std::time::Duration;
 
-use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
+use punctual::{CancelReason, FailureKind, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
 
 use crate::{
+    calls::CallRecord,
+    driver::DriverRecord,
     groups::GroupRecord,
+    liveness::Waits,
     scenario::{Answer, Kind, Steps, TaskPlan, Verb, When},
     tasks::Receipt,
+    triggers::{TickRecord, Ticks},
 };
 
 /// A future of either kind.
@@ -34,6 +38,7 @@ impl Future {
 pub(crate) enum Fate {
     Completed,
     Panicked,
+    OverLimit,
     Cancelled(CancelReason),
 }
 
@@ -50,10 +55,10 @@ pub(crate) struct Record {
     pub(crate) admitted: Option<u64>,
     refused: bool,
     pub(crate) starts: u32,
-    is_running: bool,
+    pub(crate) is_running: bool,
     /// Set just before the body panics: a second panic in a capture would abort the process.
     pub(crate) is_panicking: bool,
-    has_panicked: bool,
+    pub(crate) has_panicked: bool,
     last_end: Duration,
     pub(crate) drops: u32,
     /// `true` once a thread has called `cancel`, even if the call has not returned yet.
@@ -66,11 +71,15 @@ pub(crate) struct Record {
     asking: u32,
     was_asked_by_two: bool,
     /// `true` once something has been asked of it that moves its runs.
-    is_moved: bool,
+    pub(crate) is_moved: bool,
     /// `true` once somebody has paused it, even if it was resumed since.
-    is_paused: bool,
+    pub(crate) is_paused: bool,
     began_to_ask: Duration,
     gate: GateRecord,
+    pub(crate) calls: CallRecord,
+    pub(crate) ticks: TickRecord,
+    /// The round of the driver in which it last started.
+    pub(crate) round: u64,
     /// `true` once somebody has begun to end its whole group.
     pub(crate) is_ended_with_group: bool,
     fate: Option<Fate>,
@@ -122,6 +131,13 @@ pub(crate) struct Ledger {
     pub(crate) terminations: usize,
     pub(crate) hook_calls: usize,
     pub(crate) spawns: usize,
+    /// How many starts of threads have failed, or are under way.
+    pub(crate) failed_starts: usize,
+    pub(crate) driver: DriverRecord,
+    pub(crate) waits: Waits,
+    pub(crate) ticks: Ticks,
+    /// How often user code has called back.
+    pub(crate) backs: usize,
 }
 
 impl Ledger {
@@ -137,7 +153,7 @@ impl Ledger {
     /// Records the beginning of a submission, and returns the number of the task.
     pub(crate) fn open(&mut self, plan: TaskPlan, now: Duration) -> usize {
         let opened = self.event();
-        let low = now.saturating_add(plan.when.delay());
+        let low = now.saturating_add(plan.not_before());
         self.tasks.push(Record {
             plan,
             low,
@@ -160,6 +176,9 @@ impl Ledger {
             is_paused: false,
             began_to_ask: Duration::ZERO,
             gate: GateRecord::default(),
+            calls: CallRecord::default(),
+            ticks: TickRecord::default(),
+            round: 0,
             is_ended_with_group: false,
             fate: None,
             future: None,
@@ -172,7 +191,7 @@ impl Ledger {
     pub(crate) fn admitted(&mut self, id: usize, now: Duration, future: Future) {
         let event = self.event();
         let record = &mut self.tasks[id];
-        record.high = now.saturating_add(record.plan.when.delay());
+        record.high = now.saturating_add(record.plan.first_in());
         record.admitted = Some(event);
         record.future = Some(future);
     }
@@ -230,7 +249,9 @@ impl Ledger {
     pub(crate) fn is_late(&mut self, id: usize, late: Duration, is_worker: bool) {
         let record = &self.tasks[id];
         let is_bound = is_worker && !record.is_moved && !matches!(record.plan.kind, Kind::Once);
-        let most = record.plan.within.filter(|_| is_bound).map(Steps::span);
+        let is_bound = is_bound && !record.plan.kind.is_called();
+        let most = record.plan.within.map(Steps::span).or_else(|| record.plan.skips_from());
+        let most = most.filter(|_| is_bound);
         if let Some(most) = most.filter(|most| late > *most) {
             self.violation(format!("task {id} starts {late:?} late, and {most:?} is the most"));
         }
@@ -267,7 +288,8 @@ impl Ledger {
             // A task may have been put off or skipped by its gate, or have to wait for its group.
             let may_wait = other.plan.gate.is_some() || other.plan.group.is_some();
             // Or it was overdue, and has been left out.
-            let may_wait = may_wait || other.plan.within.is_some();
+            let may_wait = may_wait || other.plan.within.is_some() || other.plan.skips;
+            let may_wait = may_wait || self.ticks.is_set;
             let has_begun = other.starts > 0 || may_have_run || may_wait;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < looked);
@@ -322,7 +344,8 @@ impl Ledger {
         if planned > now {
             wrong.push(format!("the gate of task {id} is asked early: {now:?} < {planned:?}"));
         }
-        let put_off = record.gate.put_off.take().filter(|_| !record.is_moved);
+        let is_another = record.is_moved || record.plan.kind.is_called() || record.plan.skips;
+        let put_off = record.gate.put_off.take().filter(|_| !is_another && !self.ticks.is_set);
         // A tick that is overdue meanwhile is left out.
         let is_bound = !matches!(record.plan.kind, Kind::Once);
         let most = record.plan.within.filter(|_| is_bound).map_or(Duration::MAX, Steps::span);
@@ -403,20 +426,16 @@ impl Ledger {
         }
     }
 
-    /// Records that the body of a task that was cancelled has returned, and that its capture is gone.
-    pub(crate) fn has_left(&mut self, id: usize) {
-        if self.tasks[id].is_running {
-            self.violation(format!("task {id} runs, and a thread has waited until it has left"));
-        }
-    }
-
     /// Records how a task ended, according to its future. A future whose result has been taken adds
     /// nothing.
     pub(crate) fn learns(&mut self, id: usize, outcome: &Result<(), TaskError>) {
         let record = &mut self.tasks[id];
         let fate = match outcome {
             Ok(()) => Fate::Completed,
-            Err(TaskError::Failed(_)) => Fate::Panicked,
+            Err(TaskError::Failed(failure)) => match failure.kind() {
+                FailureKind::TimeLimit => Fate::OverLimit,
+                _ => Fate::Panicked,
+            },
             Err(TaskError::Cancelled(reason)) => Fate::Cancelled(*reason),
             Err(TaskError::ResultTaken) if record.fate.is_some() => return,
             Err(other) => return self.violation(format!("the future of task {id}: {other}")),
@@ -489,6 +508,7 @@ impl Ledger {
             match record.fate {
                 Some(Fate::Completed) if record.starts != 1 => say("completed without a run"),
                 Some(Fate::Panicked) if !may_panic => say("panicked without a panic"),
+                Some(Fate::OverLimit) if record.plan.timeout.is_none() => say("has no limit"),
                 Some(Fate::Cancelled(CancelReason::TimedOut)) if record.plan.timeout.is_none() => {
                     say("timed out without a timeout");
                 }
@@ -516,6 +536,7 @@ impl Record {
     fn earliest(&self) -> Duration {
         match self.plan.kind {
             Kind::Rate(_) | Kind::Delay(_) if self.is_moved => Duration::ZERO,
+            Kind::Calendar(..) | Kind::Debounce(..) | Kind::Throttle(_) => self.low,
             _ if matches!(self.plan.when, When::Never) && !self.is_moved => Duration::MAX,
             Kind::Delay(delay) if self.starts > 0 => self.last_end + delay.span(),
             Kind::Rate(period) => self.low + self.starts * period.span(),

@@ -24,12 +24,19 @@
 )]
 
 mod actors;
+mod callbacks;
+mod calls;
+mod driver;
 mod gates;
 mod groups;
 mod ledger;
+mod liveness;
+mod pairs;
 mod scenario;
+mod steps;
 mod tasks;
 mod timers;
+mod triggers;
 mod world;
 
 use std::{

@@ -1,9 +1,16 @@
 //! The scenario that a seed stands for: a pool, the faults that are switched on, and the steps of
 //! each actor, in order. It is data, so it can be printed and made smaller.
 
-use std::{fmt, time::Duration};
+use std::fmt;
 
 use proptest::{collection::vec, option::weighted, prelude::*};
+
+pub(crate) use crate::steps::{Steps, When};
+use crate::{
+    callbacks::{Back, Callbacks, callbacks},
+    pairs::{self, Way},
+    steps,
+};
 
 /// The number of groups.
 pub(crate) const GROUPS: usize = 2;
@@ -11,7 +18,10 @@ pub(crate) const GROUPS: usize = 2;
 /// Everything except the order in which the threads run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
+    /// The length of a step, in nanoseconds. What is late by less than a millisecond is on time for some policies.
+    pub(crate) step: u64,
     pub(crate) pool: PoolPlan,
+    pub(crate) callbacks: Callbacks,
     pub(crate) faults: Faults,
     /// The limits of the groups at first.
     pub(crate) limits: [usize; GROUPS],
@@ -22,6 +32,8 @@ pub(crate) struct Scenario {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolPlan {
     pub(crate) workers: usize,
+    /// `true` if the director runs what is due, in place of workers.
+    pub(crate) driven: bool,
     /// `true` if workers retire when they have been idle for a while.
     pub(crate) retire: bool,
     pub(crate) keep_delayed: bool,
@@ -36,6 +48,8 @@ pub(crate) enum Refusal {
     CallerRuns,
     Discard,
     DiscardOldest,
+    /// The actors wait for room; no other thread does.
+    Block,
 }
 
 /// The faults that happen where a plan has them.
@@ -57,29 +71,11 @@ pub(crate) struct Faults {
     pub(crate) spawn: bool,
 }
 
-/// A span of time, in steps of ten nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Steps(pub(crate) u8);
-
-impl Steps {
-    pub(crate) fn span(self) -> Duration {
-        Duration::from_nanos(10 * u64::from(self.0))
-    }
-}
-
-/// When a task runs first.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum When {
-    After(Steps),
-    Never,
-}
-
-impl When {
-    pub(crate) fn delay(self) -> Duration {
-        match self {
-            Self::After(steps) => steps.span(),
-            Self::Never => Duration::MAX,
-        }
+impl Faults {
+    /// No fault at all.
+    pub(crate) const fn none() -> Self {
+        let (body, payload, capture, result) = (false, false, false, false);
+        Self { body, payload, capture, result, waker: false, hooks: false, spawn: false }
     }
 }
 
@@ -88,6 +84,26 @@ pub(crate) enum Kind {
     Once,
     Rate(Steps),
     Delay(Steps),
+    /// At the multiples of a period on the wall clock, with jitter.
+    Calendar(Steps, Option<Steps>),
+    /// With a longest wait.
+    Debounce(Steps, Option<Steps>),
+    Throttle(Steps),
+}
+
+impl Kind {
+    /// Returns `true` for a task that runs when it is called.
+    pub(crate) const fn is_called(self) -> bool {
+        matches!(self, Self::Debounce(..) | Self::Throttle(_))
+    }
+
+    /// Returns how far apart the runs are, if there is a grid.
+    pub(crate) const fn grid(self) -> Option<Steps> {
+        match self {
+            Self::Rate(period) | Self::Calendar(period, _) => Some(period),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,11 +115,21 @@ pub(crate) struct TaskPlan {
     pub(crate) timeout: Option<Steps>,
     /// How late a run of a periodic task may start.
     pub(crate) within: Option<Steps>,
+    /// `true` if a periodic task leaves its missed runs out.
+    pub(crate) skips: bool,
     /// `true` if a periodic task continues after a run that panicked.
     pub(crate) resumes: bool,
     /// What its gate does when it is asked, and answers, if it has one.
     pub(crate) gate: Option<(Act, Answer)>,
     pub(crate) group: Option<usize>,
+}
+
+/// The plan of a task that does nothing.
+pub(crate) const fn plain(when: When) -> TaskPlan {
+    let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
+    let (timeout, within, gate, group) = (None, None, None, None);
+    let (skips, resumes) = (false, false);
+    TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group }
 }
 
 /// An operation on a whole group.
@@ -154,6 +180,10 @@ pub(crate) enum Act {
     Shutdown,
     ShutdownNow,
     DropExecutor,
+    /// Waits until the director lets it go, whatever it is asked: before the end, and after all else must have come about.
+    Stay,
+    /// Asks for its own next run at once. Only on a driven executor, whose caller decides how often.
+    AtOnce(Way),
 }
 
 /// A request to a task that may be alive.
@@ -177,6 +207,7 @@ pub(crate) enum OnDrop {
     Cancel(usize),
     Submit,
     DropExecutor,
+    Back(Back),
 }
 
 /// The step of an actor.
@@ -192,6 +223,15 @@ pub(crate) enum Op {
     /// Polls a timer with a waker, moves it, and drops it.
     Timer(Steps, Steps),
     Look,
+    /// Calls one of the tasks that run when they are called.
+    Call(usize),
+    /// Has a debounced task run at once if a call waits.
+    Flush(usize),
+    /// Sets the wall clock ahead, or back.
+    SetWall(Steps, bool),
+    /// Drives the executor, if it is driven and this is the director.
+    RunDue,
+    RunOne,
     Advance(Steps),
     Resize(usize),
     Group(usize, GroupVerb),
@@ -214,15 +254,21 @@ pub(crate) enum Op {
 
 /// Any scenario; smaller ones are tried first when one has failed.
 pub(crate) fn any() -> impl Strategy<Value = Scenario> {
+    prop_oneof![2 => general(), 1 => pairs::any()].boxed()
+}
+
+/// A scenario that may have everything.
+pub(crate) fn general() -> BoxedStrategy<Scenario> {
     let director = vec(quick_op(), 0..8);
     let others = vec(vec(prop_oneof![3 => quick_op(), 2 => blocking_op()], 0..7), 0..3);
     let limits = [1_usize..3, 1_usize..4];
-    (pool(), faults(), limits, director, others).prop_map(
-        |(pool, faults, limits, director, others)| {
+    let step = prop_oneof![4 => Just(10_u64), 1 => Just(1_000_000)];
+    (step, pool(), callbacks(), faults(), limits, director, others)
+        .prop_map(|(step, pool, callbacks, faults, limits, director, others)| {
             let actors = std::iter::once(director).chain(others).collect();
-            Scenario { pool, faults, limits, actors }
-        },
-    )
+            Scenario { step, pool, callbacks, faults, limits, actors }
+        })
+        .boxed()
 }
 
 fn pool() -> impl Strategy<Value = PoolPlan> {
@@ -231,12 +277,15 @@ fn pool() -> impl Strategy<Value = PoolPlan> {
         Just(Refusal::CallerRuns),
         Just(Refusal::Discard),
         Just(Refusal::DiscardOldest),
+        Just(Refusal::Block),
     ];
     let workers = prop_oneof![5 => 1_usize..3, 1 => Just(0_usize), 1 => Just(3_usize)];
     let policies = (weighted_bool(0.7), weighted_bool(0.3));
-    (workers, weighted_bool(0.2), policies, weighted(0.2, (1_usize..4, refusal))).prop_map(
-        |(workers, retire, (keep_delayed, keep_periodic), bound)| PoolPlan {
+    let kind = (workers, weighted_bool(0.12), weighted_bool(0.2));
+    (kind, policies, weighted(0.2, (1_usize..4, refusal))).prop_map(
+        |((workers, driven, retire), (keep_delayed, keep_periodic), bound)| PoolPlan {
             workers,
+            driven,
             retire,
             keep_delayed,
             keep_periodic,
@@ -261,15 +310,15 @@ fn faults() -> impl Strategy<Value = Faults> {
     )
 }
 
-fn weighted_bool(probability: f64) -> impl Strategy<Value = bool> {
+pub(crate) fn weighted_bool(probability: f64) -> impl Strategy<Value = bool> {
     prop::bool::weighted(probability)
 }
 
-fn steps(least: u8, most: u8) -> impl Strategy<Value = Steps> {
+pub(crate) fn steps(least: u8, most: u8) -> impl Strategy<Value = Steps> {
     (least..=most).prop_map(Steps)
 }
 
-fn when() -> impl Strategy<Value = When> {
+pub(crate) fn when() -> impl Strategy<Value = When> {
     prop_oneof![
         3 => Just(When::After(Steps(0))),
         5 => steps(1, 4).prop_map(When::After),
@@ -278,33 +327,37 @@ fn when() -> impl Strategy<Value = When> {
     ]
 }
 
-fn task() -> impl Strategy<Value = TaskPlan> {
-    let kind = prop_oneof![
-        4 => Just(Kind::Once),
-        1 => steps(2, 5).prop_map(Kind::Rate),
-        1 => steps(2, 5).prop_map(Kind::Delay),
-    ];
+fn kind() -> impl Strategy<Value = Kind> {
+    prop_oneof![
+        12 => Just(Kind::Once),
+        3 => steps(2, 5).prop_map(Kind::Rate),
+        3 => steps(2, 5).prop_map(Kind::Delay),
+        2 => (steps(2, 5), weighted(0.6, steps(1, 4)))
+            .prop_map(|(period, jitter)| Kind::Calendar(period, jitter)),
+        1 => (steps(1, 4), weighted(0.5, steps(1, 6)))
+            .prop_map(|(quiet, most)| Kind::Debounce(quiet, most)),
+        1 => steps(2, 6).prop_map(Kind::Throttle),
+    ]
+}
+
+pub(crate) fn task() -> BoxedStrategy<TaskPlan> {
+    let kind = kind();
     let timeout = weighted(0.15, steps(0, 4));
     let gate = weighted(0.25, (act(), answer()));
     let group = weighted(0.5, 0..GROUPS);
-    let within = weighted(0.3, steps(0, 3));
-    (when(), kind, act(), on_drop(), (timeout, within), any_bool(), gate, group).prop_map(
-        |(when, kind, body, capture, (timeout, within), resumes, gate, group)| TaskPlan {
-            when,
-            kind,
-            body,
-            capture,
-            timeout,
-            within,
-            resumes,
-            gate,
-            group,
-        },
-    )
+    let overdue = (weighted(0.3, steps(0, 3)), weighted_bool(0.2));
+    let limits = (timeout, overdue);
+    (when(), kind, act(), on_drop(), limits, any_bool(), gate, group)
+        .prop_map(
+            |(when, kind, body, capture, (timeout, (within, skips)), resumes, gate, group)| {
+                TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group }
+            },
+        )
+        .boxed()
 }
 
 /// An operation on a group, by a thread that must not wait.
-fn group_verb() -> impl Strategy<Value = GroupVerb> {
+pub(crate) fn group_verb() -> impl Strategy<Value = GroupVerb> {
     prop_oneof![
         4 => Just(GroupVerb::Pause),
         4 => Just(GroupVerb::Resume),
@@ -316,11 +369,11 @@ fn group_verb() -> impl Strategy<Value = GroupVerb> {
     ]
 }
 
-fn which_group() -> impl Strategy<Value = usize> {
+pub(crate) fn which_group() -> impl Strategy<Value = usize> {
     0..GROUPS
 }
 
-fn answer() -> impl Strategy<Value = Answer> {
+pub(crate) fn answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         1 => Just(Answer::Run),
         2 => Just(Answer::Hold),
@@ -334,7 +387,7 @@ fn any_bool() -> impl Strategy<Value = bool> {
     prop::bool::ANY
 }
 
-fn which() -> impl Strategy<Value = usize> {
+pub(crate) fn which() -> impl Strategy<Value = usize> {
     0_usize..6
 }
 
@@ -349,7 +402,7 @@ fn verb() -> impl Strategy<Value = Verb> {
 }
 
 /// The requests of a body. None of them is for a run at once: tasks would run for ever at one moment.
-fn verb_of_a_body() -> impl Strategy<Value = Verb> {
+pub(crate) fn verb_of_a_body() -> impl Strategy<Value = Verb> {
     prop_oneof![
         4 => steps(1, 6).prop_map(Verb::Reschedule),
         2 => steps(1, 6).prop_map(Verb::RunWithin),
@@ -359,7 +412,7 @@ fn verb_of_a_body() -> impl Strategy<Value = Verb> {
     ]
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn act() -> BoxedStrategy<Act> {
     prop_oneof![
         8 => Just(Act::Return),
         2 => Just(Act::Dawdle),
@@ -377,7 +430,10 @@ fn act() -> impl Strategy<Value = Act> {
         1 => Just(Act::Shutdown),
         1 => Just(Act::ShutdownNow),
         1 => Just(Act::DropExecutor),
+        1 => Just(Act::Stay),
+        2 => pairs::way().prop_map(Act::AtOnce),
     ]
+    .boxed()
 }
 
 fn on_drop() -> impl Strategy<Value = OnDrop> {
@@ -387,11 +443,12 @@ fn on_drop() -> impl Strategy<Value = OnDrop> {
         2 => which().prop_map(OnDrop::Cancel),
         1 => Just(OnDrop::Submit),
         1 => Just(OnDrop::DropExecutor),
+        3 => pairs::back().prop_map(OnDrop::Back),
     ]
 }
 
 /// The steps that do not block.
-fn quick_op() -> impl Strategy<Value = Op> {
+pub(crate) fn quick_op() -> BoxedStrategy<Op> {
     prop_oneof![
         12 => task().prop_map(Op::Submit),
         5 => steps(1, 4).prop_map(Op::Advance),
@@ -402,6 +459,11 @@ fn quick_op() -> impl Strategy<Value = Op> {
         2 => which().prop_map(Op::Poll),
         2 => (steps(0, 4), steps(0, 4)).prop_map(|(first, then)| Op::Timer(first, then)),
         2 => Just(Op::Look),
+        4 => which().prop_map(Op::Call),
+        1 => which().prop_map(Op::Flush),
+        1 => (steps(1, 9), weighted_bool(0.3)).prop_map(|(steps, is_back)| Op::SetWall(steps, is_back)),
+        4 => Just(Op::RunDue),
+        1 => Just(Op::RunOne),
         1 => (0_usize..4).prop_map(Op::Resize),
         5 => (which_group(), group_verb()).prop_map(|(group, verb)| Op::Group(group, verb)),
         1 => (which_group(), 0_usize..3)
@@ -412,10 +474,11 @@ fn quick_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Shutdown),
         1 => (0_usize..3).prop_map(Op::ShutdownNow),
     ]
+    .boxed()
 }
 
 /// The steps that may have to wait for time to pass, or for other threads.
-fn blocking_op() -> impl Strategy<Value = Op> {
+pub(crate) fn blocking_op() -> BoxedStrategy<Op> {
     prop_oneof![
         4 => which().prop_map(Op::Join),
         3 => (which(), steps(0, 3)).prop_map(|(task, limit)| Op::JoinFor(task, limit)),
@@ -431,6 +494,7 @@ fn blocking_op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Close),
         1 => Just(Op::DropExecutor),
     ]
+    .boxed()
 }
 
 impl Scenario {
@@ -445,16 +509,26 @@ impl Scenario {
         })
     }
 
-    /// Returns `true` if there is never more than one worker at a time.
+    /// Returns `true` if there is never more than one worker at a time. (A driver takes what is due in rounds.)
     pub(crate) fn has_one_worker(&self) -> bool {
-        let resizes = |op: &Op| matches!(op, Op::Resize(_));
-        self.pool.workers <= 1 && !self.actors.iter().flatten().any(resizes)
+        self.pool.workers <= 1 && !self.pool.driven && !self.has(|op| matches!(op, Op::Resize(_)))
+    }
+
+    /// Returns `true` if some actor has such a step.
+    pub(crate) fn has(&self, is_such: impl FnMut(&Op) -> bool) -> bool {
+        self.actors.iter().flatten().any(is_such)
+    }
+
+    /// Has the steps of this scenario be as long as it says.
+    pub(crate) fn begin(&self) {
+        steps::begin(self.step);
     }
 }
 
 impl fmt::Display for Scenario {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "  {:?}\n  {:?}\n  limits {:?}", self.pool, self.faults, self.limits)?;
+        writeln!(f, "  {:?}\n  {:?}\n  {:?}", self.pool, self.faults, self.callbacks)?;
+        writeln!(f, "  steps of {} ns, limits {:?}", self.step, self.limits)?;
         for (number, ops) in self.actors.iter().enumerate() {
             writeln!(f, "  {}:", if number == 0 { "director" } else { "actor" })?;
             for op in ops {

@@ -6,9 +6,10 @@ use std::{cell::Cell, panic, sync::Arc, time::Duration};
 use punctual::current_task;
 
 use crate::{
+    calls::{Caller, Launched},
     gates::Gate,
     ledger::Future,
-    scenario::{Act, Kind, OnDrop, Steps, TaskPlan, Verb, When},
+    scenario::{Act, Kind, OnDrop, Steps, TaskPlan, Verb, When, plain},
     world::World,
 };
 
@@ -39,11 +40,16 @@ impl World {
         let id = self.note(|ledger, now| ledger.open(plan, now));
         let capture = Capture { world: Arc::clone(self), id };
         let mut task = self.handle.task();
+        if self.blocks && !self.may_wait_for_room() {
+            task = task.abort_if_rejected();
+        }
         if let Some(steps) = plan.timeout {
             task = task.timeout(steps.span());
         }
         if let Some(steps) = plan.within {
             task = task.missed_runs(punctual::MissedRuns::Within(steps.span()));
+        } else if plan.skips {
+            task = task.missed_runs(punctual::MissedRuns::Skip);
         }
         if plan.resumes {
             task = task.on_failure(punctual::FailurePolicy::resume());
@@ -56,7 +62,7 @@ impl World {
         }
         let delay = plan.when.delay();
         let outer = SUBMITTED.with(|own| own.replace(Some(id)));
-        let outcome = match plan.kind {
+        let launched = self.waiting_for_room(plan.group, || match plan.kind {
             Kind::Once => {
                 let body = move || {
                     capture.run();
@@ -65,18 +71,32 @@ impl World {
                     drop(capture);
                     Receipt::new(&world)
                 };
-                task.schedule(delay, body).map(Future::Once)
+                task.schedule(delay, body).map(|future| Launched::Future(Future::Once(future)))
             }
             Kind::Rate(period) => task
                 .schedule_at_fixed_rate(delay, period.span(), move || capture.run())
-                .map(Future::Periodic),
+                .map(Launched::periodic),
             Kind::Delay(pause) => task
                 .schedule_with_fixed_delay(delay, pause.span(), move || capture.run())
-                .map(Future::Periodic),
-        };
+                .map(Launched::periodic),
+            Kind::Calendar(period, jitter) => self
+                .repeat_by_calendar(task, id, (period, jitter), move || capture.run())
+                .map(Launched::periodic),
+            Kind::Debounce(quiet, most) => task
+                .debounce(quiet.span(), move || capture.run())
+                .map(|debounced| Launched::debounced(debounced, most)),
+            Kind::Throttle(period) => task
+                .throttle(period.span(), move || capture.run())
+                .map(|throttled| Launched::Called(Caller::Throttled(throttled))),
+        });
         SUBMITTED.with(|own| own.set(outer));
-        match outcome {
-            Ok(future) => self.note(|ledger, now| ledger.admitted(id, now, future)),
+        match launched {
+            Ok(Launched::Future(future)) => {
+                self.note(|ledger, now| ledger.admitted(id, now, future));
+            }
+            Ok(Launched::Called(caller)) => {
+                self.note(|ledger, _| ledger.admitted_called(id, caller));
+            }
             Err(_) => self.note(|ledger, _| ledger.refused(id)),
         }
     }
@@ -97,7 +117,7 @@ impl World {
             Act::CancelItself => self.cancel(id),
             Act::Ask(task, verb) => self.ask(task, verb),
             Act::Move(steps) => self.move_itself(id, steps),
-            Act::Submit(when) => self.submit(TaskPlan::plain(when)),
+            Act::Submit(when) => self.submit(plain(when)),
             Act::Group(group, verb) => self.ask_group(group, verb),
             Act::Join(task) => self.join_inside(id, task),
             Act::JoinFor(task, steps) => self.join_for(task, steps),
@@ -105,6 +125,8 @@ impl World {
             Act::Shutdown => self.shutdown(),
             Act::ShutdownNow => self.shutdown_now(0),
             Act::DropExecutor => self.drop_executor(),
+            Act::Stay => self.stay(),
+            Act::AtOnce(way) => self.ask_at_once(id, way),
         }
     }
 }
@@ -119,26 +141,21 @@ impl World {
     }
 }
 
-impl TaskPlan {
-    /// A task that does nothing.
-    const fn plain(when: When) -> Self {
-        let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
-        let (timeout, within, gate, group) = (None, None, None, None);
-        Self { when, kind, body, capture, timeout, within, resumes: false, gate, group }
-    }
-}
-
 impl Capture {
     fn run(&self) {
         let (world, id) = (&self.world, self.id);
         let is_submitter = SUBMITTED.with(Cell::get) == Some(id);
         let is_worker = world.is_worker() && !is_submitter;
-        let late = current_task().map_or(Duration::ZERO, |task| task.lateness());
+        let task = current_task();
+        let late = task.as_ref().map_or(Duration::ZERO, |task| task.lateness());
         let plan = world.note(|ledger, now| {
             ledger.starts(id, now, is_worker);
             ledger.is_late(id, late, is_worker);
             ledger.tasks[id].plan
         });
+        if let Some(task) = task.filter(|_| is_worker) {
+            world.look_at_run(id, &task);
+        }
         world.act(id, plan.body);
         let panics = matches!(plan.body, Act::Panic) && world.faults().body;
         world.note(|ledger, now| ledger.ends(id, now, is_worker, panics));
@@ -163,8 +180,9 @@ impl Drop for Capture {
                 assert!(!panics, "the capture of task {id} panics");
             }
             OnDrop::Cancel(task) => world.cancel(task),
-            OnDrop::Submit => world.submit(TaskPlan::plain(When::After(Steps(0)))),
+            OnDrop::Submit => world.submit(plain(When::After(Steps(0)))),
             OnDrop::DropExecutor => world.drop_executor(),
+            OnDrop::Back(back) => world.call_back(back),
         }
     }
 }
@@ -184,6 +202,9 @@ impl Receipt {
 impl Drop for Receipt {
     fn drop(&mut self) {
         self.world.note(|ledger, _| ledger.results_alive -= 1);
+        if self.may_panic {
+            self.world.call_back(self.world.callbacks.other);
+        }
         let panics = self.may_panic && self.world.faults().result;
         assert!(!panics, "a result panics");
     }

@@ -7,17 +7,16 @@
 
 use std::{
     cell::Cell,
-    io,
     sync::{
-        Arc, Mutex as Notes, PoisonError,
+        Arc, Mutex as Notes, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use punctual::{
-    AbortPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, Group, Handle,
-    ManualClock, ScheduledThreadPoolExecutor, Worker,
+    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancellationToken, DiscardOldestPolicy,
+    DiscardPolicy, Group, Handle, ManualClock, ScheduledThreadPoolExecutor,
 };
 use shuttle::{
     sync::{Condvar, Mutex},
@@ -25,15 +24,17 @@ use shuttle::{
 };
 
 use crate::{
+    callbacks::{Callbacks, with_hooks},
+    driver,
     ledger::{Future, Ledger, Record},
-    scenario::{Faults, PoolPlan, Refusal, Scenario},
+    scenario::{Faults, PoolPlan, Refusal, Scenario, Steps},
     tasks::Receipt,
 };
 
 /// A span longer than any finite delay, and than all sleeps of the bodies together.
-const LONG: Duration = Duration::from_nanos(600);
+pub(crate) const LONG: Steps = Steps(60);
 /// The number of advances of the clock after which an unfinished scenario counts as hanging.
-const ROUNDS: usize = 50;
+pub(crate) const ROUNDS: usize = 50;
 
 /// The state that all threads of a scenario share.
 pub(crate) struct World {
@@ -42,9 +43,17 @@ pub(crate) struct World {
     pub(crate) begin: Instant,
     pub(crate) handle: Handle,
     pub(crate) groups: Vec<Group>,
+    pub(crate) pool: PoolPlan,
+    pub(crate) callbacks: Callbacks,
+    /// `true` if a submission may have to wait for room.
+    pub(crate) blocks: bool,
+    /// What the wall clock shows when the clock shows its origin, unless it is set.
+    pub(crate) wall_at_first: SystemTime,
+    /// Lets the bodies go that stay, whatever they are asked.
+    pub(crate) lets_go: CancellationToken,
     executor: Notes<Option<ScheduledThreadPoolExecutor>>,
-    ledger: Arc<Notes<Ledger>>,
-    faults: Faults,
+    pub(crate) ledger: Arc<Notes<Ledger>>,
+    pub(crate) faults: Faults,
     has_faults: Arc<AtomicBool>,
     is_winding_down: AtomicBool,
     /// The state of each actor except the director.
@@ -53,23 +62,25 @@ pub(crate) struct World {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Doing {
+pub(crate) enum Doing {
     Work,
     Wait,
     Nothing,
 }
 
 #[derive(Clone, Copy)]
-enum Role {
+pub(crate) enum Role {
     Director,
     Actor(usize),
     Worker,
+    /// The director while it drives the executor.
+    Driver,
     /// The timer thread.
     Other,
 }
 
 shuttle::thread_local! {
-    static ROLE: Cell<Role> = const { Cell::new(Role::Other) };
+    pub(crate) static ROLE: Cell<Role> = const { Cell::new(Role::Other) };
 }
 
 /// The result of a scenario that violated no property.
@@ -86,6 +97,7 @@ pub(crate) struct Summary {
 ///
 /// Panics if a property is violated.
 pub(crate) fn run(scenario: &Scenario) -> Summary {
+    scenario.begin();
     ROLE.with(|role| role.set(Role::Director));
     let world = World::new(scenario);
     let mut ops = scenario.actors.iter().cloned();
@@ -121,31 +133,39 @@ impl World {
         let has_faults = Arc::new(AtomicBool::new(true));
         let clock = ManualClock::new();
         let builder = builder(&clock, scenario.pool);
-        let builder = with_hooks(builder, scenario.faults, &ledger, &has_faults);
-        let executor = builder.build().expect("valid settings");
-        notes(&ledger).hooks_panic = scenario.faults.hooks;
+        let home = Arc::new(OnceLock::new());
+        let builder = with_hooks(builder, scenario, &ledger, &has_faults, &home);
+        let (handle, executor) = match scenario.pool.driven {
+            true => (driver::begin(builder), None),
+            false => {
+                let executor = builder.build().expect("valid settings");
+                (executor.handle(), Some(executor))
+            }
+        };
+        notes(&ledger).begin(scenario);
         let actors = vec![Doing::Work; scenario.actors.len().saturating_sub(1)];
-        if !scenario.has_one_worker() {
-            // Then the order in which the threads took their tasks is unknown.
-            notes(&ledger).has_many_workers = true;
-        }
-        let group = |limit| executor.group("g").limit(limit).build().expect("not zero");
+        let group = |limit| handle.group("g").limit(limit).build().expect("not zero");
         let groups = scenario.limits.into_iter().map(group).collect();
-        notes(&ledger).begin_groups(&scenario.limits);
-        notes(&ledger).discards = matches!(scenario.pool.bound, Some((_, Refusal::DiscardOldest)));
-        Arc::new(Self {
+        let world = Arc::new(Self {
             begin: clock.now(),
-            clock,
-            handle: executor.handle(),
+            wall_at_first: clock.wall_time(),
+            handle,
             groups,
-            executor: Notes::new(Some(executor)),
+            pool: scenario.pool,
+            callbacks: scenario.callbacks,
+            blocks: matches!(scenario.pool.bound, Some((_, Refusal::Block))),
+            lets_go: CancellationToken::with_clock(clock.clone()),
+            clock,
+            executor: Notes::new(executor),
             ledger,
             faults: scenario.faults,
             has_faults,
             is_winding_down: AtomicBool::new(false),
             actors: Mutex::new(actors),
             changed: Condvar::new(),
-        })
+        });
+        let _ = home.set(Arc::downgrade(&world));
+        world
     }
 
     /// Writes something into the ledger, at this moment.
@@ -167,7 +187,7 @@ impl World {
 
     /// Returns `true` if threads of the executor may not have been started.
     pub(crate) fn may_lack_threads(&self) -> bool {
-        self.faults.spawn
+        self.faults.spawn || self.note(|ledger, _| ledger.failed_starts > 0)
     }
 
     /// The faults that are on now.
@@ -186,7 +206,7 @@ impl World {
     }
 
     pub(crate) fn is_worker(&self) -> bool {
-        ROLE.with(|role| matches!(role.get(), Role::Worker))
+        ROLE.with(|role| matches!(role.get(), Role::Worker | Role::Driver))
     }
 
     pub(crate) fn may_block(&self) -> bool {
@@ -224,7 +244,7 @@ impl World {
         before
     }
 
-    fn doings(&self) -> shuttle::sync::MutexGuard<'_, Vec<Doing>> {
+    pub(crate) fn doings(&self) -> shuttle::sync::MutexGuard<'_, Vec<Doing>> {
         self.actors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -268,8 +288,9 @@ impl World {
         self.rest();
         self.resume_groups();
         let tasks = self.note(|ledger, _| ledger.all_admitted());
-        let end = self.clock.elapsed() + LONG;
+        let end = self.clock.elapsed() + LONG.span();
         self.go_on();
+        self.let_go();
         let missing = || {
             self.note(|ledger, _| {
                 let is_held_up = ledger.sleepers > 0 || ledger.holders > 0;
@@ -282,6 +303,7 @@ impl World {
         while !missing().is_empty() && rounds.next().is_some() {
             // A body may have paused its group just now.
             self.resume_groups();
+            self.drive();
             thread::yield_now();
         }
         let missing = missing();
@@ -289,44 +311,23 @@ impl World {
             let what = format!("nobody runs what is due: {missing:?}, {:?}", self.handle);
             self.is_wrong(true, &what);
         }
+        self.look_for_what_never_comes(&tasks, end);
         self.look();
     }
 
     /// Moves time from one deadline to the next that a thread waits for. It does not use `run_for`,
     /// which wakes every worker to see what it waits for, and so would hide one that was not woken.
-    fn go_on(&self) {
-        let end = self.clock.elapsed() + LONG;
+    pub(crate) fn go_on(&self) {
+        if self.pool.driven {
+            return self.drive_on();
+        }
+        let end = self.clock.elapsed() + LONG.span();
         self.clock.run_until_idle();
         while self.clock.elapsed() < end {
             let left = end - self.clock.elapsed();
             self.clock.advance(self.clock.next_deadline().map_or(left, |next| next.min(left)));
             self.clock.run_until_idle();
             self.look_for_neglect();
-        }
-    }
-
-    /// Checks that no due task is pending while the pool may have another worker. A pool that could
-    /// not start a worker before may do so now.
-    fn look_for_neglect(&self) {
-        let is_neglected = || {
-            let is_quiet = !self.doings().contains(&Doing::Work);
-            // A task that waits for its group needs no worker.
-            let waiting = self.groups.iter().map(|group| group.statistics().waiting).sum::<usize>();
-            let pending = self.handle.pending_tasks();
-            let is_due = pending.iter().filter(|task| task.delay().is_zero()).count() > waiting;
-            let now = self.handle.statistics();
-            is_quiet && is_due && now.active < now.core_pool_size.max(1)
-        };
-        let mut rounds = 0..ROUNDS;
-        while !self.faults.spawn && is_neglected() {
-            if rounds.next().is_none() {
-                let what = format!(
-                    "a due task waits, and no worker is awake for it: {:?}",
-                    self.handle.statistics()
-                );
-                return self.is_wrong(true, &what);
-            }
-            thread::yield_now();
         }
     }
 
@@ -358,6 +359,7 @@ impl World {
             }
             thread::yield_now();
         }
+        self.drop_driver();
         assert!(self.handle.is_terminated(), "the pool does not end: {:?}", self.handle);
         if let Some(executor) = executor {
             executor.close().expect("not on a worker");
@@ -393,7 +395,7 @@ impl World {
     }
 }
 
-fn notes<T>(shared: &Notes<T>) -> std::sync::MutexGuard<'_, T> {
+pub(crate) fn notes<T>(shared: &Notes<T>) -> std::sync::MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -401,7 +403,7 @@ fn builder(clock: &ManualClock, plan: PoolPlan) -> Builder {
     let builder = ScheduledThreadPoolExecutor::builder()
         .clock(clock.clone())
         .core_pool_size(plan.workers)
-        .keep_alive(Duration::from_nanos(15))
+        .keep_alive(Steps(3).span() / 2)
         .allows_core_thread_timeout(plan.retire)
         .executes_existing_delayed_tasks_after_shutdown(plan.keep_delayed)
         .continues_existing_periodic_tasks_after_shutdown(plan.keep_periodic);
@@ -412,45 +414,6 @@ fn builder(clock: &ManualClock, plan: PoolPlan) -> Builder {
         Refusal::CallerRuns => builder.rejected_execution_handler(CallerRunsPolicy),
         Refusal::Discard => builder.rejected_execution_handler(DiscardPolicy),
         Refusal::DiscardOldest => builder.rejected_execution_handler(DiscardOldestPolicy),
+        Refusal::Block => builder.rejected_execution_handler(BlockPolicy::new(Duration::MAX)),
     }
-}
-
-/// Installs every hook and a thread factory, with their faults.
-fn with_hooks(
-    builder: Builder,
-    faults: Faults,
-    ledger: &Arc<Notes<Ledger>>,
-    has_faults: &Arc<AtomicBool>,
-) -> Builder {
-    let hook = |count: fn(&mut Ledger)| {
-        let (ledger, has_faults) = (Arc::clone(ledger), Arc::clone(has_faults));
-        move || {
-            let mut noted = notes(&ledger);
-            count(&mut noted);
-            noted.hook_calls += 1;
-            let panics = faults.hooks && noted.hook_calls % 3 == 2;
-            drop(noted);
-            assert!(!(panics && has_faults.load(Ordering::SeqCst)), "a hook panics");
-        }
-    };
-    let start = hook(|ledger| {
-        ROLE.with(|role| role.set(Role::Worker));
-        ledger.threads_started += 1;
-    });
-    let (before, after) = (hook(|_| ()), hook(|_| ()));
-    let spawns = hook(|ledger| ledger.spawns += 1);
-    let (fails, has_faults, counts) = (faults.spawn, Arc::clone(has_faults), Arc::clone(ledger));
-    builder
-        .on_thread_start(start)
-        .on_thread_stop(hook(|ledger| ledger.threads_stopped += 1))
-        .before_execute(move |_| before())
-        .after_execute(move |_, _| after())
-        .terminated(hook(|ledger| ledger.terminations += 1))
-        .thread_factory(move |worker: Worker| {
-            spawns();
-            if fails && has_faults.load(Ordering::SeqCst) && notes(&counts).spawns % 2 == 0 {
-                return Err(io::Error::other("no more threads"));
-            }
-            thread::Builder::new().spawn(move || worker.run()).map(Some)
-        })
 }
