@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The simulator: ci/simulate.sh [SEEDS] [FIRST], so many seeds from this one on. A million takes some
-# twenty minutes. A seed that fails prints what was done, as little of it as still fails.
+# The simulator: ci/simulate.sh [SEEDS] [FIRST], so many seeds from this one on. Ten thousand take
+# about half a minute of one core. Long runs are on docs/evidence/long-runs.md. A seed that fails prints what was done, as little of it as still fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

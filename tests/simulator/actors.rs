@@ -11,7 +11,7 @@ use punctual::{TaskError, TaskHandle, WouldDeadlock};
 use shuttle::sync::{Condvar, Mutex};
 
 use crate::{
-    ledger::Future,
+    ledger::{Future, Ledger},
     scenario::{Op, Steps, Verb},
     tasks::Receipt,
     world::World,
@@ -278,6 +278,15 @@ impl World {
         // A task's panic belongs to the thread that joined it, and the payload may panic when it is
         // dropped.
         drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drop(outcome))));
+    }
+}
+
+impl Ledger {
+    /// Records that the body of a task that was cancelled has returned, and that its capture is gone.
+    fn has_left(&mut self, id: usize) {
+        if self.tasks[id].is_running {
+            self.violation(format!("task {id} runs, and a thread has waited until it has left"));
+        }
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use punctual::{CancelReason, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
+use punctual::{CancelReason, FailureKind, ScheduledFuture, TaskError, TaskHandle, gate::Tick};
 
 use crate::{
     calls::CallRecord,
@@ -38,6 +38,7 @@ impl Future {
 pub(crate) enum Fate {
     Completed,
     Panicked,
+    OverLimit,
     Cancelled(CancelReason),
 }
 
@@ -57,7 +58,7 @@ pub(crate) struct Record {
     pub(crate) is_running: bool,
     /// Set just before the body panics: a second panic in a capture would abort the process.
     pub(crate) is_panicking: bool,
-    has_panicked: bool,
+    pub(crate) has_panicked: bool,
     last_end: Duration,
     pub(crate) drops: u32,
     /// `true` once a thread has called `cancel`, even if the call has not returned yet.
@@ -430,20 +431,16 @@ impl Ledger {
         }
     }
 
-    /// Records that the body of a task that was cancelled has returned, and that its capture is gone.
-    pub(crate) fn has_left(&mut self, id: usize) {
-        if self.tasks[id].is_running {
-            self.violation(format!("task {id} runs, and a thread has waited until it has left"));
-        }
-    }
-
     /// Records how a task ended, according to its future. A future whose result has been taken adds
     /// nothing.
     pub(crate) fn learns(&mut self, id: usize, outcome: &Result<(), TaskError>) {
         let record = &mut self.tasks[id];
         let fate = match outcome {
             Ok(()) => Fate::Completed,
-            Err(TaskError::Failed(_)) => Fate::Panicked,
+            Err(TaskError::Failed(failure)) => match failure.kind() {
+                FailureKind::TimeLimit => Fate::OverLimit,
+                _ => Fate::Panicked,
+            },
             Err(TaskError::Cancelled(reason)) => Fate::Cancelled(*reason),
             Err(TaskError::ResultTaken) if record.fate.is_some() => return,
             Err(other) => return self.violation(format!("the future of task {id}: {other}")),
@@ -516,6 +513,7 @@ impl Ledger {
             match record.fate {
                 Some(Fate::Completed) if record.starts != 1 => say("completed without a run"),
                 Some(Fate::Panicked) if !may_panic => say("panicked without a panic"),
+                Some(Fate::OverLimit) if record.plan.timeout.is_none() => say("has no limit"),
                 Some(Fate::Cancelled(CancelReason::TimedOut)) if record.plan.timeout.is_none() => {
                     say("timed out without a timeout");
                 }

@@ -9,9 +9,9 @@ use proptest::{collection::vec, option::weighted, prelude::*};
 
 use crate::callbacks::Back;
 use crate::scenario::{
-    self, Act, Answer, Faults, GroupVerb, Kind, OnDrop, Op, Scenario, Steps, TaskPlan, Verb, When,
-    answer, blocking_op, group_verb, quick_op, steps, task, verb_of_a_body, weighted_bool, when,
-    which, which_group,
+    self, Act, Answer, Faults, GroupVerb, Kind, OnDrop, Op, Refusal, Scenario, Steps, TaskPlan,
+    Verb, When, answer, blocking_op, group_verb, quick_op, steps, task, verb_of_a_body,
+    weighted_bool, when, which, which_group,
 };
 
 /// How a body asks for its own next run at once.
@@ -51,6 +51,8 @@ pub(crate) fn any() -> impl Strategy<Value = Scenario> {
         debounce_and_skip(),
         driven_and_requeue(),
         group_and_shutdown(),
+        member_and_shutdown(),
+        room_and_group(),
     ]
 }
 
@@ -266,4 +268,47 @@ fn group_and_shutdown() -> BoxedStrategy<Scenario> {
         (scenario.pool.keep_delayed, scenario.pool.bound) = (scenario.pool.retire, None);
         scenario.pool.keep_periodic = false;
     })
+}
+
+/// Series of one group with one permit, of which one is due while another has the permit, when a shutdown comes.
+fn member_and_shutdown() -> BoxedStrategy<Scenario> {
+    let body = prop_oneof![
+        2 => Just(Act::Return),
+        2 => Just(Act::Dawdle),
+        1 => steps(1, 2).prop_map(Act::Sleep),
+    ];
+    let member = (steps(2, 4), steps(0, 1), body).prop_map(|(period, first, body)| {
+        let plan = only(Kind::Rate(period));
+        Op::Submit(TaskPlan { when: When::After(first), body, group: Some(0), ..plan })
+    });
+    let parts = (vec(member, 2..4), steps(0, 3), weighted_bool(0.5));
+    let steps = parts.prop_map(|(members, step, is_other)| {
+        let (begin, end) = (Op::Advance(step), Op::Shutdown);
+        match is_other {
+            true => vec![members.into_iter().chain([begin]).collect(), vec![end]],
+            false => vec![members.into_iter().chain([begin, end]).collect()],
+        }
+    });
+    led_by(steps, |scenario| {
+        scenario.limits[0] = 1;
+        (scenario.pool.workers, scenario.pool.bound) = (2, None);
+        scenario.pool.keep_periodic = false;
+    })
+}
+
+/// A submission to a group waits for room when the group is shut down.
+fn room_and_group() -> BoxedStrategy<Scenario> {
+    let filler = prop_oneof![Just(When::Never), steps(1, 12).prop_map(When::After)];
+    let parts = (filler, which_group(), steps(0, 3), weighted_bool(0.3));
+    let steps = parts.prop_map(|(when, group, step, is_now)| {
+        let member = TaskPlan { group: Some(group), ..only(Kind::Once) };
+        let end = if is_now { GroupVerb::ShutdownNow(0) } else { GroupVerb::Shutdown };
+        let director = vec![
+            Op::Submit(TaskPlan { when, ..only(Kind::Once) }),
+            Op::Advance(step),
+            Op::Group(group, end),
+        ];
+        vec![director, vec![Op::Submit(member)]]
+    });
+    led_by(steps, |scenario| scenario.pool.bound = Some((1, Refusal::Block)))
 }

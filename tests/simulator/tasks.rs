@@ -79,11 +79,9 @@ impl World {
             Kind::Delay(pause) => task
                 .schedule_with_fixed_delay(delay, pause.span(), move || capture.run())
                 .map(Launched::periodic),
-            Kind::Calendar(period, jitter) => {
-                let jitter = jitter.map(|most| (most, plan.gate.is_some()));
-                self.repeat_by_calendar(task, id, (period, jitter), move || capture.run())
-                    .map(Launched::periodic)
-            }
+            Kind::Calendar(period, jitter) => self
+                .repeat_by_calendar(task, id, (period, jitter), move || capture.run())
+                .map(Launched::periodic),
             Kind::Debounce(quiet, most) => task
                 .debounce(quiet.span(), move || capture.run())
                 .map(|debounced| Launched::debounced(debounced, most)),

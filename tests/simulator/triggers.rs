@@ -31,6 +31,12 @@ impl Trigger for Calendar {
         let at_first = self.world.wall_at_first;
         self.world.note(|ledger, _| ledger.answers(self.id, tick, at_first));
         self.world.call_back(self.world.callbacks.other);
+        // In the first question a panic would be the submitter's.
+        let panics = last.runs() + u64::from(last.planned().is_some()) > 0 && self.id % 3 == 1;
+        if panics && self.world.faults().payload {
+            self.world.note(|ledger, _| ledger.tasks[self.id].has_panicked = true);
+            panic!("the trigger of task {} panics", self.id);
+        }
         Some(Due::Wall(tick))
     }
 
@@ -86,7 +92,7 @@ impl World {
         self: &Arc<Self>,
         task: TaskBuilder<'_>,
         id: usize,
-        (period, jitter): (Steps, Option<(Steps, bool)>),
+        (period, jitter): (Steps, Option<Steps>),
         body: F,
     ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
     where
@@ -95,12 +101,13 @@ impl World {
     {
         let calendar = Calendar { world: Arc::clone(self), id, period: period.span() };
         match jitter {
-            // The replicas of a task with a gate have its name, and so its jitter. Without a gate it would be another one in
-            // each run of the seed.
-            Some((most, has_gate)) => {
+            Some(most) if self.note(|ledger, _| ledger.tasks[id].plan.gate.is_none()) => {
+                task.repeat(calendar.jitter(most.span()).seed(id as u64), body)
+            }
+            // The replicas of a task have its name, and so its jitter.
+            Some(most) => {
                 let task = task.name(format!("every {period:?}, {most:?}"));
-                let jittered = calendar.jitter(most.span());
-                task.repeat(if has_gate { jittered } else { jittered.seed(1) }, body)
+                task.repeat(calendar.jitter(most.span()), body)
             }
             None => task.repeat(calendar, body),
         }
