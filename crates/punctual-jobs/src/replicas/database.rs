@@ -7,10 +7,7 @@
 //! This module translates the texts in `gate/sql.rs`, `postgres/statements.rs` and `postgres/schedules/texts.rs`. The tests on real servers
 //! hold the texts; what is held here is everything around them.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use super::{
     fault::Fault,
@@ -30,7 +27,7 @@ pub(super) type Statement = (String, Box<Carry>);
 pub(super) type Carry =
     dyn Fn(&mut Database, Transaction, &Parameters) -> Answer + Send + Sync + 'static;
 
-static STATEMENTS: LazyLock<HashMap<String, Box<Carry>>> = LazyLock::new(|| {
+static STATEMENTS: LazyLock<BTreeMap<String, Box<Carry>>> = LazyLock::new(|| {
     let all = [gate_rows::statements(), job_rows::statements(), schedule_rows::statements()];
     all.into_iter().flatten().collect()
 });

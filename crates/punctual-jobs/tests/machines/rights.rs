@@ -3,12 +3,12 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres};
+use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres, Schedule};
 
 use crate::{
     kinds::{Stubborn, Tick, Work},
     machine::{LEASE, drained, postgres, sender, start_with_lease},
-    support::server::Server,
+    support::{server::Server, wait_until},
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -51,6 +51,13 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
     queue.after(later, Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
     queue.reschedule("k", 2 * later).unwrap();
     assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+    let schedule = Schedule::every("a", Duration::from_millis(100), &Tick {});
+    queue.schedules().put(schedule).call().unwrap();
+    queue.schedules().run_now("a").call().unwrap().unwrap();
+    let first = || queue.schedules().list().call().unwrap().remove(0);
+    wait_until("it ticks", || first().enqueued > 2);
+    assert!(queue.schedules().pause("a").call().unwrap());
+    assert!(queue.schedules().remove("a").call().unwrap());
     queue.shutdown_within(LONG, LONG).unwrap();
     assert_eq!(server.value("select count(*) from punctual.job_worker"), "0", "it has left");
 }

@@ -65,7 +65,8 @@ impl Desk {
                 if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
             })
             .backoff::<Stubborn>(|_| Duration::from_secs(3600));
-        let settings = postgres(&executor, &server.url());
+        // No case here is about a lease, and a busy machine must not lose one.
+        let settings = postgres(&executor, &server.url()).lease(20 * SECOND);
         let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
         let queue = more(jobs).open(settings).unwrap();
         Self { queue, said, events, ticks, _executor: executor }

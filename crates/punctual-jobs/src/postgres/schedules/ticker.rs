@@ -90,7 +90,8 @@ impl PostgresEngine {
         let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&unknown, Type::INT8_ARRAY)];
         let rows = self.ticking.ask_prepared(texts::DUE, &params).await?;
         let answered = Instant::now();
-        let mut pause = if rows.len() < texts::DUE_AT_MOST { PAUSE } else { Duration::ZERO };
+        let is_full = rows.len() == texts::DUE_AT_MOST;
+        let (mut pause, mut is_last_due) = (PAUSE, false);
         for row in rows {
             // At least so late is it by the server's clock.
             let now = row.get::<_, SystemTime>(0) + answered.elapsed();
@@ -98,16 +99,18 @@ impl PostgresEngine {
             if let Some(left) = next_at.and_then(|next| next.duration_since(now).ok()) {
                 let is_ahead = row.get::<_, SystemTime>(15) > now;
                 if !left.is_zero() && !is_ahead {
-                    pause = pause.min(left);
+                    (pause, is_last_due) = (pause.min(left), false);
                     continue;
                 }
             }
+            is_last_due = true;
             match TickingRow::read(&row) {
                 Ok(row) => pause = pause.min(self.settle_row(&row, now).await?),
                 Err(error) => self.tell_unreadable(&row, error, unreadable),
             }
         }
-        Ok(pause)
+        // Behind the last one more may be due.
+        Ok(if is_full && is_last_due { Duration::ZERO } else { pause })
     }
 
     /// Settles a row, and returns when to look again.

@@ -30,7 +30,8 @@ fn ticks() {
         say("tick", &[run.tick().map_or(0, micros), real_micros(), run.attempt().into()]);
         Ok(())
     });
-    let queue = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
+    let settings = postgres(&executor, orders.text("url")).lease(20 * SECOND);
+    let queue = jobs.open(settings).unwrap();
     say("open", &[]);
     wait_for_the_end();
     queue.shutdown_within(SECOND, SECOND).unwrap();
