@@ -78,7 +78,7 @@ impl Task {
         self.with(|parts| parts.extension(mover, Opens::Always))
     }
 
-    /// As [`extension`](Self::extension), for a debounced task: its calls put the run off.
+    /// Like `extension`, for a debounced task: its calls put the run off.
     pub(crate) fn extension_by_calls(&self, mover: &mut dyn EntryMover) -> Arc<PutOff> {
         self.with(|parts| parts.extension(mover, Opens::ByCalls))
     }
