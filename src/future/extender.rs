@@ -27,14 +27,15 @@ use crate::{layers::PutOff, sync::Arc, time::Timestamp};
 ///
 /// * The run does not take place before the moment to which it was put off, unless a later call asks for an earlier one:
 ///   [`reschedule`](crate::ScheduledFuture::reschedule), [`run_within`](crate::ScheduledFuture::run_within),
-///   [`run_now`](crate::ScheduledFuture::run_now).
+///   [`run_now`](crate::ScheduledFuture::run_now). After a shutdown such a call can do no more than take the extension
+///   back: the run takes place at its old moment, which may be earlier.
 /// * Tasks whose moments are equal run in the order of their submission, as after `reschedule`.
 /// * [`delay`](TaskHandle::delay) and [`pending_tasks`](crate::Handle::pending_tasks) show the later moment.
 /// * A task that has a [time limit](crate::TaskBuilder::timeout), a [gate](crate::TaskBuilder::gate) or a
 ///   [group](crate::Group) is moved under its lock, as by `reschedule`, since these have to move along. So is one that is put
 ///   off for ever.
-/// * With a [bound](crate::Builder::max_pending), a task that is looked at for nothing keeps its place: for that moment
-///   one task more than the bound may be pending.
+/// * With a [bound](crate::Builder::max_pending), a task that is looked at for nothing keeps its place, although it has left
+///   the queue for that moment: for each worker that looks at one, one task more than the bound may be admitted.
 ///
 /// ```
 /// use std::time::Duration;
@@ -67,11 +68,11 @@ impl Extender {
     /// is later. It never brings a run forward, which is what [`run_within`](crate::ScheduledFuture::run_within) is for.
     ///
     /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the
-    /// run has begun, if the task has ended, or if the executor was shut down. A periodic task has its next run put off,
-    /// and `false` means that one is under way.
+    /// run has begun, if the task has ended, or if the executor was shut down and the task is queued for an earlier moment. A
+    /// periodic task has its next run put off, and `false` means that one is under way.
     ///
-    /// Does not block: one reading of the clock and one atomic operation, or none if the run is later anyway. Java: `cancel`
-    /// and `schedule`.
+    /// Does not block: one reading of the clock and one atomic operation, or none if an extension to a later moment came
+    /// before. Java: `cancel` and `schedule`.
     #[doc(alias("reset", "postpone"))]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     #[inline]

@@ -29,7 +29,8 @@
 //! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
 //!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Layer::on_requeue) applies it
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
-//!   queued again, so there the change comes too late.
+//!   queued again, so there the change comes too late; unless it has an [extender](crate::Extender), and the worker has
+//!   not looked yet whether its run was put off. Then the run is refused, and the change is one of its plan.
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `PoolRef::control`).
 //!
@@ -43,6 +44,9 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
+#[cfg(all(test, not(any(shuttle, loom))))]
+#[path = "tests/extended.rs"]
+mod extended;
 mod extending;
 mod waiting;
 
@@ -56,7 +60,7 @@ use super::{
     standing::Standing,
 };
 use crate::{
-    entry::{EntryMover, NoEntry},
+    entry::{EntryMover, NoEntry, Requeue},
     schedule::{MissedRuns, Schedule, SharedName},
     task::{Call, Core, Deferred, Layer, Left, NotYet, Parts, Queuing, Run, Task, Verdict},
     time::{Clock, Timestamp},
@@ -137,8 +141,10 @@ pub(super) struct Control {
     schedule: Option<Schedule>,
     /// The calls that wait for a run, if the task is debounced or throttled.
     calls: Option<Box<Calls>>,
-    /// The word by which the run is put off without the lock, if anybody may.
+    /// The word by which the run is put off without the lock, if there is an extender.
     extension: Option<Extension>,
+    /// When a worker looked that has refused the run, if the moment to which it was put off had come: the task is due.
+    due_at_look: Option<Timestamp>,
 }
 
 impl Layer for Control {
@@ -154,7 +160,10 @@ impl Layer for Control {
             call.note_extra();
         }
         match self.look(call.run.planned(), is_extra || call.is_by_hand()) {
-            Some(later) => Err(NotYet::Refused(Verdict::Again(later))),
+            Some(later) => {
+                self.due_at_look = Some(call.run.started()).filter(|now| later <= *now);
+                Err(NotYet::Refused(Verdict::Again(later)))
+            }
             None => Ok(()),
         }
     }
@@ -181,6 +190,10 @@ impl Layer for Control {
         }
         let (due, leaves_wall) = self.resume_at(queuing.due);
         queuing.due = due;
+        // A closed queue admits what is due already.
+        if self.due_at_look.take().is_some_and(|looked| due <= looked) {
+            queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
+        }
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
         }

@@ -28,7 +28,7 @@
 //! before is seen by that step, which refuses the run, and one that comes after has found the word closed. What the
 //! closer has been handed is counted with by the same step: a change of the plan begins with it, and a worker that
 //! refuses the run has the task queued for it. So a run never begins before a moment for which an extender has
-//! written the word, unless somebody has asked for an earlier one since.
+//! written the word, unless a caller has asked for an earlier one since.
 //!
 //! # The order of equal deadlines
 //!
@@ -64,18 +64,20 @@ impl PutOff {
     /// lock's to decide.
     #[inline]
     pub(crate) fn put_off_to(&self, moment: Timestamp) -> bool {
-        self.raise(|| moment)
+        self.raise(|| moment, false)
     }
 
-    /// As [`put_off_to`](Self::put_off_to), for a moment that depends on the first of the calls which wait for the run.
+    /// Like [`put_off_to`](Self::put_off_to), for a moment that depends on the first of the calls which wait for the run. A
+    /// call writes even what is there: the run that it has joined has to see what the caller did before.
     #[inline]
     pub(crate) fn put_off_for_call(&self, moment: impl Fn(Timestamp) -> Timestamp) -> bool {
         // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
-        self.raise(|| moment(Timestamp::from_nanos(self.first_call.load(Ordering::Relaxed))))
+        let first = || Timestamp::from_nanos(self.first_call.load(Ordering::Relaxed));
+        self.raise(|| moment(first()), true)
     }
 
     #[inline]
-    fn raise(&self, moment: impl Fn() -> Timestamp) -> bool {
+    fn raise(&self, moment: impl Fn() -> Timestamp, always_writes: bool) -> bool {
         // Ordering: Acquire pairs with the Release by which the word was opened.
         let mut seen = self.later.load(Ordering::Acquire);
         loop {
@@ -83,13 +85,12 @@ impl PutOff {
             let moment = moment().as_nanos();
             if seen == CLOSED || moment == CLOSED {
                 return false;
-            } else if moment <= seen {
+            } else if moment <= seen && !always_writes {
                 return true;
             }
+            let later = moment.max(seen);
             // Ordering: Release, so that what the caller did before is seen by the run that it has put off.
-            let written =
-                self.later.compare_exchange(seen, moment, Ordering::Release, Ordering::Acquire);
-            match written {
+            match self.later.compare_exchange(seen, later, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => return true,
                 Err(other) => seen = other,
             }
@@ -161,7 +162,7 @@ impl Extension {
 
     /// Opens the word, which is closed.
     fn open(&self, later: Timestamp) {
-        // Ordering: Release, so that an extender sees the first call. Nobody else writes a closed word.
+        // Ordering: Release, so that an extender sees the first call. No other thread writes a closed word.
         self.word.later.store(later.as_nanos(), Ordering::Release);
     }
 
@@ -180,6 +181,13 @@ impl Extension {
             Opens::Always => self.open(Timestamp::PAST),
             Opens::ByCalls => self.open_for(calls),
         }
+    }
+
+    /// The task waits in the queue, for this moment, and what the word was still counts. It is one write: between two an
+    /// extender could write, and be overwritten.
+    pub(super) fn settle_behind(&mut self, entry: Timestamp, later: Timestamp) {
+        (self.entry, self.is_refused) = (entry, false);
+        self.open(later);
     }
 
     /// Opens the word for further calls, if one waits for the run.

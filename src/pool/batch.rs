@@ -13,7 +13,7 @@
 //! retired meanwhile, the batch looks for one once it is queued, as every thread does that has brought an entry near
 //! ([`control`](super::control)): it stays queued if none can be started, because tasks of it may have run.
 
-use super::{Pool, PoolRef};
+use super::{Pool, PoolRef, admission::Staffing};
 use crate::{
     RejectionReason, entry::Ticket, queue::Refusal, sync::Arc, task::Task, time::Timestamp, trace,
 };
@@ -79,7 +79,9 @@ impl Pool {
             if self.workers.is_complete() || self.queue.is_closed() {
                 break;
             }
-            self.ensure_worker().map_err(RejectionReason::Spawn)?;
+            if self.ensure_worker().map_err(RejectionReason::Spawn)? == Staffing::Short {
+                break;
+            }
         }
         Ok(())
     }

@@ -32,7 +32,7 @@ use crate::{
     sync::Arc,
     task::Task,
     time::Timestamp,
-    unwind::{discard, wake_all},
+    unwind::wake_all,
 };
 
 impl Pool {
@@ -67,9 +67,10 @@ pub(super) struct WorkerCall {
 }
 
 impl WorkerCall {
-    /// The entries have only been put off.
-    pub(super) fn withdraw(self) {
-        discard(self.wake);
+    /// The entries have only been put off, so the workers that there are suffice. A waiter that the queue has chosen counts
+    /// as woken, and has to be.
+    pub(super) fn only_wake(self) {
+        wake_all(self.wake);
     }
 }
 
@@ -106,5 +107,9 @@ impl EntryMover for QueuedEntry<'_> {
             self.call = WorkerCall { is_needed: true, wake };
         }
         moved
+    }
+
+    fn is_open(&self) -> bool {
+        !self.queue.is_closed()
     }
 }

@@ -214,7 +214,12 @@ impl Driver {
             return round;
         }
         // It may be due again at once, and is not to keep the caller from those behind it.
-        self.run_round(now, Some(sequence), 1)
+        let round = self.run_round(now, Some(sequence), 1);
+        if round.ran > 0 || !self.pool().extensions.is_any() {
+            return round;
+        }
+        // In a closed queue its entry stays where it was put off from, and it may be what is due.
+        self.run_round(now, None, 1)
     }
 
     /// Lets the limits expire that have come by `moment`. Of a limit and a task with the same moment the

@@ -44,14 +44,14 @@ impl Pool {
     }
 
     /// Moves the first entry to where its task is due, if the run was put off, until the first one was not. The head comes no
-    /// nearer by that, so there is nobody to be woken.
+    /// nearer by that, so no worker has to be started.
     pub(super) fn settle_first(&self) {
         while self.extensions.is_any() {
             let first = self.queue.first_due(Timestamp::NEVER, Arc::clone);
             let Some((_, ticket, task)) = first else { return };
             let follow = |entry: &mut dyn EntryMover| task.follow_extension(self.clock(), entry);
             let (has_followed, call) = QueuedEntry::moving(&self.queue, ticket, follow);
-            call.withdraw();
+            call.only_wake();
             discard(task);
             if !has_followed {
                 return;

@@ -197,6 +197,7 @@ impl Refuser for Pool {
     }
 
     fn discard_oldest(&self) {
+        self.settle_first();
         if let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() {
             self.entry_removed();
             let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);

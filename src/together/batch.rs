@@ -157,7 +157,9 @@ impl Handle {
     /// # Errors
     ///
     /// [`RejectedBatch`], which returns the batch, if the executor was shut down, if there is no
-    /// [capacity](crate::Builder::max_pending) for all of them, or if there is no worker and none can be started. The
+    /// [capacity](crate::Builder::max_pending) for all of them, if the queue is full (two billion), or if there is no worker
+    /// and none can be started. A batch that is queued stays so, even if all workers have retired meanwhile and none can be
+    /// started: the next thread that looks for a worker tries again. The
     /// [handler](crate::RejectedExecutionHandler) for rejected tasks is not asked: it decides about single tasks.
     ///
     /// # Panics

@@ -14,19 +14,27 @@ use crate::{
 };
 
 impl Control {
-    /// A worker has taken the task. Returns the moment for which it is queued again, if its planned run was put off. One
-    /// that takes place in any case leaves the plan as it is.
+    /// A worker has taken the task. Returns the moment for which it is queued again, if its planned run was put off. An
+    /// extra run takes place in any case, and it is the plan behind it that was put off.
     pub(super) fn look(&mut self, planned: Timestamp, runs_anyway: bool) -> Option<Timestamp> {
         let extension = self.extension.as_mut()?;
-        let later = if runs_anyway {
+        if runs_anyway {
             let later = extension.close();
-            self.plan = self.plan.max(self.plan.and(later));
-            None
-        } else {
-            extension.look(planned)
-        };
-        self.leaves_wall |= later.is_some();
-        later
+            if let Some((plan, later)) = self.plan.as_mut().zip(later).filter(|it| it.1 > *it.0) {
+                (*plan, self.leaves_wall) = (later, true);
+            }
+            return None;
+        }
+        let was_refused = extension.is_refused();
+        let later = extension.look(planned)?;
+        self.leaves_wall = true;
+        // Noted after the refusal, or, where the word was later than the entry, before it was written: a change that finds
+        // it later refuses the run. What was asked for first does not overrule the extension.
+        self.plan = self.plan.map(|plan| plan.max(later));
+        if !was_refused {
+            self.within = None;
+        }
+        Some(later)
     }
 
     /// Closes the word by which the run is put off. Returns the moment to which it was.
@@ -44,9 +52,11 @@ impl Control {
     /// Opens the word for a task that waits for this moment now. What of it still counts beside that is `kept`.
     pub(super) fn reopen(&mut self, due: Timestamp, kept: Option<Timestamp>) {
         if let Some(extension) = &mut self.extension {
-            // A call opens it when it is noted.
-            extension.settle(due, None);
-            extension.restore(kept);
+            match kept {
+                Some(later) => extension.settle_behind(due, later),
+                // A call opens it when it is noted.
+                None => extension.settle(due, None),
+            }
         }
     }
 
@@ -55,7 +65,10 @@ impl Control {
     pub(super) fn await_refusal(&mut self, closed: Option<Timestamp>, is_periodic: bool) {
         let extension = self.extension.as_mut();
         if let Some(moment) = extension.and_then(|it| it.await_refusal(closed, is_periodic)) {
-            self.plan.get_or_insert(moment);
+            // With a plan the run is an extra one, and the plan is what was put off.
+            let plan = self.plan.map(|plan| closed.map_or(plan, |later| later.max(plan)));
+            self.leaves_wall |= plan > self.plan;
+            self.plan = plan.or(Some(moment));
         }
     }
 

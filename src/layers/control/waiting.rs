@@ -63,8 +63,12 @@ pub(in crate::layers) fn change_waiting(
             Ok(carry_out(parts, change, found, closed))
         }
         (Moved::Absent, _) => {
-            if let Some(control) = parts.control() {
-                control.await_refusal(closed, is_periodic);
+            let is_open = mover.is_open();
+            match parts.control() {
+                Some(control) if is_open => control.await_refusal(closed, is_periodic),
+                // A closed queue may not admit the task again, so the run is not refused for the change.
+                Some(control) => control.restore(closed),
+                None => {}
             }
             Err(change)
         }

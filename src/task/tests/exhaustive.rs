@@ -232,6 +232,10 @@ impl EntryMover for EntryOf {
             None => Moved::Absent,
         }
     }
+
+    fn is_open(&self) -> bool {
+        true
+    }
 }
 
 /// A worker that takes the task out of its queue if it is due, runs it and puts it back.

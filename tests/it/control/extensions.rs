@@ -11,13 +11,13 @@ use std::{
 
 use proptest::{collection::vec, prelude::*};
 use punctual::{
-    Clock, Extender, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
-    TaskError, TaskState,
+    Clock, DiscardOldestPolicy, Extender, ManualClock, ScheduledFuture,
+    ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
     gate::{Entry, from_fn},
-    trigger::every,
+    trigger::{self, Due, TriggerContext, every},
 };
 
-use crate::support::{Counter, Log, manual, manual_with, ms};
+use crate::support::{Counter, Log, elsewhere, eventually, manual, manual_with, ms};
 
 fn now_of(clock: &ManualClock) -> u64 {
     u64::try_from(clock.elapsed().as_millis()).expect("a small number")
@@ -282,6 +282,78 @@ fn a_shutdown_decides_by_where_a_run_was_put_off_to() {
         assert_eq!(ended.ok(), keeps.then_some(15));
         executor.close().expect("outside of the pool");
     }
+}
+
+/// The owner's drop runs what is due, and so does a shutdown. A run that was put off is due at its later moment.
+#[test]
+fn what_was_put_off_and_is_due_runs_at_the_end() {
+    for drops in [true, false] {
+        let (clock, executor) =
+            manual_with(|builder| builder.executes_existing_delayed_tasks_after_shutdown(false));
+        let (started, release) = (Counter::new(), Counter::new());
+        let (is_started, gate) = (started.clone(), release.clone());
+        let busy = executor.submit(move || {
+            is_started.add();
+            gate.wait_for(1);
+        });
+        started.wait_for(1);
+        let (task, extender) = timeout(&clock, &executor);
+        let beats = Counter::new();
+        let counts = beats.clone();
+        let series = executor.schedule_at_fixed_rate(ms(10), ms(100), move || counts.add());
+        assert!(extender.extend(ms(20)));
+        assert!(series.expect("accepted").extender().extend(ms(20)));
+        clock.advance(ms(30));
+        let handle = executor.handle();
+        let end = elsewhere(move || if drops { drop(executor) } else { executor.close().unwrap() });
+        eventually("it is shut down", || handle.is_shutdown());
+        release.add();
+        busy.expect("accepted").join().expect("it returns");
+        end.get();
+        assert_eq!(task.join().expect("it was due"), 30);
+        assert_eq!(beats.get(), usize::from(drops), "a shutdown keeps no series");
+    }
+}
+
+/// The policy ends the task that runs first, and not the one whose entry is first.
+#[test]
+fn what_was_put_off_is_not_the_oldest() {
+    let clock = ManualClock::new();
+    let executor = Executor::builder()
+        .core_pool_size(1)
+        .clock(clock.clone())
+        .max_pending(2)
+        .rejected_execution_handler(DiscardOldestPolicy)
+        .build()
+        .expect("right");
+    let session = executor.schedule(ms(10), || ()).expect("accepted");
+    let soon = executor.schedule(ms(20), || ()).expect("accepted");
+    assert!(session.extender().extend(ms(1_000)));
+    let _third = executor.schedule(ms(30), || ()).expect("accepted");
+    assert!(soon.is_cancelled() && !session.is_done());
+}
+
+/// A plan on the wall clock that was put off during an extra run has left that clock.
+#[cfg(feature = "wall-clock")]
+#[test]
+fn a_plan_is_put_off_while_an_extra_run_is_to_come() {
+    let clock = ManualClock::new();
+    let mut executor = Executor::builder().clock(clock.clone()).build_driven().expect("right");
+    let log = Log::new();
+    let (note, time) = (log.clone(), clock.clone());
+    let hourly = trigger::from_fn(|now: &TriggerContext<'_>| {
+        Some(Due::Wall(now.after_wall() + Duration::from_secs(3600)))
+    });
+    let series =
+        executor.repeat(hourly, move || note.push(time.elapsed().as_secs())).expect("accepted");
+    assert!(series.run_now());
+    assert!(series.extender().extend(Duration::from_secs(5000)));
+    assert_eq!(executor.run_due(), 1);
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(executor.run_due(), 0, "it was put off");
+    clock.advance(Duration::from_secs(1400));
+    assert_eq!(executor.run_due(), 1);
+    assert_eq!(log.entries(), [0, 5000]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn an_empty_batch_is_nothing() {
     assert!(executor.schedule_batch(Batch::<()>::new()).is_err());
 }
 
-/// A batch finds room for all of its tasks, or comes back; nobody is asked about it.
+/// A batch finds room for all of its tasks, or comes back; no handler is asked about it.
 #[test]
 fn a_bound_admits_all_or_none() {
     let asked = Arc::new(AtomicUsize::new(0));
