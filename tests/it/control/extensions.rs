@@ -14,7 +14,7 @@ use punctual::{
     Clock, DiscardOldestPolicy, Extender, ManualClock, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
     gate::{Entry, from_fn},
-    trigger::{self, Due, TriggerContext, every},
+    trigger::every,
 };
 
 use crate::support::{Counter, Log, elsewhere, eventually, manual, manual_with, ms};
@@ -331,29 +331,6 @@ fn what_was_put_off_is_not_the_oldest() {
     assert!(session.extender().extend(ms(1_000)));
     let _third = executor.schedule(ms(30), || ()).expect("accepted");
     assert!(soon.is_cancelled() && !session.is_done());
-}
-
-/// A plan on the wall clock that was put off during an extra run has left that clock.
-#[cfg(feature = "wall-clock")]
-#[test]
-fn a_plan_is_put_off_while_an_extra_run_is_to_come() {
-    let clock = ManualClock::new();
-    let mut executor = Executor::builder().clock(clock.clone()).build_driven().expect("right");
-    let log = Log::new();
-    let (note, time) = (log.clone(), clock.clone());
-    let hourly = trigger::from_fn(|now: &TriggerContext<'_>| {
-        Some(Due::Wall(now.after_wall() + Duration::from_secs(3600)))
-    });
-    let series =
-        executor.repeat(hourly, move || note.push(time.elapsed().as_secs())).expect("accepted");
-    assert!(series.run_now());
-    assert!(series.extender().extend(Duration::from_secs(5000)));
-    assert_eq!(executor.run_due(), 1);
-    clock.advance(Duration::from_secs(3600));
-    assert_eq!(executor.run_due(), 0, "it was put off");
-    clock.advance(Duration::from_secs(1400));
-    assert_eq!(executor.run_due(), 1);
-    assert_eq!(log.entries(), [0, 5000]);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "wall-clock")]
+use punctual::trigger::{self, Due, TriggerContext};
 use punctual::{ManualClock, ScheduledThreadPoolExecutor};
 
 use crate::support::{Log, ms};
@@ -36,4 +38,28 @@ fn a_driver_is_called_for_runs_that_take_place() {
         executor.run_due();
     }
     assert_eq!((order.entries(), executor.time_until_next()), (vec![1, 2, 3, 4], None));
+}
+
+/// A plan on the wall clock that was put off during an extra run has left that clock.
+#[cfg(feature = "wall-clock")]
+#[test]
+fn a_plan_is_put_off_while_an_extra_run_is_to_come() {
+    let clock = ManualClock::new();
+    let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+    let mut executor = builder.build_driven().expect("the settings are good");
+    let log = Log::new();
+    let (note, time) = (log.clone(), clock.clone());
+    let hourly = trigger::from_fn(|now: &TriggerContext<'_>| {
+        Some(Due::Wall(now.after_wall() + Duration::from_secs(3600)))
+    });
+    let series =
+        executor.repeat(hourly, move || note.push(time.elapsed().as_secs())).expect("accepted");
+    assert!(series.run_now());
+    assert!(series.extender().extend(Duration::from_secs(5000)));
+    assert_eq!(executor.run_due(), 1);
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(executor.run_due(), 0, "it was put off");
+    clock.advance(Duration::from_secs(1400));
+    assert_eq!(executor.run_due(), 1);
+    assert_eq!(log.entries(), [0, 5000]);
 }
