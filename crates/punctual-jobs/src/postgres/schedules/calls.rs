@@ -1,12 +1,8 @@
 //! What a program asks about schedules: a question that is asked at once, later, or in a transaction of its own.
 
-use std::{
-    fmt,
-    marker::PhantomData,
-    time::{Duration, Instant},
-};
+use std::{fmt, marker::PhantomData, time::Duration};
 
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
