@@ -230,7 +230,8 @@ impl Jobs {
     /// says who wins. It ticks while a program that has declared it has a queue open. An in-memory queue refuses to open with one.
     ///
     /// While two versions of a program run side by side, the row is as the one says that was started last. No tick is taken
-    /// twice; a definition that ticks at other moments counts its ticks from when it is written.
+    /// twice; a definition that ticks at other moments counts its ticks from when it is written. But a name that moves here from
+    /// [`every`](Self::every) ticks twice while both versions run: neither knows of the other's ticks.
     ///
     /// The other way to have a job at each tick is [`every`](Self::every), which takes any trigger, and works in memory.
     ///

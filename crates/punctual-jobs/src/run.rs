@@ -104,7 +104,8 @@ impl JobRun {
     }
 
     /// Returns the tick for which a schedule has enqueued the job, on PostgreSQL: the moment of the calendar, without jitter. If the
-    /// job stands for several it is the last of them. `None` for all other jobs, and in memory.
+    /// job stands for several that were missed it is the last of them (`CatchUp::Last`); if later ticks have found
+    /// the job waiting it is the first (`Overlap::QueueOne`). `None` for all other jobs, and in memory.
     #[must_use]
     pub fn tick(&self) -> Option<SystemTime> {
         self.tick

@@ -12,6 +12,9 @@
 //! * After a pause of the process, or of all of them, the tick that was planned before it is late. If one run stands for all,
 //!   the gate leaves it out for the last one.
 //!
+//! The replica that is granted a tick counts those that are missed before it, from the row as it was before its claim: what it
+//! could not ask about itself may have run on others.
+//!
 //! All replicas do the same, and plan the same ticks. Each is claimed once, as always: the row decides.
 
 use std::{
@@ -47,14 +50,24 @@ pub(super) struct CatchingUp {
 struct Known {
     /// Ticks up to this one have run, or run on another replica.
     settled: Option<SystemTime>,
-    /// The first tick since that was skipped because the database could not be asked.
+    /// The first tick that was skipped because the database could not be asked, until it can.
     unasked: Option<SystemTime>,
     /// When the trigger was asked for the first time.
     born: Option<SystemTime>,
-    /// The tick that was planned last.
+    /// The tick that was planned last, for the count of those that are made up for.
     planned: Option<SystemTime>,
     /// It was late already when it was planned.
     is_late: bool,
+}
+
+/// For when the last run was planned, or what was skipped instead.
+#[derive(Clone, Copy)]
+enum LastPlan {
+    /// There was none.
+    None,
+    /// It was at no tick: a request has moved it.
+    Elsewhere,
+    Tick(SystemTime),
 }
 
 /// How many missed ticks are counted at a time.
@@ -74,13 +87,14 @@ impl CatchingUp {
     /// The row has this tick, whose run has ended or has not.
     pub(super) fn note_row(&self, tick: SystemTime, is_done: bool) {
         let settled = if is_done { Some(tick) } else { tick.checked_sub(MICROSECOND) };
-        self.known.lock().settled = settled;
+        let mut known = self.known.lock();
+        (known.settled, known.unasked) = (settled, None);
     }
 
     /// There is no row: nothing was missed before this replica began.
     pub(super) fn note_no_row(&self) {
         let mut known = self.known.lock();
-        known.settled = known.born;
+        (known.settled, known.unasked) = (known.born, None);
     }
 
     /// A tick was skipped because the database could not be asked.
@@ -88,11 +102,16 @@ impl CatchingUp {
         self.known.lock().unasked.get_or_insert(tick);
     }
 
-    /// A run of this tick was granted.
+    /// A run of this tick was granted. Those between it and the last one that the row had are missed: no replica has run
+    /// them, and none will.
     pub(super) fn note_granted(&self, tick: SystemTime) {
         let known = self.known.lock();
         let is_made_up = known.is_late && known.planned == Some(tick);
+        let settled = known.settled;
         drop(known);
+        if let (Some(settled), Some(before)) = (settled, tick.checked_sub(MICROSECOND)) {
+            self.tell_missed(self.count(settled, before));
+        }
         if is_made_up {
             Reporter::count(&self.reporter.made_up);
         }
@@ -103,15 +122,19 @@ impl CatchingUp {
         self.known.lock().born.is_some_and(|born| tick <= born)
     }
 
-    /// Whether another tick that has come by now stands for this one.
-    pub(super) fn is_replaced(&self, tick: SystemTime, now: SystemTime) -> bool {
-        let is_replaced = matches!(self.catch_up, CatchUp::Last(_))
-            && self.is_late(tick, now)
-            && (self.next_after)(tick).is_some_and(|next| next <= now);
-        if is_replaced {
-            self.tell_missed(1);
-        }
-        is_replaced
+    /// Whether a tick is left out: another one that has come by now stands for it, or it is later than the policy allows.
+    pub(super) fn is_left_out(&self, tick: SystemTime, now: SystemTime) -> bool {
+        let is_replaced = || {
+            matches!(self.catch_up, CatchUp::Last(_))
+                && (self.next_after)(tick).is_some_and(|next| next <= now)
+        };
+        let late = now.duration_since(tick).unwrap_or_default();
+        late > ON_TIME && (late > self.window() || is_replaced())
+    }
+
+    /// How late a tick may be and run.
+    fn window(&self) -> Duration {
+        self.catch_up.window().max(ON_TIME)
     }
 
     fn is_late(&self, tick: SystemTime, now: SystemTime) -> bool {
@@ -125,55 +148,51 @@ impl CatchingUp {
         }
     }
 
-    /// Returns the next tick, by a clock that shows `now`.
-    fn next(&self, now: SystemTime) -> Option<SystemTime> {
-        let since = self.since(now);
-        let (next, missed) = self.choose(since, now);
+    /// Returns the next tick, by a clock that shows `now`. It follows from `last`, the tick that the last run was planned for or
+    /// skipped at, and from what the gate has noted: the same question has the same answer.
+    fn next(&self, last: LastPlan, now: SystemTime) -> Option<SystemTime> {
+        let next = self.choose(self.since(last, now), last, now);
         let is_late = next.is_some_and(|next| self.is_late(next, now));
-        {
-            let mut known = self.known.lock();
-            known.planned = next;
-            known.is_late = is_late;
-        }
-        self.tell_missed(missed);
+        let mut known = self.known.lock();
+        (known.planned, known.is_late) = (next, is_late);
         next
     }
 
     /// Returns the moment up to which ticks are settled.
-    fn since(&self, now: SystemTime) -> SystemTime {
-        let before_window = now.checked_sub(self.catch_up.window()).unwrap_or(now);
+    fn since(&self, last: LastPlan, now: SystemTime) -> SystemTime {
+        let before_window = now.checked_sub(self.window()).unwrap_or(now);
         let mut known = self.known.lock();
-        if known.born.is_none() {
-            known.born = Some(now);
-            return before_window;
-        }
-        let unasked = known.unasked.take().and_then(|tick| tick.checked_sub(MICROSECOND));
-        let planned = unasked.or(known.planned).unwrap_or(now);
-        let since = known.settled.map_or(planned, |settled| settled.max(planned));
+        known.born.get_or_insert(now);
+        let unasked = known.unasked.and_then(|tick| tick.checked_sub(MICROSECOND));
+        let last = match last {
+            LastPlan::None => before_window,
+            LastPlan::Elsewhere => now,
+            LastPlan::Tick(tick) => tick,
+        };
+        let begin = unasked.unwrap_or(last);
+        let since = known.settled.map_or(begin, |settled| settled.max(begin));
         // A clock that was set back by more than a correction is followed.
         let is_ahead = since.duration_since(now).is_ok_and(|ahead| ahead > CORRECTION);
         if is_ahead { now } else { since }
     }
 
-    /// Returns the next tick after a moment by the policy, and how many are missed before it.
-    fn choose(&self, since: SystemTime, now: SystemTime) -> (Option<SystemTime>, u64) {
+    /// Returns the next tick after a moment by the policy.
+    fn choose(&self, since: SystemTime, last: LastPlan, now: SystemTime) -> Option<SystemTime> {
         let first = (self.next_after)(since);
-        let is_past = first.is_some_and(|first| self.is_late(first, now));
-        if !is_past {
-            return (first, 0);
+        let is_past = |first: SystemTime| match last {
+            LastPlan::None => first <= now,
+            LastPlan::Elsewhere | LastPlan::Tick(_) => self.is_late(first, now),
+        };
+        if !first.is_some_and(is_past) {
+            return first;
         }
-        let window = self.catch_up.window().max(ON_TIME);
-        let begin = now.checked_sub(window).unwrap_or(now).max(since);
+        let begin = now.checked_sub(self.window()).unwrap_or(now).max(since);
         // Late runs of a busy worker are the task's own affair.
         let chosen = match self.catch_up {
             CatchUp::Each(_) => self.first_from(begin.max(since + MICROSECOND)),
             CatchUp::None | CatchUp::Last(_) => self.last_between(begin, now),
         };
-        let chosen = chosen.or_else(|| (self.next_after)(now));
-        let before = chosen.and_then(|it| it.checked_sub(MICROSECOND)).unwrap_or(now);
-        // The first question of a replica is about ticks that others may have taken.
-        let is_first = self.known.lock().settled.is_none();
-        (chosen, if is_first { 0 } else { self.count(since, before.min(now)) })
+        chosen.or_else(|| (self.next_after)(now))
     }
 
     /// Returns the first tick at a moment or later.
@@ -216,7 +235,12 @@ pub struct CaughtUp(pub(super) Arc<CatchingUp>);
 
 impl Trigger for CaughtUp {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.0.next(last.after_wall()).map(Due::Wall)
+        let tick = match (last.planned(), last.planned_wall()) {
+            (None, _) => LastPlan::None,
+            (Some(_), None) => LastPlan::Elsewhere,
+            (Some(_), Some(tick)) => LastPlan::Tick(tick),
+        };
+        self.0.next(tick, last.after_wall()).map(Due::Wall)
     }
 
     fn is_asked_again(&self) -> bool {

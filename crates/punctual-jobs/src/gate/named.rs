@@ -96,8 +96,8 @@ impl NamedGate {
     ///
     /// A replica begins at its start, after an outage of the database, and after a pause, behind the last tick that has run. So after a
     /// deploy of ten minutes what was missed runs once, or each of it, on one replica. A name that has never run has missed
-    /// nothing. Missed ticks are [counted](super::Gate::statistics) and [told](super::GateEvent::TicksMissed); a run of a late tick is
-    /// counted as made up for.
+    /// nothing. Missed ticks, which no replica has run, are [counted](super::Gate::statistics) and [told](super::GateEvent::TicksMissed) by
+    /// the replica that has the next run, a thousand at most; a run of a late tick is counted as made up for.
     ///
     /// The task should have the default policy for missed runs, [`Coalesce`](punctual::MissedRuns::Coalesce);
     /// [`Skip`](punctual::MissedRuns::Skip) would leave out what is made up for.
@@ -156,7 +156,7 @@ impl RunGate for NamedGate {
             };
             (question.tick, question.retry_of) = (retry.tick, Some(retry.failed));
         } else if let Some(catching_up) = self.catching_up() {
-            if catching_up.is_replaced(question.tick, tick.clock().wall_time()) {
+            if catching_up.is_left_out(question.tick, tick.clock().wall_time()) {
                 return Entry::Skip;
             }
         }

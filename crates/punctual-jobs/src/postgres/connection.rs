@@ -149,12 +149,19 @@ pub(super) enum AskError {
     Silent(Duration),
     /// There is no connection, it broke, or the server has refused.
     Server(Error),
+    /// A row was locked by other transactions for so long.
+    Locked(Duration),
 }
 
 impl AskError {
     /// Returns `true` if a row is locked by a transaction that may end soon.
     pub(super) fn is_lock(&self) -> bool {
         self.is(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    /// Returns `true` if the server has refused this statement, and may take another one from this session.
+    pub(super) fn is_of_the_statement(&self) -> bool {
+        matches!(self, Self::Server(error) if error.code().is_some()) && !self.is_of_the_session()
     }
 
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
@@ -169,7 +176,7 @@ impl AskError {
     pub(super) fn into_source(self) -> Source {
         match self {
             Self::Server(error) => error.into(),
-            silent @ Self::Silent(_) => silent.into(),
+            other => other.into(),
         }
     }
 }
@@ -179,6 +186,7 @@ impl fmt::Display for AskError {
         match self {
             Self::Silent(limit) => write!(f, "the server did not answer for {limit:?}"),
             Self::Server(error) => error.fmt(f),
+            Self::Locked(limit) => write!(f, "other transactions kept a row locked for {limit:?}"),
         }
     }
 }
@@ -186,7 +194,7 @@ impl fmt::Display for AskError {
 impl StdError for AskError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Silent(_) => None,
+            Self::Silent(_) | Self::Locked(_) => None,
             Self::Server(error) => error.source(),
         }
     }

@@ -20,7 +20,7 @@ use super::{
     connection::{AskError, Connection},
     heartbeat::beat_on,
     listening::listen_on,
-    schedules::{self, Declared, borrowed},
+    schedules::{self, Declared},
     schema::Schema,
     settings::{QueueEvent, Settings},
     tables,
@@ -347,8 +347,11 @@ impl Engine for PostgresEngine {
         let Some(me) = self.me.upgrade().filter(|_| !self.ended.is_cancelled()) else {
             return keep(Err(QueueError::ShutDown));
         };
+        if statement == schedules::texts::RUN_NOW && self.claims.is_closing() {
+            return keep(Err(QueueError::ShutDown));
+        }
         self.runtime.spawn(async move {
-            let rows = me.ask(statement, &borrowed(&params)).await;
+            let rows = me.ask_of_schedules(statement, &params).await;
             keep(rows.map_err(|error| QueueError::Server(error.into_source())));
         });
     }

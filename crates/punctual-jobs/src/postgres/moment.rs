@@ -7,7 +7,7 @@ const NEVER: Duration = Duration::from_secs(253_370_764_800); // 1 January 9999
 
 /// Returns the moment as the server keeps it, or it would not be the one that its answer names.
 pub(super) fn in_micros(moment: SystemTime) -> SystemTime {
-    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().min(NEVER);
     SystemTime::UNIX_EPOCH + Duration::new(since.as_secs(), since.subsec_micros() * 1000)
 }
 

@@ -35,12 +35,9 @@ mod ticker;
 mod timing;
 
 pub(crate) use self::row::Boxed;
+pub(super) use self::ticker::{Declared, tick_on};
 pub use self::{
     calls::{ScheduleCall, Schedules},
     definition::{OnEdit, Overlap, Schedule},
     status::ScheduleStatus,
-};
-pub(super) use self::{
-    row::borrowed,
-    ticker::{Declared, tick_on},
 };

@@ -6,6 +6,8 @@
 //!
 //! A program never touches tables of a version that it does not know, and does not open on them.
 
+use std::time::Duration;
+
 use tokio_postgres::{Client, error::SqlState};
 
 use super::{connection::Address, statements};
@@ -60,17 +62,17 @@ create table @schema.job_schedule (
   zone text,
   missing text,
   repeated text,
-  period_us bigint check (period_us > 0),
+  period_us bigint check (period_us >= 10000),
   begins timestamptz,
   ends timestamptz,
   jitter_us bigint not null default 0,
   kind text not null,
   payload text not null,
-  max_attempts int not null default 25,
+  max_attempts int not null default 25 check (max_attempts > 0),
   catch_up text not null default 'last',
   catch_up_us bigint not null default 3600000000,
   overlap text not null default 'queue',
-  overlap_most int not null default 1,
+  overlap_most int not null default 1 check (overlap_most > 0),
   paused boolean not null default false,
   removed boolean not null default false,
   declared boolean not null default false,
@@ -120,18 +122,39 @@ pub(super) async fn make(address: &Address) -> Result<(), OpenError> {
     if version(&client, address).await? == newest() {
         return Ok(());
     }
+    while !step(&mut client, address).await? {
+        tokio::time::sleep(AGAIN).await;
+    }
+    Ok(())
+}
+
+/// After which time tables are tried again that other transactions have locked.
+const AGAIN: Duration = Duration::from_millis(200);
+
+/// Takes all steps in one transaction. Returns `false` if a table was locked for too long: nothing is changed then.
+///
+/// What waits for a table's lock has all others wait behind it that ask of this table: heartbeats, too. So it waits for less
+/// than any lease, and tries again.
+async fn step(client: &mut Client, address: &Address) -> Result<bool, OpenError> {
+    let server = |error: tokio_postgres::Error| OpenError::Server(error.into());
     let transaction = client.transaction().await.map_err(server)?;
     // A machine that makes them at this moment is waited for, as long as it takes.
     transaction.batch_execute("set local lock_timeout = 0").await.map_err(server)?;
     let prepare = address.schema.name_in(PREPARE);
     transaction.batch_execute(&prepare).await.map_err(server)?;
+    transaction.batch_execute("set local lock_timeout = '50ms'").await.map_err(server)?;
     let found = version(transaction.client(), address).await?;
     for (step, made) in STEPS.iter().zip(1..).skip(usize::try_from(found).unwrap_or(0)) {
         let note = format!("insert into @schema.job_version (version) values ({made})");
         let step = address.schema.name_in(&format!("{step}{note}"));
-        transaction.batch_execute(&step).await.map_err(server)?;
+        match transaction.batch_execute(&step).await {
+            Ok(()) => {}
+            Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Ok(false),
+            Err(error) => return Err(server(error)),
+        }
     }
-    transaction.commit().await.map_err(server)
+    transaction.commit().await.map_err(server)?;
+    Ok(true)
 }
 
 /// Returns which version is there, 0 if there is none.

@@ -107,10 +107,10 @@ impl Ledger {
         let age = at - last_missed;
         let window = old.window.max(ON_TIME);
         let is_allowed = match old.catch_up.as_str() {
-            "each" => age >= window,
+            "each" if old.overlap != "replace" => age >= window,
             // One job for all: the last of them has it, or is left out.
             _ if enqueued + skipped == 1 => new.tick > last_missed,
-            "last" => age >= window,
+            "last" | "each" => age >= window,
             _ => age >= ON_TIME,
         };
         if !is_allowed {

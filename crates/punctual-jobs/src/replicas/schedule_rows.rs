@@ -120,7 +120,7 @@ impl ScheduleStatement<'_> {
             (next.is_some_and(|next| next <= now + 1_500_000) || row.tick > now + MINUTE)
                 && (!row.paused || paused)
                 && !row.removed
-                && (!row.declared || declared.contains(&Some(name.clone())))
+                && (!row.declared || row.edited || declared.contains(&Some(name.clone())))
                 && !unknown.contains(&row.revision)
         };
         let rows = self.database.schedules.rows();
@@ -162,8 +162,8 @@ impl ScheduleStatement<'_> {
         its.map(|(id, _)| *id).collect()
     }
 
-    /// Enqueues jobs for as many of the ticks as there is room for. Returns how many, the last one's id, and which running jobs
-    /// are cancelled; `None` if nothing can be done because a job is locked.
+    /// Enqueues jobs for as many of the ticks as there is room for, or brings one forward. Returns how many are enqueued, the id
+    /// of the last one, and which running jobs are cancelled; `None` if nothing can be done because a job is locked.
     fn enqueue(
         &mut self,
         row: &ScheduleRow,
@@ -187,7 +187,7 @@ impl ScheduleStatement<'_> {
             _ => 1 - outstanding.len().min(1),
         };
         let chosen = &ticks[..room.min(ticks.len())];
-        let mut cancelled = Vec::new();
+        let (mut cancelled, mut last) = (Vec::new(), None);
         let replaces = row.overlap == "replace" && !chosen.is_empty() && !waits;
         let spares = self.database.has(Fault::ReplaceWithoutCancelling);
         for id in free {
@@ -201,14 +201,17 @@ impl ScheduleStatement<'_> {
             } else if row.overlap == "queue"
                 && !waits
                 && job.waits()
-                && job.run_at > now
+                && (job.run_at > now || (&job.name, &job.payload) != (&row.kind, &row.payload))
                 && !ticks.is_empty()
             {
-                let job = JobRow { run_at: now, due: true, ..job };
+                let (name, payload) = (row.kind.clone(), row.payload.clone());
+                let max_attempts = row.max_attempts.max(job.attempts + 1);
+                let job = JobRow { name, payload, max_attempts, ..job };
+                let job = JobRow { run_at: job.run_at.min(now), due: true, ..job };
                 self.database.jobs.write(self.transaction, id, job);
+                last = Some(id);
             }
         }
-        let mut last = None;
         for tick in chosen {
             if self.database.has(Fault::SettleWithoutAJob) {
                 continue;
@@ -270,14 +273,16 @@ impl ScheduleStatement<'_> {
             Ok(None) => return Answer::default(),
             Err(locked) => return locked,
         };
-        let Some((enqueued, id, cancelled)) = self.enqueue(&row, &[None], false) else {
-            return Answer::default();
+        let Some((_, id, cancelled)) = self.enqueue(&row, &[None], false) else {
+            let again = Value::Int8(texts::ASK_AGAIN);
+            return Answer::row(vec![Value::Null(Kind::Int8), Value::Int8s(Vec::new()), again]);
         };
         let revision = self.revision(row.revision);
         self.write(ScheduleRow { revision, ..row });
+        let notifies = id.is_some();
         let id = id.map_or(Value::Null(Kind::Int8), Value::Int8);
         let answer = vec![id, Value::Int8s(cancelled), Value::Int8(0)];
-        Answer { writes: true, notifies: enqueued > 0, ..Answer::row(answer) }
+        Answer { writes: true, notifies, ..Answer::row(answer) }
     }
 
     /// Returns the row that the parameters of a definition say, in the place of an old one.
@@ -324,20 +329,17 @@ impl ScheduleStatement<'_> {
             Ok(old) => old,
             Err(locked) => return locked,
         };
-        let edited = old.is_some();
-        let row = ScheduleRow { edited, ..self.defined(old.as_ref()) };
+        let was = old.as_ref().is_some_and(|old| !old.removed);
+        let row = ScheduleRow { edited: old.is_some(), ..self.defined(old.as_ref()) };
         self.write(row);
-        Answer { writes: true, ..Answer::row(vec![Value::Bool(edited), Value::Null(Kind::Text)]) }
+        Answer { writes: true, ..Answer::row(vec![Value::Bool(was), Value::Null(Kind::Text)]) }
     }
 
     fn declare(&mut self) -> Answer {
         let (code, wins) = (self.parameters.text(17), self.parameters.bool(18));
-        let old = match self.any() {
-            Ok(old) => old,
-            Err(locked) => return locked,
-        };
         let answer = |word: &str| Answer::row(vec![Value::Text(word.to_owned()), Value::Int8(0)]);
-        if let Some(old) = &old {
+        // A row that stays as it is is not locked.
+        if let Some(old) = self.database.schedules.rows().get(&self.name()) {
             let is_its = wins || old.declared && !old.edited;
             let is_other = old.code != code || old.edited || !old.declared;
             if !(is_its && is_other) {
@@ -345,6 +347,10 @@ impl ScheduleStatement<'_> {
                 return answer(if is_kept { "kept" } else { "unchanged" });
             }
         }
+        let old = match self.any() {
+            Ok(old) => old,
+            Err(locked) => return locked,
+        };
         let row = self.defined(old.as_ref());
         self.write(ScheduleRow { code, declared: true, edited: false, ..row });
         Answer { writes: true, ..answer("declared") }
@@ -381,7 +387,8 @@ impl ScheduleStatement<'_> {
         };
         if row.declared {
             let revision = self.revision(row.revision);
-            self.write(ScheduleRow { removed: true, edited: true, next_at: None, revision, ..row });
+            let hidden = ScheduleRow { removed: true, edited: true, paused: false, ..row };
+            self.write(ScheduleRow { next_at: None, revision, ..hidden });
         } else {
             let name = self.name();
             self.database.schedules.delete(self.transaction, name);

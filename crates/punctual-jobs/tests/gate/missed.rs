@@ -104,10 +104,14 @@ fn what_a_deploy_has_missed_runs_once_on_one_replica() {
     assert_eq!(ran, [10], "once, for the last of ten");
     let made_up: u64 = after.iter().map(|machine| machine.gate.statistics().made_up).sum();
     assert_eq!(made_up, 1);
+    let missed: u64 = after.iter().map(|machine| machine.gate.statistics().missed).sum();
+    assert_eq!(missed, 9, "by the one that runs");
     // And then as always.
     after.iter().for_each(|machine| machine.clock.run_for(MINUTE / 2));
     let ran: Vec<_> = after.iter().flat_map(|machine| machine.ran(begin, 2)).collect();
     assert_eq!(ran, [11]);
+    let missed: u64 = after.iter().map(|machine| machine.gate.statistics().missed).sum();
+    assert_eq!(missed, 9, "what another replica has run is not missed");
 }
 
 #[test]
@@ -120,20 +124,44 @@ fn each_that_a_deploy_has_missed_runs_in_order() {
     let after = Machine::start(name, begin + 10 * 60 + 30, CatchUp::Each(5 * MINUTE));
     let ran = after.ran(begin, 5);
     assert_eq!(ran, [6, 7, 8, 9, 10]);
-    assert_eq!(after.gate.statistics().made_up, 5);
+    let counts = after.gate.statistics();
+    assert_eq!((counts.made_up, counts.missed), (5, 5), "{counts}");
 }
 
 #[test]
 fn none_and_what_is_beyond_the_window_do_not_run() {
-    let (name, begin) = ("missed none", past());
-    let before = Machine::start(name, begin - 1, CatchUp::None);
-    before.clock.run_for(MINUTE / 60);
-    assert_eq!(before.ran(begin, 1), [0]);
-    drop(before);
-    for catch_up in [CatchUp::None, CatchUp::Last(MINUTE / 6), CatchUp::Each(MINUTE / 6)] {
+    for (name, catch_up) in [
+        ("missed none", CatchUp::None),
+        ("missed last", CatchUp::Last(MINUTE / 6)),
+        ("missed within", CatchUp::Each(MINUTE / 6)),
+    ] {
+        let begin = past();
+        let before = Machine::start(name, begin - 1, CatchUp::None);
+        before.clock.run_for(MINUTE / 60);
+        assert_eq!(before.ran(begin, 1), [0]);
+        drop(before);
         let after = Machine::start(name, begin + 10 * 60 + 30, catch_up);
         assert!(after.ran(begin, 0).is_empty(), "{catch_up:?}");
+        after.clock.run_for(MINUTE / 2);
+        assert_eq!(after.ran(begin, 1), [11]);
+        let counts = after.gate.statistics();
+        assert_eq!((counts.made_up, counts.missed), (0, 10), "{catch_up:?}: {counts}");
     }
+}
+
+/// By ten seconds a tick is on time, whether a replica was there or not.
+#[test]
+fn the_tick_of_a_moment_ago_runs_when_a_replica_starts() {
+    let (name, begin) = ("missed by a moment", past());
+    let before = Machine::start(name, begin + 59, CatchUp::Last(HOUR));
+    assert!(before.ran(begin, 1).is_empty());
+    before.clock.run_for(MINUTE / 60);
+    assert_eq!(before.ran(begin, 2), [1]);
+    drop(before);
+    let after = Machine::start(name, begin + 5 * 60 + 3, CatchUp::None);
+    assert_eq!(after.ran(begin, 1), [5]);
+    let counts = after.gate.statistics();
+    assert_eq!((counts.made_up, counts.missed), (0, 3), "{counts}");
 }
 
 /// The replica lives, and could not ask for longer than a lease.
@@ -180,7 +208,8 @@ fn replicas_that_were_all_frozen_make_up_for_it_once() {
     std::thread::sleep(Duration::from_secs(3));
     replicas.iter().for_each(|replica| replica.signal(Signal::STOP));
     let stopped = crate::support::real_micros();
-    std::thread::sleep(Duration::from_secs(14));
+    // The clock of one is seven seconds behind, and it has planned the tick after the last one: that is late by its clock, too.
+    std::thread::sleep(Duration::from_secs(20));
     replicas.iter().for_each(|replica| replica.signal(Signal::CONT));
     let woken = crate::support::real_micros();
     std::thread::sleep(Duration::from_secs(3));

@@ -1,7 +1,8 @@
 //! What a program asks about schedules: a question that is asked at once, later, or in a transaction of its own.
 
-use std::{fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData, time::Duration};
 
+use tokio::time::{Instant, sleep};
 use tokio_postgres::{Row, types::Type};
 
 use super::{
@@ -9,7 +10,12 @@ use super::{
     row::{Boxed, Definition, borrowed},
     texts,
 };
-use crate::{JobId, JobQueue, QueueError, QueueFuture, names::Names, queue::Question};
+use crate::{
+    JobId, JobQueue, QueueError, QueueFuture,
+    names::Names,
+    postgres::{connection::AskError, engine::PostgresEngine},
+    queue::Question,
+};
 
 /// The schedules of a queue on PostgreSQL, which are rows of its database; from
 /// [`JobQueue::schedules`](crate::JobQueue::schedules).
@@ -65,7 +71,9 @@ impl<'a> Schedules<'a> {
 
     /// Puts a schedule into the database, in place of the one that has its name. Ticks up to now are left out, also
     /// those of the one that is replaced, unless both tick at the same moments. Jobs that it has enqueued
-    /// go on, and a pause stays. Answers whether there was one before.
+    /// go on, and a pause stays. Answers whether there was one before. What it says about
+    /// [`on_edit`](Schedule::on_edit) is for programs that declare it, and not kept.
+    #[doc(alias = "upsert")]
     pub fn put(self, schedule: Schedule) -> ScheduleCall<'a, bool> {
         let definition = Definition::new(schedule, |kind| self.queue.max_attempts_of(kind));
         let params = definition.map(Definition::boxed);
@@ -74,17 +82,24 @@ impl<'a> Schedules<'a> {
 
     /// Pauses a schedule: its ticks have no jobs until it is [resumed](Self::resume). Answers whether there is one
     /// of this name.
+    #[doc(alias = "disable")]
     pub fn pause(self, name: &str) -> ScheduleCall<'a, bool> {
         self.ask(texts::PAUSE, with(name, Some(true)), |rows| Ok(!rows.is_empty()))
     }
 
     /// Lets a schedule go on. What has ticked meanwhile is left out. Answers whether there is one of this name.
+    #[doc(alias = "unpause")]
+    #[doc(alias = "enable")]
     pub fn resume(self, name: &str) -> ScheduleCall<'a, bool> {
         self.ask(texts::PAUSE, with(name, Some(false)), |rows| Ok(!rows.is_empty()))
     }
 
     /// Enqueues a job of a schedule beside its ticks, also of one that is paused, if its rule for
-    /// [overlaps](super::Overlap) has room. Answers with the job, or `None` if there is no such schedule or no room.
+    /// [overlaps](super::Overlap) has room. Answers with the job, or `None` if there is no such schedule or no room. With
+    /// [`QueueOne`](super::Overlap::QueueOne) a job that waits for its next attempt is made due at once, and is the answer.
+    ///
+    /// It enqueues again when it is called again: after [`TimedOut`](QueueError::TimedOut) the job may have been enqueued.
+    #[doc(alias = "trigger")]
     pub fn run_now(self, name: &str) -> ScheduleCall<'a, Option<JobId>> {
         self.ask(texts::RUN_NOW, with(name, None), |rows| {
             Ok(rows.first().and_then(|row| row.get::<_, Option<i64>>(0)).map(JobId))
@@ -94,7 +109,9 @@ impl<'a> Schedules<'a> {
     /// Removes a schedule. Its jobs that wait or run go on. Answers whether there was one of this name.
     ///
     /// Of one that a program has [declared](crate::Jobs::schedule) the row stays, and is not listed: with
-    /// [`OnEdit::RowWins`](super::OnEdit::RowWins) the program does not bring it back.
+    /// [`OnEdit::RowWins`](super::OnEdit::RowWins) the program does not bring it back. A pause
+    /// ends with it.
+    #[doc(alias = "delete")]
     pub fn remove(self, name: &str) -> ScheduleCall<'a, bool> {
         self.ask(texts::REMOVE, with(name, None), |rows| Ok(!rows.is_empty()))
     }
@@ -152,7 +169,13 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
     }
 
     /// The same in a transaction of the program's own, in the same database: the other machines see the change if that
-    /// commits, and otherwise it never was. Until then the ticks of the schedule wait.
+    /// commits, and otherwise it never was. Until then the ticks of the schedule wait; with
+    /// [`CatchUp::None`](crate::CatchUp::None) those that have waited for more than ten seconds are missed.
+    ///
+    /// It waits for a row that another transaction has locked, as long as the `lock_timeout` of this transaction says.
+    /// [`run_now`](Schedules::run_now) with [`Overlap::QueueOne`](super::Overlap::QueueOne) or
+    /// [`Replace`](super::Overlap::Replace) also locks the schedule's jobs until the transaction ends: keep it short. Running jobs
+    /// that `Replace` cancels learn of it with the next heartbeat after the commit.
     ///
     /// # Errors
     ///
@@ -165,9 +188,46 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
             return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
         };
         let Asked { statement, params } = self.question?;
-        let statement = schema.name_in(statement);
-        let rows = transaction.query_typed(&statement, &borrowed(&params)).await;
-        (self.answer)(&rows.map_err(|error| QueueError::Server(error.into()))?)
+        let text = schema.name_in(&texts::waiting(statement));
+        loop {
+            let rows = transaction.query_typed(&text, &borrowed(&params)).await;
+            let rows = rows.map_err(|error| QueueError::Server(error.into()))?;
+            // Each time around another transaction has changed what this one was about to.
+            if !is_asked_again(statement, &rows) {
+                return (self.answer)(&rows);
+            }
+        }
+    }
+}
+
+fn is_asked_again(statement: &str, rows: &[Row]) -> bool {
+    statement == texts::RUN_NOW
+        && rows.first().is_some_and(|row| row.get::<_, i64>(2) == texts::ASK_AGAIN)
+}
+
+/// When a question is asked again whose rows others have changed or locked.
+const AGAIN: Duration = Duration::from_millis(20);
+
+impl PostgresEngine {
+    /// Asks about schedules until there is an answer, and cancels the runs of this machine that it names.
+    pub(in crate::postgres) async fn ask_of_schedules(
+        &self,
+        statement: &'static str,
+        params: &[Boxed],
+    ) -> Result<Vec<Row>, AskError> {
+        let (begun, limit) = (Instant::now(), self.settings.request_timeout);
+        let mut rows = self.ask(statement, &borrowed(params)).await?;
+        while is_asked_again(statement, &rows) {
+            if begun.elapsed() + AGAIN > limit {
+                return Err(AskError::Locked(limit));
+            }
+            sleep(AGAIN).await;
+            rows = self.ask(statement, &borrowed(params)).await?;
+        }
+        if let Some(row) = rows.first().filter(|_| statement == texts::RUN_NOW) {
+            row.get::<_, Vec<i64>>(1).into_iter().for_each(|id| self.claims.cancel(id));
+        }
+        Ok(rows)
     }
 }
 

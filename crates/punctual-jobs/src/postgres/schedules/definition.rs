@@ -18,14 +18,16 @@ pub enum Overlap {
     /// The tick has no job. (Kubernetes: `Forbid`.)
     Skip,
     /// One waits at a time beside one that runs; a tick that finds one waiting has no job of its own, because that one
-    /// begins after it. If it waits for its next attempt, it is made due at once. This is what
+    /// begins after it. If it waits for its next attempt, it is made due at once; it has the kind and the payload that the schedule
+    /// has by then. Two wait once the running one has failed. This is what
     /// [`Jobs::every`](crate::Jobs::every) does. (Temporal: buffer one.)
     QueueOne,
-    /// So many may wait and run at once; a tick that finds as many has no job.
+    /// So many may wait and run at once; a tick that finds as many has no job. Zero counts as one.
     Allow(u32),
     /// A job that waits is removed, and one that runs is cancelled: its [token](crate::JobRun::token) is raised, at once on
     /// the machine that takes the tick and within a heartbeat on others, and it is not tried again. The job of the
-    /// tick begins when it has returned. (Kubernetes: `Replace`.)
+    /// tick begins when it has returned. Of several ticks that are due together the last one has a job, so
+    /// [`CatchUp::Each`] is [`CatchUp::Last`] with it. (Kubernetes: `Replace`.)
     Replace,
 }
 
@@ -144,13 +146,15 @@ impl Schedule {
         self
     }
 
-    /// Leaves out the ticks before this moment.
+    /// Leaves out the ticks before this moment. A program that declares the schedule should name the same moment at each start:
+    /// `SystemTime::now()` is another definition each time, and its ticks count anew.
     pub fn from(mut self, begin: SystemTime) -> Self {
         self.from = Some(begin);
         self
     }
 
-    /// Leaves out the ticks after this moment. The row stays when the last one is over.
+    /// Leaves out the ticks after this moment. The row stays when the last one is over. With [jitter](Self::jitter) the job of the
+    /// last tick may be enqueued up to that much later.
     pub fn until(mut self, end: SystemTime) -> Self {
         self.until = Some(end);
         self
@@ -164,8 +168,9 @@ impl Schedule {
         self
     }
 
-    /// Sets what becomes of missed ticks; without this call it is the last one within an hour. A schedule that is put, or
+    /// Sets what becomes of missed ticks (misfires); without this call it is the last one within an hour. A schedule that is put, or
     /// resumed, has missed nothing before.
+    #[doc(alias = "misfire")]
     pub fn catch_up(mut self, catch_up: CatchUp) -> Self {
         self.catch_up = catch_up;
         self

@@ -155,6 +155,15 @@ pub(in crate::postgres) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
 }
 
 impl TickingRow {
+    /// Returns what becomes of missed ticks. By [`Overlap::Replace`] one job takes the place of another, so of several that
+    /// are due together the last one stands for all.
+    pub(super) fn rule(&self) -> CatchUp {
+        match (self.catch_up, self.overlap) {
+            (CatchUp::Each(window), Overlap::Replace) => CatchUp::Last(window),
+            (catch_up, _) => catch_up,
+        }
+    }
+
     /// Reads the columns that all statements about rows have, from `name` on. The error says what is not understood.
     pub(super) fn read(row: &Row) -> Result<Self, String> {
         let name: String = row.get(1);
@@ -201,7 +210,7 @@ fn words_of_overlap(overlap: Overlap) -> (&'static str, i32) {
     match overlap {
         Overlap::Skip => ("skip", 1),
         Overlap::QueueOne => ("queue", 1),
-        Overlap::Allow(most) => ("allow", i32::try_from(most).unwrap_or(i32::MAX)),
+        Overlap::Allow(most) => ("allow", i32::try_from(most.max(1)).unwrap_or(i32::MAX)),
         Overlap::Replace => ("replace", 1),
     }
 }

@@ -32,7 +32,8 @@ pub struct ScheduleStatus {
     pub overlap: Option<Overlap>,
     /// It is paused.
     pub is_paused: bool,
-    /// A program has declared it ([`Jobs::schedule`](crate::Jobs::schedule)): it ticks while such a program runs.
+    /// A program has declared it ([`Jobs::schedule`](crate::Jobs::schedule)): it ticks while such a program runs, and on every machine
+    /// once [`is_edited`](Self::is_edited).
     pub is_declared: bool,
     /// It was put by [`Schedules::put`](crate::Schedules::put) since it was first put or declared.
     pub is_edited: bool,
@@ -50,7 +51,7 @@ pub struct ScheduleStatus {
     pub enqueued: u64,
     /// How many of those were for ticks that came too late.
     pub made_up: u64,
-    /// How many ticks were missed and have no job.
+    /// How many ticks were missed and have no job. At most a thousand are counted each time a machine finds some.
     pub missed: u64,
     /// How many ticks were left out because of [`Overlap`].
     pub skipped: u64,

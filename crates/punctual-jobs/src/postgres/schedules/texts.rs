@@ -9,13 +9,15 @@
 //!
 //! [`SETTLE`] passes over a row that another transaction has locked. The verbs lock with `nowait`, and are asked again until
 //! their limit; [`PUT`] and [`DECLARE`] may wait for a row of that name as long as the lock time-out says. In a
-//! transaction of the program's own the row stays locked until that ends, and its ticks wait.
+//! transaction of the program's own a verb waits ([`waiting`]), because an error would end the transaction; the row stays
+//! locked until that ends, and its ticks wait.
 //!
 //! # Room
 //!
-//! How many jobs of the schedule may be enqueued is counted in the statement, while the row is locked: nothing else
-//! enqueues jobs of a schedule, so there may be fewer by then and never more. A rule that changes jobs, `replace` and `queue`,
-//! locks them first, and `replace` does nothing at all if another transaction has locked one of them.
+//! How many jobs of the schedule may be enqueued is counted in the statement, in the state of the database when it began. It
+//! locks the row only if its revision is still the one of that state, and what enqueues jobs of a schedule draws a new one.
+//! So there may be fewer jobs by then and never more. A rule that changes jobs, `replace` and `queue`, locks them first, and
+//! `replace` does nothing at all if another transaction has locked one of them.
 
 /// What a definition is made of, in the order of its parameters, from $2 on.
 macro_rules! definition {
@@ -40,26 +42,30 @@ macro_rules! becomes {
     };
 }
 
-/// $1 name, and the definition: the row says whether there was one of that name.
+/// $1 name, and the definition: the row says whether there was one of that name that was not removed.
 pub(crate) const PUT: &str = concat!(
-    "with put as (insert into @schema.job_schedule as s (name, ",
+    "with was as (select from @schema.job_schedule where name = $1 and not removed), \
+     put as (insert into @schema.job_schedule as s (name, ",
     definition!(),
     ", revision) \
      values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nextval('@schema.job_claim')) \
      on conflict (name) do update set ",
     becomes!(),
-    ", edited = true returning edited) \
-     select edited, pg_notify('@channel', 'schedule') from put"
+    ", edited = true returning 1) \
+     select exists (select from was), pg_notify('@channel', 'schedule') from put"
 );
 
 /// The same, with $17 a text that says what the program declares, and $18 whether that wins over what a person has
 /// changed. The row says what became of it: `declared`, `unchanged`, or `kept` as the person has left it.
+/// A row that stays as it is is not locked: a conflict would lock it, and wait for it, before it compares.
 pub(crate) const DECLARE: &str = concat!(
     "with put as (insert into @schema.job_schedule as s (name, ",
     definition!(),
     ", code, declared, revision) \
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, true, \
-       nextval('@schema.job_claim')) \
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, true, \
+       nextval('@schema.job_claim') \
+      where not exists (select from @schema.job_schedule where name = $1 \
+        and (not $18 and (edited or not declared) or declared and not edited and code = $17)) \
      on conflict (name) do update set ",
     becomes!(),
     ", code = excluded.code, declared = true, edited = false \
@@ -86,13 +92,15 @@ with found as (
 select pg_notify('@channel', 'schedule') from done";
 
 /// $1 name. Of one that a program has declared the row stays, so that the program does not bring it back.
+/// A pause ends with it: a schedule that is put, or declared, in its place is another one.
 pub(crate) const REMOVE: &str = "\
 with found as (
   select name, declared from @schema.job_schedule where name = $1 and not removed for update nowait
 ), gone as (
   delete from @schema.job_schedule s using found where s.name = found.name and not found.declared
 ), hidden as (
-  update @schema.job_schedule s set removed = true, edited = true, next_at = null, revision = nextval('@schema.job_claim')
+  update @schema.job_schedule s set removed = true, edited = true, paused = false, next_at = null,
+    revision = nextval('@schema.job_claim')
     from found where s.name = found.name and found.declared
 )
 select pg_notify('@channel', 'schedule') from found";
@@ -114,15 +122,15 @@ pub(crate) const LIST: &str = concat!(
      from @schema.job_schedule s where not removed order by name"
 );
 
-/// $1 the names that this program has declared, $2 the revisions of rows that it cannot read: rows that are to be looked at now or
+/// $1 the names that this program has declared, $2 the revisions of rows that it cannot read or settle: rows that are to be looked at now or
 /// within a second and a half, the first ones first, and those whose moment has not come because the clock was set back. What a
-/// program has declared is left to those that have declared it.
+/// program has declared is left to those that have declared it, until a person has put another one in its place.
 pub(crate) const DUE: &str = concat!(
     "select clock_timestamp(), ",
     state!(),
     ", next_at from @schema.job_schedule \
      where (next_at <= now() + interval '1.5 seconds' or tick > now() + interval '1 minute') \
-       and not paused and not removed and (not declared or name = any($1)) and not revision = any($2) \
+       and not paused and not removed and (not declared or edited or name = any($1)) and not revision = any($2) \
      order by next_at nulls first limit 100"
 );
 
@@ -130,7 +138,8 @@ pub(crate) const DUE: &str = concat!(
 pub(crate) const DUE_AT_MOST: usize = 100;
 
 /// What follows once the row is `held`: the jobs that have not ended, the room, and the jobs for as many of the ticks as
-/// there is room for.
+/// there is room for. A job that waits and stands for a tick, by `queue`, becomes what the schedule says now, and has an
+/// attempt left.
 macro_rules! enqueueing {
     ($waits:literal, $ticks:literal) => {
         concat!(
@@ -153,10 +162,12 @@ macro_rules! enqueueing {
       when overlap = 'queue' then 1 - least((select count(*) from outstanding where not runs), 1)
       else 1 - least((select count(*) from outstanding), 1) end as room
     from asked
-), chosen as materialized (
+), wanted as materialized (
   select tick, number from ",
             $ticks,
-            " as every(tick, number), room where number <= room
+            " as every(tick, number)
+), chosen as materialized (
+  select tick, number from wanted, room where number <= room
 ), removed as (
   delete from @schema.job j using free, asked
    where j.id = free.id and not free.runs and overlap = 'replace' and exists (select from chosen) and not waits
@@ -170,6 +181,13 @@ macro_rules! enqueueing {
       clock_timestamp(), true, max_attempts
     from asked, chosen order by number
   returning id
+), brought_forward as (
+  update @schema.job j set run_at = least(j.run_at, clock_timestamp()), due = true, name = asked.kind,
+      payload = asked.payload, max_attempts = greatest(asked.max_attempts, j.attempts + 1)
+    from free, asked
+   where j.id = free.id and not free.runs and overlap = 'queue' and not waits and exists (select from wanted)
+     and (free.run_at > clock_timestamp() or (j.name, j.payload) is distinct from (asked.kind, asked.payload))
+  returning j.id
 )"
         )
     };
@@ -188,12 +206,7 @@ pub(crate) const SETTLE: &str = concat!(
    for update skip locked
 ), ",
     enqueueing!("$4::bool", "unnest($3::timestamptz[]) with ordinality"),
-    ", brought_forward as (
-  update @schema.job j set run_at = clock_timestamp(), due = true from free, asked
-   where j.id = free.id and not free.runs and overlap = 'queue' and not waits and cardinality($3) > 0
-     and free.run_at > clock_timestamp()
-  returning 1
-), settled as (
+    ", settled as (
   update @schema.job_schedule s set
     tick = coalesce(case when $4 then (select max(tick) from chosen) else $3[cardinality($3)] end, $6, s.tick),
     next_at = case when $4 and (select count(*) from chosen) < cardinality($3)
@@ -216,10 +229,14 @@ select (select count(*) from enqueued), array(select id from cancelled), (select
 );
 
 /// $1 name: enqueues a job beside the ticks, if there is room. No row if there is no such schedule. One row: the id of the
-/// job, or null; and which running ones are cancelled.
+/// job, or of the one that waited for its next attempt and is due now, or null; which running ones are cancelled; and
+/// [`ASK_AGAIN`] if the row was changed meanwhile, or a job that is to be replaced is locked: nothing is changed then.
 pub(crate) const RUN_NOW: &str = concat!(
-    "with held as materialized (
-  select * from @schema.job_schedule where name = $1 and not removed for update nowait
+    "with seen as materialized (
+  select revision from @schema.job_schedule where name = $1
+), held as materialized (
+  select s.* from @schema.job_schedule s, seen
+   where s.name = $1 and not s.removed and s.revision = seen.revision for update of s nowait
 ), ",
     enqueueing!("false", "(values (null::timestamptz, 1))"),
     ", settled as (
@@ -231,7 +248,21 @@ pub(crate) const RUN_NOW: &str = concat!(
     from asked where s.name = asked.name
   returning 1
 ), told as (
-  select pg_notify('@channel', '') from enqueued limit 1
+  select pg_notify('@channel', '')
+    from (select 1 from enqueued union all select 1 from brought_forward) due limit 1
 )
-select (select max(id) from enqueued), array(select id from cancelled), (select count(*) from told) from settled"
+select coalesce((select max(id) from enqueued), (select max(id) from brought_forward)), array(select id from cancelled),
+  (select count(*) from told) from settled
+union all
+select null, '{}'::int8[], -1 from @schema.job_schedule
+ where name = $1 and not removed and not exists (select from settled)"
 );
+
+/// What the last column of [`RUN_NOW`] is if it has to be asked again.
+pub(crate) const ASK_AGAIN: i64 = -1;
+
+/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
+/// that does not would end a transaction of the program's own.
+pub(crate) fn waiting(statement: &str) -> String {
+    statement.replace(" nowait", "").replace(" skip locked", "")
+}

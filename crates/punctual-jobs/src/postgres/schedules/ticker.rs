@@ -13,7 +13,7 @@
 //! connection. A second without a tick costs each machine one statement that finds nothing.
 
 use std::{
-    collections::HashSet,
+    collections::HashMap,
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -42,26 +42,32 @@ const PAUSE: Duration = Duration::from_millis(900);
 /// When a row is looked at again that has not been settled: it is locked, or another machine has settled it.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// The revisions of rows that this program cannot read, and has told of.
-type Unreadable = HashSet<i64>;
+/// The rows that are not asked for.
+#[derive(Default)]
+struct Avoided {
+    /// Those that this program cannot read, by their names: the revision, and what was told of it.
+    unreadable: HashMap<String, (i64, String)>,
+    /// The revisions of those that could not be settled, until all behind them have been looked at.
+    unsettled: Vec<i64>,
+    /// Why the server has refused to settle the first of them that it did.
+    refused: Option<AskError>,
+}
 
 /// Settles rows until the queue is closed.
 pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
-    let mut unreadable = Unreadable::new();
+    let mut avoided = Avoided::default();
     let mut is_away = false;
     loop {
-        let pause = match engine.settle_rows(&mut unreadable).await {
-            Ok(pause) => {
-                is_away = false;
-                pause
-            }
-            Err(error) => {
-                if !std::mem::replace(&mut is_away, true) {
-                    engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
-                }
-                PAUSE
-            }
+        let (pause, error) = match engine.settle_rows(&mut avoided).await {
+            // Behind these there are others.
+            Ok(Duration::ZERO) if !engine.stop.is_cancelled() => continue,
+            Ok(pause) => (pause, avoided.refused.take()),
+            Err(error) => (PAUSE, Some(error)),
         };
+        let was_away = std::mem::replace(&mut is_away, error.is_some());
+        if let Some(error) = error.filter(|_| !was_away) {
+            engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
+        }
         tokio::select! {
             () = sleep(pause) => {}
             () = engine.schedules_changed.notified() => {}
@@ -83,12 +89,9 @@ impl PostgresEngine {
         Ok(())
     }
 
-    /// Settles what is due, and returns when to look again.
-    async fn settle_rows(&self, unreadable: &mut Unreadable) -> Result<Duration, AskError> {
-        let names: Vec<&str> = self.declared.iter().map(|it| it.name.as_str()).collect();
-        let unknown: Vec<i64> = unreadable.iter().copied().collect();
-        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&unknown, Type::INT8_ARRAY)];
-        let rows = self.ticking.ask_prepared(texts::DUE, &params).await?;
+    /// Settles what is due, and returns when to look again. A row for which the server refuses a statement holds up no other.
+    async fn settle_rows(&self, avoided: &mut Avoided) -> Result<Duration, AskError> {
+        let rows = self.due_rows(avoided).await?;
         let answered = Instant::now();
         let is_full = rows.len() == texts::DUE_AT_MOST;
         let (mut pause, mut is_last_due) = (PAUSE, false);
@@ -105,20 +108,49 @@ impl PostgresEngine {
             }
             is_last_due = true;
             match TickingRow::read(&row) {
-                Ok(row) => pause = pause.min(self.settle_row(&row, now).await?),
-                Err(error) => self.tell_unreadable(&row, error, unreadable),
+                Ok(row) => {
+                    avoided.unreadable.remove(&row.name);
+                    let settled = self.settle_row(&row, now).await;
+                    if !matches!(settled, Ok((_, true))) {
+                        avoided.unsettled.push(row.revision);
+                    }
+                    match settled {
+                        Ok((until, _)) => pause = pause.min(until),
+                        Err(error) if error.is_of_the_statement() => {
+                            avoided.refused.get_or_insert(error);
+                        }
+                        Err(error) => return Err(error),
+                    }
+                }
+                Err(error) => self.tell_unreadable(&row, error, avoided),
             }
         }
-        // Behind the last one more may be due.
-        Ok(if is_full && is_last_due { Duration::ZERO } else { pause })
+        // Behind the last one more may be due. Those that were not settled do not stand before them then.
+        if is_full && is_last_due {
+            return Ok(Duration::ZERO);
+        }
+        avoided.unsettled.clear();
+        Ok(pause)
     }
 
-    /// Settles a row, and returns when to look again.
-    async fn settle_row(&self, row: &TickingRow, now: SystemTime) -> Result<Duration, AskError> {
-        let settlement = settle(&row.timing, row.catch_up, row.settled, now);
+    async fn due_rows(&self, avoided: &Avoided) -> Result<Vec<Row>, AskError> {
+        let names: Vec<&str> = self.declared.iter().map(|it| it.name.as_str()).collect();
+        let unreadable = avoided.unreadable.values().map(|(revision, _)| revision);
+        let passed: Vec<i64> = unreadable.chain(&avoided.unsettled).copied().collect();
+        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&passed, Type::INT8_ARRAY)];
+        self.ticking.ask_prepared(texts::DUE, &params).await
+    }
+
+    /// Settles a row, and returns when to look again, and whether it was settled.
+    async fn settle_row(
+        &self,
+        row: &TickingRow,
+        now: SystemTime,
+    ) -> Result<(Duration, bool), AskError> {
+        let settlement = settle(&row.timing, row.rule(), row.settled, now);
         let until_next = settlement.next.and_then(|next| next.duration_since(now).ok());
         let Some(answer) = self.write_settlement(row, &settlement).await? else {
-            return Ok(until_next.unwrap_or(AGAIN).min(AGAIN));
+            return Ok((until_next.unwrap_or(AGAIN).min(AGAIN), false));
         };
         for id in answer.get::<_, Vec<i64>>(1) {
             self.claims.cancel(id);
@@ -132,7 +164,7 @@ impl PostgresEngine {
             self.report(QueueEvent::TicksMissed { schedule: schedule(), ticks });
         }
         let is_waiting = settlement.waits && answer.get::<_, i64>(0) < len(&settlement.ticks);
-        Ok(if is_waiting { 2 * AGAIN } else { until_next.unwrap_or(PAUSE) })
+        Ok((if is_waiting { 2 * AGAIN } else { until_next.unwrap_or(PAUSE) }, true))
     }
 
     async fn write_settlement(
@@ -156,9 +188,17 @@ impl PostgresEngine {
         Ok(self.ticking.ask_prepared(texts::SETTLE, &params).await?.into_iter().next())
     }
 
-    fn tell_unreadable(&self, row: &Row, error: String, unreadable: &mut Unreadable) {
-        unreadable.insert(row.get(2));
-        self.report(QueueEvent::ScheduleUnreadable { schedule: row.get(1), error });
+    /// Tells why a row cannot be read, once: each machine that can read it draws a new revision with each tick.
+    fn tell_unreadable(&self, row: &Row, error: String, avoided: &mut Avoided) {
+        let (schedule, revision): (String, i64) = (row.get(1), row.get(2));
+        let is_told = avoided.unreadable.get(&schedule).is_some_and(|(_, told)| *told == error);
+        let event =
+            || QueueEvent::ScheduleUnreadable { schedule: schedule.clone(), error: error.clone() };
+        if is_told || self.tell(event()) {
+            avoided.unreadable.insert(schedule, (revision, error));
+        } else {
+            avoided.unsettled.push(revision);
+        }
     }
 }
 

@@ -1,12 +1,17 @@
 //! Ticks that come while a job of the schedule waits or runs.
 
-use punctual_jobs::{Overlap, Schedule};
+use punctual_jobs::{CatchUp, Job, JobQueue, Overlap, Schedule};
 
 use super::{Desk, SECOND};
 use crate::{
     kinds::{Stubborn, Wait, Work},
-    support::server::Server,
+    support::{LIMIT, block_on, server::Server, wait_until},
 };
+
+/// A schedule whose jobs [`run_now`](punctual_jobs::Schedules::run_now) alone enqueues.
+fn by_hand(name: &str, job: &impl Job, overlap: Overlap) -> Schedule {
+    Schedule::cron(name, "0 0 1 1 *", "UTC", job).unwrap().overlap(overlap)
+}
 
 fn working(overlap: Overlap, millis: u64) -> Schedule {
     Schedule::every("a", SECOND / 4, &Work { number: 1, millis }).overlap(overlap)
@@ -109,4 +114,110 @@ fn jobs_of_a_schedule_that_is_removed_go_on() {
     desk.wait_for("worked 1");
     desk.wait_for("worked 1");
     assert!(desk.said.recv_timeout(2 * SECOND).is_err(), "no other comes");
+}
+
+/// Each counts what the others have enqueued, however close they come.
+#[test]
+fn jobs_that_several_run_at_once_have_room() {
+    let server = Server::start();
+    let desks: Vec<_> = (0..4).map(|_| Desk::open(&server)).collect();
+    for round in 0..20 {
+        let name = format!("a{round}");
+        desks[0].put(by_hand(&name, &Work { number: 1, millis: 1 }, Overlap::Allow(1)));
+        // They wait: none is claimed.
+        server.sql("update punctual.job_schedule set kind = 'unknown'");
+        let run = |queue: &JobQueue| queue.schedules().run_now(&name).call().unwrap().is_some();
+        let queues: Vec<_> = desks.iter().chain(&desks).map(|desk| &desk.queue).collect();
+        let run: usize = std::thread::scope(|scope| {
+            let begin = |queue| scope.spawn(move || run(queue));
+            let all: Vec<_> = queues.into_iter().map(begin).collect();
+            all.into_iter().map(|it| usize::from(it.join().unwrap())).sum()
+        });
+        assert_eq!((run, desks[0].status(&name).outstanding), (1, 1), "{name}");
+    }
+}
+
+#[test]
+fn what_is_run_by_hand_replaces_also_a_job_that_is_locked_for_a_moment() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(by_hand("a", &Wait { number: 7 }, Overlap::Replace));
+    let run = || desk.queue.schedules().run_now("a");
+    run().call().unwrap().unwrap();
+    desk.expect("waits 7");
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        transaction.batch_execute("select from punctual.job for update").await.unwrap();
+        let answer = run().call_async();
+        std::thread::sleep(SECOND / 2);
+        transaction.rollback().await.unwrap();
+        assert!(answer.await.unwrap().is_some(), "replace always has room");
+    });
+    desk.expect("stopped Some(Cancelled)");
+    desk.expect("waits 7");
+    assert_eq!(desk.queue.schedules().run_now("b").call().unwrap(), None, "there is none");
+}
+
+/// It takes the place of the last one at once on this machine, whose lease is twenty seconds.
+#[test]
+fn what_is_run_by_hand_cancels_the_run_of_this_machine_at_once() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(by_hand("a", &Wait { number: 7 }, Overlap::Replace));
+    desk.queue.schedules().run_now("a").call().unwrap().unwrap();
+    desk.expect("waits 7");
+    desk.queue.schedules().run_now("a").call().unwrap().unwrap();
+    assert_eq!(desk.said.recv_timeout(3 * SECOND).as_deref(), Ok("stopped Some(Cancelled)"));
+}
+
+#[test]
+fn a_job_that_waits_for_its_next_attempt_is_run_by_hand_and_as_the_schedule_says_now() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let job = Stubborn { number: 1, millis: 0, fails: true };
+    desk.put(by_hand("a", &job, Overlap::QueueOne));
+    let has_failed =
+        || server.value("select count(*) from punctual.job where claim is null") == "1";
+    let run = || desk.queue.schedules().run_now("a").call().unwrap();
+    let id = run().unwrap();
+    desk.expect("attempt 1");
+    wait_until("it waits for its next attempt", has_failed);
+    assert_eq!(run(), Some(id), "the same job");
+    desk.expect("attempt 2");
+    wait_until("it waits for its next attempt", has_failed);
+    // One that is right now, and has no more attempts than the old one has had.
+    let job = Work { number: 2, millis: 0 };
+    desk.put(by_hand("a", &job, Overlap::QueueOne).max_attempts(2));
+    assert_eq!(run(), Some(id), "the same job");
+    desk.expect("work 2");
+    desk.until("a", |status| status.outstanding == 0 && status.enqueued == 1);
+}
+
+/// Two ticks that are due together: one that waited for room would wait for a job that only it can end.
+#[test]
+fn replace_makes_up_for_several_with_one_job() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let schedule = Schedule::every("a", 30 * SECOND, &Wait { number: 7 });
+    desk.put(schedule.overlap(Overlap::Replace).catch_up(CatchUp::Each(3600 * SECOND)));
+    desk.queue.schedules().run_now("a").call().unwrap().unwrap();
+    desk.expect("waits 7");
+    server.sql(
+        "update punctual.job_schedule set tick = tick - interval '5 minutes', next_at = now(), \
+         revision = nextval('punctual.job_claim')",
+    );
+    assert_eq!(desk.said.recv_timeout(LIMIT / 2).as_deref(), Ok("stopped Some(Cancelled)"));
+    desk.expect("waits 7");
+    let status = desk.status("a");
+    assert!(status.missed >= 8, "{status}");
+}
+
+#[test]
+fn there_is_room_for_one_at_least() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(by_hand("a", &Work { number: 1, millis: 0 }, Overlap::Allow(0)));
+    assert!(desk.queue.schedules().run_now("a").call().unwrap().is_some());
+    desk.expect("work 1");
 }

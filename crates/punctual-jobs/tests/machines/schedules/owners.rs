@@ -6,7 +6,7 @@ use punctual_jobs::{InMemory, Jobs, OnEdit, OpenError, QueueEvent, Schedule, Sch
 use super::{Desk, SECOND, each_second, far};
 use crate::{
     kinds::Tick,
-    support::{LIMIT, server::Server},
+    support::{LIMIT, block_on, server::Server},
 };
 
 fn open(server: &Server, schedule: Schedule) -> Desk {
@@ -62,6 +62,40 @@ fn the_row_wins_unless_the_code_does() {
     assert!(status.is_paused && !status.is_edited, "a pause stays");
 }
 
+/// Whether it is put in place of one that no running program declares any more, or of one that was removed.
+#[test]
+fn what_a_person_puts_ticks_also_where_a_program_had_declared_one() {
+    let server = Server::start();
+    close(open(&server, each_second("a")));
+    let desk = Desk::open(&server);
+    assert!(desk.put(each_second("a")), "the row is there");
+    desk.expect("tick");
+    assert!(desk.queue.schedules().remove("a").call().unwrap());
+    while desk.said.recv_timeout(2 * SECOND).is_ok() {}
+    assert!(!desk.put(each_second("a")), "a removed one is none");
+    desk.expect("tick");
+}
+
+#[test]
+fn a_pause_ends_with_the_schedule() {
+    let server = Server::start();
+    let desk = open(&server, each_second("a"));
+    let schedules = || desk.queue.schedules();
+    for put_again in [true, false] {
+        assert!(schedules().pause("a").call().unwrap());
+        assert!(schedules().remove("a").call().unwrap());
+        if put_again {
+            assert!(!desk.put(each_second("a")), "a removed one is none");
+            assert!(!desk.status("a").is_paused);
+            while desk.said.try_recv().is_ok() {}
+            desk.expect("tick");
+        }
+    }
+    let again = open(&server, each_second("a").on_edit(OnEdit::CodeWins));
+    assert!(!again.status("a").is_paused);
+    again.until("a", |status| status.enqueued > 0);
+}
+
 #[test]
 fn a_declared_schedule_that_is_removed_stays_so_unless_the_code_wins() {
     let server = Server::start();
@@ -112,6 +146,21 @@ fn what_a_person_has_put_is_not_taken_over() {
     assert_eq!(period(&declares), Some(2 * SECOND));
     assert!(!declares.status("a").is_declared);
     desk.expect("tick");
+}
+
+/// A transaction that holds the row does not keep a program from opening that finds it as it is.
+#[test]
+fn a_row_that_stays_as_it_is_is_not_waited_for() {
+    let server = Server::start();
+    close(open(&server, each_second("a")));
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let hold = "select from punctual.job_schedule where name = 'a' for update";
+        transaction.batch_execute(hold).await.unwrap();
+        close(open(&server, each_second("a")));
+        transaction.rollback().await.unwrap();
+    });
 }
 
 #[test]

@@ -198,6 +198,126 @@ fn a_schedule_by_plain_sql_ticks_and_one_that_is_not_understood_is_told() {
     assert!(!desk.events.try_iter().any(again), "told once");
 }
 
+/// Each machine that can read it draws a new revision with each of its ticks.
+#[test]
+fn a_row_that_is_not_understood_is_told_once_whatever_others_do_with_it() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let insert = "insert into punctual.job_schedule (name, expression, zone, kind, payload) values";
+    server.sql(&format!("{insert} ('a', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{{}}')"));
+    let settled = "update punctual.job_schedule set revision = nextval('punctual.job_claim') \
+                   where name = 'a'";
+    let told = desk.events.recv_timeout(LIMIT).unwrap();
+    assert!(matches!(told, QueueEvent::ScheduleUnreadable { .. }), "{told}");
+    for _ in 0..3 {
+        server.sql(settled);
+        let again = desk.events.recv_timeout(SECOND + SECOND / 5);
+        assert!(again.is_err(), "{again:?}");
+    }
+}
+
+#[test]
+fn a_row_that_the_server_refuses_to_settle_holds_up_no_other() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    server.sql(
+        "create function refuse() returns trigger language plpgsql as \
+         $$ begin raise exception 'refused by a trigger'; end $$; \
+         create trigger refuse before insert on punctual.job for each row \
+         when (new.schedule = 'a') execute function refuse()",
+    );
+    desk.put(each_second("a"));
+    desk.put(each_second("b"));
+    desk.until("b", |status| status.enqueued > 2);
+    let event = desk.events.recv_timeout(LIMIT).unwrap();
+    let QueueEvent::ServerAway { error } = &event else { panic!("{event}") };
+    assert!(error.contains("refused by a trigger"), "{event}");
+    server.sql("drop trigger refuse on punctual.job");
+    desk.until("a", |status| status.enqueued > 0);
+}
+
+/// As many as a machine reads at a time.
+#[test]
+fn rows_that_a_transaction_holds_do_not_stand_before_others() {
+    let server = Server::start();
+    drop(Desk::open(&server));
+    server.sql(
+        "insert into punctual.job_schedule (name, period_us, kind, payload, next_at) \
+         select 'a' || number, 1000000, 'tick', '{}', now() - interval '1 hour' \
+           from generate_series(1, 250) number",
+    );
+    block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let hold = "select from punctual.job_schedule for update";
+        transaction.batch_execute(hold).await.unwrap();
+        let desk = Desk::open(&server);
+        desk.put(each_second("b"));
+        desk.until("b", |status| status.enqueued > 1);
+        transaction.rollback().await.unwrap();
+    });
+}
+
+/// An error would end the transaction.
+#[test]
+fn a_verb_in_a_transaction_waits_for_a_row_that_another_one_holds() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(far());
+    block_on(async {
+        let (mut holding, mut changing) = (server.connect().await, server.connect().await);
+        let holds = holding.transaction().await.unwrap();
+        let hold = "select from punctual.job_schedule for update";
+        holds.batch_execute(hold).await.unwrap();
+        let transaction = changing.transaction().await.unwrap();
+        let schedules = desk.queue.schedules();
+        let change = async {
+            assert!(schedules.pause("far").call_in(&transaction).await.unwrap());
+            let job = schedules.run_now("far").call_in(&transaction).await.unwrap();
+            assert!(job.is_some());
+            assert!(schedules.remove("far").call_in(&transaction).await.unwrap());
+        };
+        let release = async {
+            tokio::time::sleep(SECOND / 2).await;
+            holds.rollback().await.unwrap();
+        };
+        tokio::join!(change, release);
+        transaction.commit().await.unwrap();
+    });
+    desk.expect("tick");
+    assert!(desk.queue.schedules().list().call().unwrap().is_empty());
+}
+
+#[test]
+fn what_no_machine_can_tick_is_no_row() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(far());
+    block_on(async {
+        let client = server.connect().await;
+        for wrong in [
+            "max_attempts = 0",
+            "overlap_most = 0",
+            "expression = null, zone = null, period_us = 9999",
+        ] {
+            let change = format!("update punctual.job_schedule set {wrong}");
+            let error = client.batch_execute(&change).await.unwrap_err();
+            let state = error.code().map(|state| state.code().to_owned());
+            assert_eq!(state.as_deref(), Some("23514"), "{wrong}");
+        }
+    });
+}
+
+/// The database takes no moment of the far future or past.
+#[test]
+fn bounds_that_no_database_keeps_are_clamped() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let never = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 60);
+    desk.put(each_second("a").from(SystemTime::UNIX_EPOCH - SECOND).until(never));
+    desk.expect("tick");
+}
+
 #[test]
 fn what_no_queue_accepts_is_refused() {
     let server = Server::start();
