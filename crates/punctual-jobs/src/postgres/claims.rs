@@ -12,7 +12,7 @@
 //! finds it when it brings the token ([`Claims::attach`]), under the same lock.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashSet},
     time::SystemTime,
 };
 
@@ -46,7 +46,8 @@ pub(super) struct Claims {
 #[derive(Default)]
 struct State {
     /// By claim.
-    runs: HashMap<i64, Run>,
+    /// In the order of their claims, which is the order in which a shutdown gives them back.
+    runs: BTreeMap<i64, Run>,
     known: HashSet<i64>,
     /// The lease is over as far as is known here, and no heartbeat was answered since.
     is_lease_over: bool,
