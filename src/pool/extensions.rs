@@ -29,7 +29,7 @@ impl Extensions {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn is_any(&self) -> bool {
+    pub(crate) fn is_any(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }

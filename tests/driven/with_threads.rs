@@ -61,6 +61,7 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
     (
         "a body that does not return keeps the one thread that drives, so nothing else runs, and the owner is not dropped",
         &[
+            "control::extensions::what_was_put_off_and_is_due_runs_at_the_end",
             "rejection::policies::the_oldest_may_wait_for_its_group",
             "shutdown::processes::",
             "shutdown::shutdown_within::what_comes_after_a_shutdown_that_gave_up",
