@@ -6,7 +6,7 @@
 //! mean, and what they race with: `layers::control`.
 
 use std::{
-    fmt, mem,
+    fmt,
     task::Waker,
     time::{Duration, Instant},
 };
@@ -189,18 +189,9 @@ impl TaskHandle {
     /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
-        let look =
-            || self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket));
-        let mut entry = look()?;
-        let mut due = self.task.due_by(entry);
-        // If the entry has followed its run meanwhile, which was put off, the two do not belong together.
-        while self.pool().extensions.is_any() {
-            let before = mem::replace(&mut entry, look()?);
-            if entry == before {
-                break;
-            }
-            due = self.task.due_by(entry);
-        }
+        let entry =
+            self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
+        let due = self.pool().due_of(&**self.task, self.ticket(), entry);
         Some(due.delay_at(self.clock().read()))
     }
 

@@ -7,7 +7,7 @@
 
 use super::{Pool, control::QueuedEntry};
 use crate::{
-    entry::EntryMover,
+    entry::{EntryMover, Ticket},
     queue::SnapshotEntry,
     sync::{
         Arc,
@@ -29,7 +29,7 @@ impl Extensions {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_any(&self) -> bool {
+    pub(super) fn is_any(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -38,9 +38,24 @@ impl Pool {
     /// Has the entries of a list, which is in order, show when their tasks are due, and brings them into order by that.
     pub(crate) fn settle_listed(&self, listed: &mut [SnapshotEntry<Arc<Task>>]) {
         if self.extensions.is_any() {
-            listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
+            for one in &mut *listed {
+                one.deadline = self.due_of(&*one.element, one.ticket, one.deadline);
+            }
             listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
         }
+    }
+
+    /// Returns when a task is due whose entry was due then when it was looked at.
+    pub(crate) fn due_of(&self, task: &Task, ticket: Ticket, entry: Timestamp) -> Timestamp {
+        let (mut entry, mut due) = (entry, task.due_by(entry));
+        while self.extensions.is_any() {
+            // If the entry has followed its run meanwhile, which was put off, the two do not belong together.
+            match task.find_entry(ticket, |ticket| self.queue.deadline(ticket)) {
+                Some(moved) if moved != entry => (entry, due) = (moved, task.due_by(moved)),
+                _ => break,
+            }
+        }
+        due
     }
 
     /// Moves the first entry to where its task is due, if the run was put off, until the first one was not. The head comes no
