@@ -67,6 +67,10 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
             "shutdown::shutdown_within::what_comes_after_a_shutdown_that_gave_up",
         ],
     ),
+    (
+        "its entry is to stay where it was put off from, and a driver that looks for the next moment has it follow",
+        &["control::extensions::a_shut_down_executor_brings_forward_only"],
+    ),
     ("it counts the threads that wait, and that of the stand-in waits", &["clock::auto_advance::"]),
 ];
 
