@@ -62,21 +62,16 @@ pub(in crate::layers) fn change_waiting(
             }
             Ok(carry_out(parts, change, found, closed))
         }
-        (Moved::Absent, _) => {
-            let is_open = mover.is_open();
+        (moved, _) => {
+            let is_absent = moved == Moved::Absent;
+            // A closed queue may not admit the task again, so its run is not refused for the change.
+            let may_refuse = is_absent && mover.is_open();
             match parts.control() {
-                Some(control) if is_open => control.await_refusal(closed, is_periodic),
-                // A closed queue may not admit the task again, so the run is not refused for the change.
+                Some(control) if may_refuse => control.await_refusal(closed, is_periodic),
                 Some(control) => control.restore(closed),
                 None => {}
             }
-            Err(change)
-        }
-        _ => {
-            if let Some(control) = parts.control() {
-                control.restore(closed);
-            }
-            Ok(Carried::nothing(change))
+            if is_absent { Err(change) } else { Ok(Carried::nothing(change)) }
         }
     }
 }
