@@ -33,7 +33,7 @@ pub(crate) enum Back {
     Look,
 }
 
-/// What is called back by wakers, by hooks, and by the drops of results, the ends of leases and triggers.
+/// The calls that wakers, hooks, drops of results, ends of leases and triggers make to the executor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Callbacks {
     pub(crate) waker: Back,

@@ -51,7 +51,7 @@ impl Launched {
     }
 }
 
-/// What is known of the calls of a task.
+/// The ledger's record of the calls of a task.
 #[derive(Default)]
 pub(crate) struct CallRecord {
     pub(crate) caller: Option<Arc<Caller>>,

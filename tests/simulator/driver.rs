@@ -28,7 +28,7 @@ pub(crate) fn begin(builder: Builder) -> Handle {
     handle
 }
 
-/// What is known of the calls of a driver.
+/// The ledger's record of the calls of a driver.
 #[derive(Default)]
 pub(crate) struct DriverRecord {
     /// The number of the call that is under way; none if zero.

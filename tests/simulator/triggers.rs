@@ -69,7 +69,7 @@ fn number(since: Duration, period: Duration) -> u64 {
     whole(since) / whole(period)
 }
 
-/// What is known of the ticks of a task.
+/// The ledger's record of the ticks of a task.
 #[derive(Default)]
 pub(crate) struct TickRecord {
     /// The last answer of its trigger, as the time since the clock's origin and on the wall clock.
@@ -78,7 +78,7 @@ pub(crate) struct TickRecord {
     has_run: bool,
 }
 
-/// What is known of all ticks.
+/// The ledger's record of all ticks.
 #[derive(Default)]
 pub(crate) struct Ticks {
     /// `true` once a thread has begun to set the wall clock.

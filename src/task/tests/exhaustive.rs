@@ -49,7 +49,7 @@ fn a_task_runs_or_is_cancelled() {
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
         let found = task.cancel(CancelReason::Requested, Drops::UNREPORTED);
-        let verdict = worker.join().expect("nobody panics");
+        let verdict = worker.join().expect("no thread panics");
         let (expected, times) = match found {
             Cancellation::Waiting(_) => (Verdict::TooLate, 0),
             Cancellation::Running | Cancellation::TooLate => (Verdict::Ended, 1),
@@ -75,7 +75,7 @@ fn a_joining_thread_is_woken() {
             (task.take_result::<()>().is_some_and(|result| result.is_ok()), note.get()),
             (true, 1)
         );
-        assert_eq!(worker.join().expect("nobody panics"), Verdict::Ended);
+        assert_eq!(worker.join().expect("no thread panics"), Verdict::Ended);
     });
 }
 
@@ -89,8 +89,8 @@ fn all_waiters_are_woken() {
         let joiner = thread::spawn(move || wait_for(&*other));
         let clock = Clock::from(ManualClock::new());
         wait::block_on(&clock, |waker| task.poll_awaited(waker).then_some(()));
-        joiner.join().expect("nobody panics");
-        assert_eq!(worker.join().expect("nobody panics"), Verdict::Ended);
+        joiner.join().expect("no thread panics");
+        assert_eq!(worker.join().expect("no thread panics"), Verdict::Ended);
     });
 }
 
@@ -104,7 +104,7 @@ fn a_joining_thread_is_woken_by_a_cancellation() {
         let canceller =
             thread::spawn(move || other.cancel(CancelReason::Requested, Drops::UNREPORTED));
         wait_for(&*task);
-        let found = canceller.join().expect("nobody panics");
+        let found = canceller.join().expect("no thread panics");
         assert_eq!(task.state() == TaskState::Cancelled, found != Cancellation::TooLate);
         let _ = worker.join().expect("the worker does not panic");
     });
@@ -137,7 +137,7 @@ fn a_cancelled_task_is_not_queued() {
             Cancellation::Waiting(_) | Cancellation::Running => {}
             Cancellation::TooLate => unreachable!("nothing else ends it"),
         }
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
         let is_queued = *queue.lock();
         assert_eq!((is_queued, task.state()), (false, TaskState::Cancelled));
         assert_eq!(drops.get(), 1);
@@ -157,7 +157,7 @@ fn a_counted_run_has_happened() {
         if stats.totals().completed > 0 {
             assert_eq!(note.get(), 1);
         }
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
     });
 }
 
@@ -179,7 +179,7 @@ fn a_running_task_is_shown_with_its_own_name() {
             Some((1, name)) => assert_eq!(name.as_deref(), Some("one")),
             Some((_, name)) => assert_eq!(name.as_deref(), Some("three")),
         }
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
     });
 }
 
@@ -199,7 +199,7 @@ fn a_task_times_out_once() {
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
         let found = task.time_out(limit, None, Drops::UNREPORTED);
-        let verdict = worker.join().expect("nobody panics");
+        let verdict = worker.join().expect("no thread panics");
         let by_timer = matches!(found, Cancellation::Waiting(_));
         let by_worker = matches!(verdict, Verdict::TimedOut);
         assert!(by_timer != by_worker, "{found:?}, {verdict:?}");
@@ -266,7 +266,7 @@ fn a_series_is_moved_and_not_lost() {
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
         assert!(changed.had_effect);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
     });
@@ -285,7 +285,7 @@ fn a_pause_that_is_over_leaves_nothing() {
             let changed = task.control(change, &manual(), &mut EntryOf(Arc::clone(&queue)));
             assert!(changed.had_effect);
         }
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
         let entry = *queue.lock();
         assert!(entry.is_some_and(|entry| entry < Timestamp::NEVER), "{entry:?}");
         assert_eq!(task.state(), TaskState::Scheduled);
@@ -302,7 +302,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
         let expected = if changed.had_effect { Some(moment) } else { None };
         let entry = *queue.lock();
         assert_eq!((entry, task.state().is_done()), (expected, !changed.had_effect));
@@ -328,7 +328,7 @@ fn an_extension_is_kept_or_refused() {
         let moment = Timestamp::from_nanos(1_000);
         seen.store(1, Ordering::Relaxed);
         let is_kept = word.put_off_to(moment);
-        let put_off = worker.join().expect("nobody panics");
+        let put_off = worker.join().expect("no thread panics");
         assert_eq!(put_off, is_kept.then_some(1));
         let expected = if is_kept { Some(moment) } else { None };
         let entry = *queue.lock();
@@ -358,8 +358,8 @@ fn an_extension_beside_a_change_is_kept_or_refused() {
         });
         let moment = Timestamp::from_nanos(2_000);
         let moved = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
-        let is_kept = extender.join().expect("nobody panics");
-        worker.join().expect("nobody panics");
+        let is_kept = extender.join().expect("no thread panics");
+        worker.join().expect("no thread panics");
         let entry = *queue.lock();
         let expected = if moved.had_effect { Some(moment) } else { None };
         assert_eq!(entry, expected, "the extension was kept: {is_kept}");
@@ -381,7 +381,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
             thread::spawn(move || of_timer.time_out(due.after(budget), None, Drops::UNREPORTED));
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
-        let found = timer.join().expect("nobody panics");
+        let found = timer.join().expect("no thread panics");
         assert_eq!(changed.had_effect, found == Cancellation::TooLate);
         assert_eq!(changed.had_effect, task.state() == TaskState::Scheduled);
         assert_eq!(changed.limit, changed.had_effect.then(|| moment.after(budget)));
@@ -410,7 +410,7 @@ fn the_guard_of_the_last_limit_stays() {
         };
         let other = thread::spawn(put_off(0));
         put_off(1)();
-        other.join().expect("nobody panics");
+        other.join().expect("no thread panics");
         let entry = (*queue.lock()).expect("nobody takes it");
         let stays = moments.map(|moment| usize::from(moment != entry));
         assert_eq!([drops[0].get(), drops[1].get()], stays);
@@ -450,6 +450,6 @@ fn who_waits_for_the_body_sees_the_closure_dropped() {
         wait::block_on(&clock, |waker| task.poll_left(&mut place, waker).then_some(()));
         drop(meeting.lock());
         assert_eq!(drops.get(), 1);
-        worker.join().expect("nobody panics");
+        worker.join().expect("no thread panics");
     });
 }

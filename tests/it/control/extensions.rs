@@ -101,7 +101,7 @@ fn extenders_of_one_task_share_what_they_know() {
     assert!(format!("{third:?}").starts_with("Extender"));
 }
 
-/// What is asked afterwards counts, and starts from where the run was put off to.
+/// A later request counts, and starts from the moment to which the run was put off.
 #[test]
 fn later_requests_come_after_an_extension() {
     let (clock, executor) = manual(1);

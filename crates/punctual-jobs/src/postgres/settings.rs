@@ -160,7 +160,7 @@ pub enum QueueEvent {
     ScheduleUnreadable {
         /// The name of the schedule.
         schedule: String,
-        /// What is not understood.
+        /// The error of the part that this program does not understand.
         error: String,
     },
     /// The last tick of a schedule was taken for a moment that has not come: the server's clock was set back since. It is

@@ -77,7 +77,7 @@ impl Machine {
     fn ran(&self, since: u64, answered: u64) -> Vec<u64> {
         let answers = |counts: &GateStatistics| counts.granted + counts.refused + counts.skipped;
         wait_until("answers", || {
-            // What is to be asked again waits on this clock.
+            // A question that is asked again waits on this clock.
             self.clock.run_for(Duration::from_millis(1));
             answers(&self.gate.statistics()) >= answered
         });

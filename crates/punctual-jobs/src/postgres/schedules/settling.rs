@@ -32,7 +32,7 @@ const AT_ONCE: usize = 100;
 /// After which time a row is looked at again although no tick is due: the laws of its zone may have changed.
 const LOOK_AGAIN: Duration = Duration::from_secs(24 * 3600);
 
-/// What is to be written into the row, and enqueued.
+/// The values to be written into the row, and the ticks to be enqueued.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Settlement {
     /// The ticks that have a job each, in their order.

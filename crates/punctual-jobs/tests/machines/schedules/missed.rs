@@ -13,7 +13,7 @@ use crate::{
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// Has a schedule that was last settled so long ago, as if no machine had run since.
+/// Sets back when a schedule was last settled, as if no machine had run since.
 fn missed_for(server: &Server, schedule: Schedule, ago: &str) {
     let executor = punctual::ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
