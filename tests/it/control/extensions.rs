@@ -31,6 +31,18 @@ fn timeout(clock: &ManualClock, executor: &Executor) -> (ScheduledFuture<u64>, E
     (task, extender)
 }
 
+/// A task that keeps the worker busy until the counter is raised.
+fn busy(executor: &Executor) -> (ScheduledFuture<()>, Counter) {
+    let (started, release) = (Counter::new(), Counter::new());
+    let (is_started, gate) = (started.clone(), release.clone());
+    let busy = executor.submit(move || {
+        is_started.add();
+        gate.wait_for(1);
+    });
+    started.wait_for(1);
+    (busy.expect("accepted"), release)
+}
+
 #[test]
 fn a_run_takes_place_when_it_was_put_off_to() {
     let (clock, executor) = manual(1);
@@ -263,20 +275,14 @@ fn a_shutdown_decides_by_where_a_run_was_put_off_to() {
     for keeps in [true, false] {
         let (clock, executor) =
             manual_with(|builder| builder.executes_existing_delayed_tasks_after_shutdown(keeps));
-        let (started, release) = (Counter::new(), Counter::new());
-        let (is_started, gate) = (started.clone(), release.clone());
-        let busy = executor.submit(move || {
-            is_started.add();
-            gate.wait_for(1);
-        });
-        started.wait_for(1);
+        let (busy, release) = busy(&executor);
         let (task, extender) = timeout(&clock, &executor);
         clock.advance(ms(10));
         assert!(extender.extend(ms(5)), "it is due, and put off");
         executor.shutdown();
         assert!(!extender.extend(ms(50)), "nothing is put off any more");
         release.add();
-        busy.expect("accepted").join().expect("it returns");
+        busy.join().expect("it returns");
         clock.run_for(ms(5));
         let ended = task.join();
         assert_eq!(ended.ok(), keeps.then_some(15));
@@ -290,13 +296,7 @@ fn what_was_put_off_and_is_due_runs_at_the_end() {
     for drops in [true, false] {
         let (clock, executor) =
             manual_with(|builder| builder.executes_existing_delayed_tasks_after_shutdown(false));
-        let (started, release) = (Counter::new(), Counter::new());
-        let (is_started, gate) = (started.clone(), release.clone());
-        let busy = executor.submit(move || {
-            is_started.add();
-            gate.wait_for(1);
-        });
-        started.wait_for(1);
+        let (busy, release) = busy(&executor);
         let (task, extender) = timeout(&clock, &executor);
         let beats = Counter::new();
         let counts = beats.clone();
@@ -308,7 +308,7 @@ fn what_was_put_off_and_is_due_runs_at_the_end() {
         let end = elsewhere(move || if drops { drop(executor) } else { executor.close().unwrap() });
         eventually("it is shut down", || handle.is_shutdown());
         release.add();
-        busy.expect("accepted").join().expect("it returns");
+        busy.join().expect("it returns");
         end.get();
         assert_eq!(task.join().expect("it was due"), 30);
         assert_eq!(beats.get(), usize::from(drops), "a shutdown keeps no series");
