@@ -99,9 +99,12 @@ fn read_head(mut stream: &TcpStream) -> io::Result<Option<String>> {
             return Err(ErrorKind::TimedOut.into());
         }
         stream.set_read_timeout(Some(left))?;
-        match stream.read(&mut part)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
-            count => head.extend_from_slice(&part[..count]),
+        match stream.read(&mut part) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => head.extend_from_slice(&part[..count]),
+            // A read with a limit ends so if the process is suspended and continued.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
         }
         if head.len() > LONGEST_HEAD {
             return Ok(None);
