@@ -229,3 +229,8 @@ impl Extension {
         Some(closed.map_or(self.entry, |later| later.max(self.entry)))
     }
 }
+
+#[cfg(test)]
+#[cfg(loom)]
+#[path = "tests/exhaustive.rs"]
+mod exhaustive;

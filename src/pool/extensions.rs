@@ -58,6 +58,27 @@ impl Pool {
         due
     }
 
+    /// Takes those out of the closed queue that are unwanted by when they are due, and not by when their entries are: their
+    /// entries have come up, and were to follow. The second of a pair is the task's sequence.
+    pub(super) fn remove_put_off_where(
+        &self,
+        is_unwanted: impl Fn(Timestamp, &Task) -> bool,
+    ) -> Vec<(u64, Arc<Task>)> {
+        if !self.extensions.is_any() {
+            return Vec::new();
+        }
+        let mut removed = Vec::new();
+        for SnapshotEntry { deadline, ticket, element: task, .. } in self.queue.snapshot(Arc::clone)
+        {
+            let due = self.due_of(&*task, ticket, deadline);
+            if due > deadline && is_unwanted(due, &*task) {
+                removed.extend(self.queue.remove(ticket).map(|task| (ticket.sequence, task)));
+            }
+            discard(task);
+        }
+        removed
+    }
+
     /// Moves the first entry to where its task is due, if the run was put off, until the first one was not. The head comes no
     /// nearer by that, so no worker has to be started.
     pub(super) fn settle_first(&self) {

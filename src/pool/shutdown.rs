@@ -35,7 +35,7 @@ use crate::{
     drained::DrainedTasks,
     entry::Requeue,
     layers::{Keeps, ListedMember},
-    queue::{Admission, QueueEntry},
+    queue::Admission,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -188,10 +188,12 @@ impl<'a> Stopping<'a> {
     /// is left, this is tried once more: no submission looks for one from now on.
     fn cancel(self, called_off: Vec<ListedMember>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
         let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
+        let removed = removed.into_iter().map(|entry| (entry.sequence, entry.element));
+        let put_off = self.pool.remove_put_off_where(is_unwanted);
         self.pool.workers.pending_decreased(&self.pool.queue);
-        for QueueEntry { sequence, element, .. } in removed {
-            self.pool.end_as_cancelled(&*element, sequence, self.phase.reason());
-            discard(element);
+        for (sequence, task) in removed.chain(put_off) {
+            self.pool.end_as_cancelled(&*task, sequence, self.phase.reason());
+            discard(task);
         }
         self.pool.end_called_off(called_off, self.phase.reason(), IfRunning::LetReturn);
         if self.pool.workers.lacks_all() {

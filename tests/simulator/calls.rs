@@ -57,6 +57,8 @@ pub(crate) struct CallRecord {
     pub(crate) caller: Option<Arc<Caller>>,
     /// How many calls have begun.
     begun: u32,
+    /// When the run of the last call is due, unless more calls come.
+    due: Duration,
     /// The moment from which the period of a throttle counts, or an earlier one.
     last_start: Option<Duration>,
 }
@@ -116,7 +118,9 @@ impl World {
             false => ledger.callers(),
         });
         let waits = |(id, caller): &(usize, Arc<Caller>)| {
-            let may_wait = self.note(|ledger, _| ledger.may_wait_long(*id));
+            // A call by a capture may come when all time has passed.
+            let may_wait = self
+                .note(|ledger, now| ledger.may_wait_long(*id) || ledger.tasks[*id].calls.due > now);
             let is_waiting = caller.is_waiting() || self.note(|ledger, _| ledger.lacks_run(*id));
             is_waiting && !may_wait && !caller.task_handle().is_done()
         };
@@ -159,6 +163,7 @@ impl Ledger {
             _ => Duration::ZERO,
         };
         record.low = record.low.min(now + wait);
+        record.calls.due = now + wait;
     }
 
     /// Records that the body of such a task has begun, in a run that the library has started at `started`: not without

@@ -75,6 +75,11 @@ pub(crate) struct Record {
     /// `true` once somebody has paused it, even if it was resumed since.
     pub(crate) is_paused: bool,
     began_to_ask: Duration,
+    /// When its submission has returned.
+    submitted: Duration,
+    /// When the run may begin that a worker may have had in its hands when the series was extended: only the next run is put
+    /// off then, and the body has not begun.
+    before_extension: Option<Duration>,
     gate: GateRecord,
     pub(crate) calls: CallRecord,
     pub(crate) ticks: TickRecord,
@@ -175,6 +180,8 @@ impl Ledger {
             is_moved: false,
             is_paused: false,
             began_to_ask: Duration::ZERO,
+            before_extension: None,
+            submitted: Duration::MAX,
             gate: GateRecord::default(),
             calls: CallRecord::default(),
             ticks: TickRecord::default(),
@@ -192,6 +199,7 @@ impl Ledger {
         let event = self.event();
         let record = &mut self.tasks[id];
         record.high = now.saturating_add(record.plan.first_in());
+        record.submitted = now;
         record.admitted = Some(event);
         record.future = Some(future);
     }
@@ -221,8 +229,10 @@ impl Ledger {
         }
         let record = &mut self.tasks[id];
         let mut wrong = Vec::new();
-        if is_worker && now < record.earliest() {
-            wrong.push(format!("task {id} is early: {now:?} < {:?}", record.earliest()));
+        let earliest = record.before_extension.take().unwrap_or(Duration::MAX);
+        let earliest = earliest.min(record.earliest());
+        if is_worker && now < earliest {
+            wrong.push(format!("task {id} is early: {now:?} < {earliest:?}"));
         }
         if record.is_running {
             wrong.push(format!("two runs of task {id} overlap"));
@@ -246,8 +256,11 @@ impl Ledger {
     }
 
     /// Notes how late a run starts. What was asked of a task may be late since then, and may be beside its schedule.
-    pub(crate) fn is_late(&mut self, id: usize, late: Duration, is_worker: bool) {
+    /// A calendar's first moment that has passed when it is submitted means then.
+    pub(crate) fn is_late(&mut self, id: usize, late: Duration, now: Duration, is_worker: bool) {
         let record = &self.tasks[id];
+        let is_first = matches!(record.plan.kind, Kind::Calendar(..)) && record.starts == 1;
+        let late = if is_first { late.min(now.saturating_sub(record.submitted)) } else { late };
         let is_bound = is_worker && !record.is_moved && !matches!(record.plan.kind, Kind::Once);
         let is_bound = is_bound && !record.plan.kind.is_called();
         let most = record.plan.within.map(Steps::span).or_else(|| record.plan.skips_from());
@@ -421,6 +434,9 @@ impl Ledger {
         record.asking -= 1;
         let is_known = had_effect && !record.was_asked_by_two && !record.is_paused;
         if let (Verb::Extend(steps), true) = (verb, is_known) {
+            if !matches!(record.plan.kind, Kind::Once) {
+                record.before_extension.get_or_insert(record.low);
+            }
             record.low = record.low.max(record.began_to_ask + steps.span());
         }
         let Verb::Reschedule(steps) = verb else { return };

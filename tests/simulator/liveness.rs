@@ -33,7 +33,7 @@ pub(crate) struct Waits {
     /// `true` once such a shutdown has returned with something running.
     has_given_up: bool,
     /// The groups of the submissions that wait for room, if they have one.
-    for_room: Vec<Option<usize>>,
+    pub(crate) for_room: Vec<Option<usize>>,
 }
 
 impl World {

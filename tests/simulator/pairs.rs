@@ -49,7 +49,7 @@ pub(crate) fn any() -> impl Strategy<Value = Scenario> {
         throttle_and_busy_worker(),
         gate_jitter_and_replicas(),
         debounce_and_skip(),
-        driven_and_requeue(),
+        prop_oneof![2 => driven_and_requeue(), 1 => driven_and_dropped_by_its_shutdown()],
         group_and_shutdown(),
         member_and_shutdown(),
         room_and_group(),
@@ -227,6 +227,41 @@ fn driven_and_requeue() -> BoxedStrategy<Scenario> {
     let others = vec(prop_oneof![quick_op(), blocking_op()], 0..3);
     let steps = (vec(step, 2..8), others).prop_map(|(director, other)| vec![director, other]);
     led_by(steps, |scenario| scenario.pool.driven = true)
+}
+
+/// A driven executor that a capture drops while a shutdown of the same thread drops the capture, with tasks before and
+/// after it that are due, are to come, or wait for calls.
+fn driven_and_dropped_by_its_shutdown() -> BoxedStrategy<Scenario> {
+    let kind = || {
+        prop_oneof![
+            2 => Just(Kind::Once),
+            2 => steps(2, 5).prop_map(Kind::Rate),
+            1 => steps(1, 3).prop_map(Kind::Delay),
+            1 => steps(1, 3).prop_map(|quiet| Kind::Debounce(quiet, None)),
+        ]
+    };
+    let owner = (kind(), when(), weighted(0.3, which_group())).prop_map(|(kind, when, group)| {
+        Op::Submit(TaskPlan { when, group, capture: OnDrop::DropExecutor, ..only(kind) })
+    });
+    let other = || {
+        let parts = (kind(), when(), weighted(0.3, which_group()));
+        parts.prop_map(|(kind, when, group)| Op::Submit(TaskPlan { when, group, ..only(kind) }))
+    };
+    let end = prop_oneof![
+        4 => Just(Op::Shutdown),
+        1 => Just(Op::ShutdownNow(0)),
+        1 => which_group().prop_map(|group| Op::Group(group, GroupVerb::Shutdown)),
+    ];
+    let wait = prop_oneof![2 => blocking_op(), 1 => quick_op()];
+    let steps = (vec(other(), 0..3), owner, vec(other(), 0..3), steps(0, 2), end, vec(wait, 0..2));
+    let steps = steps.prop_map(|(before, owner, after, step, end, waits)| {
+        let ops = before.into_iter().chain([owner]).chain(after);
+        vec![ops.chain([Op::Advance(step), end]).collect(), waits]
+    });
+    led_by(steps, |scenario| {
+        (scenario.pool.driven, scenario.pool.bound) = (true, None);
+        scenario.pool.keep_periodic = false;
+    })
 }
 
 /// Tasks of a group, parked and not, whose captures bring others forward when a shutdown ends them.

@@ -179,7 +179,7 @@ impl Capture {
         let late = task.as_ref().map_or(Duration::ZERO, |task| task.lateness());
         let plan = world.note(|ledger, now| {
             ledger.starts(id, now, is_worker);
-            ledger.is_late(id, late, is_worker);
+            ledger.is_late(id, late, now, is_worker);
             ledger.tasks[id].plan
         });
         if let Some(task) = task.filter(|_| is_worker) {

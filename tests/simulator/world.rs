@@ -344,6 +344,10 @@ impl World {
             if self.rest() {
                 return;
             }
+            // A task that is never due, and that no thread can cancel, has the room for which an actor waits.
+            if self.note(|ledger, _| !ledger.waits.for_room.is_empty()) {
+                self.shutdown();
+            }
             thread::yield_now();
         }
         panic!("an actor waits for ever");

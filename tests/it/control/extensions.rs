@@ -269,7 +269,7 @@ fn what_is_shown_of_the_queue_is_what_will_run() {
     assert_eq!(task.join().expect("it was run by hand"), 30);
 }
 
-/// A shutdown keeps a task that was put off as one that is due then.
+/// A shutdown keeps or ends a task that was put off as one that is due then, also while the worker is busy.
 #[test]
 fn a_shutdown_decides_by_where_a_run_was_put_off_to() {
     for keeps in [true, false] {
@@ -280,6 +280,7 @@ fn a_shutdown_decides_by_where_a_run_was_put_off_to() {
         clock.advance(ms(10));
         assert!(extender.extend(ms(5)), "it is due, and put off");
         executor.shutdown();
+        assert_eq!(task.is_done(), !keeps, "no worker is needed to end what is not kept");
         assert!(!extender.extend(ms(50)), "nothing is put off any more");
         release.add();
         busy.join().expect("it returns");
