@@ -80,7 +80,9 @@ export class Site {
       const file = this.resolve(path);
       if (!file || statSync(file).isDirectory()) return response.writeHead(404).end();
       const type = TYPES[extname(file)] ?? "text/plain";
-      response.writeHead(200, { "content-type": `${type}; charset=utf-8` }).end(readFileSync(file));
+      // What several pages have is asked for once.
+      const headers = { "content-type": `${type}; charset=utf-8`, "cache-control": "max-age=3600" };
+      response.writeHead(200, headers).end(readFileSync(file));
     });
     await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
     this.close = () => server.close();
