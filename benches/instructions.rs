@@ -261,7 +261,7 @@ fn count_submission(pending: u64) {
     counted_schedule_and_cancel_far(&subject.executor);
     counted_schedule_and_cancel_near(&subject.executor);
     counted_sleep_and_drop(&subject.executor);
-    let moved = subject.executor.schedule(HOUR, || 0).expect("it is open");
+    let moved = subject.executor.schedule(far(0), || 0).expect("it is open");
     counted_reschedule(&moved);
     counted_extend(&moved.extender());
     let called = subject.executor.debounce(HOUR, || ()).expect("it is open");

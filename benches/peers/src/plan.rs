@@ -54,8 +54,13 @@ enum Who {
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 31] = [
+pub(crate) const STEPS: [Step; 32] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
+    // What is pending was scheduled by a thread that calls no more. It matters to a peer with several heaps.
+    Step {
+        who: Who::Only(OURS),
+        ..step("w1-elsewhere", "w1", "filled=elsewhere", "filled=elsewhere P=1000 N=100000")
+    },
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
     // The same with a thousand tasks in a batch.

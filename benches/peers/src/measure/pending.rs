@@ -2,11 +2,15 @@
 //! differ in the calls only.
 //!
 //! Each thread schedules its share of the pending tasks itself, and so finds them where it calls
-//! afterwards: a peer may keep what a thread has scheduled in a part of the queue for that thread.
+//! afterwards: a peer may keep what a thread has scheduled in a part of the queue for that thread. With
+//! `filled=elsewhere` one other thread schedules them all.
 
-use std::time::{Duration, Instant};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::{
     args::Args,
@@ -23,6 +27,8 @@ pub(super) struct Load {
     pub(super) pending: u64,
     pub(super) threads: u64,
     pub(super) operations: u64,
+    /// True if another thread schedules what is pending.
+    is_filled_elsewhere: bool,
 }
 
 /// The work of one thread: its own random numbers keep the threads apart.
@@ -43,10 +49,15 @@ impl Load {
         operations: u64,
     ) -> Result<Vec<Self>> {
         let operations = args.number("N", operations)?;
+        let is_filled_elsewhere = match args.text("filled", "here") {
+            "here" => false,
+            "elsewhere" => true,
+            place => bail!("nothing is filled {place}"),
+        };
         let mut loads = Vec::new();
         for pending in args.list("P", pendings)? {
             for threads in args.list("T", threads)? {
-                loads.push(Self { pending, threads, operations });
+                loads.push(Self { pending, threads, operations, is_filled_elsewhere });
             }
         }
         Ok(loads)
@@ -65,7 +76,14 @@ impl Load {
         work: &(impl Fn(Turn) -> R + Sync),
     ) -> Result<Cost<(Vec<P::Handle>, R)>> {
         let fill = |turn: Turn| pool::fill_with(peer, &mut Rng::new(turn.seed), turn.count);
-        self.measure_filled(peer, &fill, work)
+        if !self.is_filled_elsewhere {
+            return self.measure_filled(peer, &fill, work);
+        }
+        let all = Turn { number: 0, seed: 1, count: self.pending };
+        let filled = thread::scope(|scope| scope.spawn(|| fill(all)).join());
+        let cost = self.measure_filled(peer, &|_| Vec::new(), work);
+        drop(filled.expect("no thread panics"));
+        cost
     }
 
     /// Each thread does `fill` for its share of the pending tasks, and a tenth of its operations to
