@@ -59,7 +59,7 @@ impl Pool {
     }
 
     /// Takes those out of the closed queue that are unwanted by when they are due, and not by when their entries are: their
-    /// entries have come up, and were to follow. The second of a pair is the task's sequence.
+    /// entries have come up, and were to follow. Each comes with its sequence.
     pub(super) fn remove_put_off_where(
         &self,
         is_unwanted: impl Fn(Timestamp, &Task) -> bool,
@@ -68,14 +68,15 @@ impl Pool {
             return Vec::new();
         }
         let mut removed = Vec::new();
-        for SnapshotEntry { deadline, ticket, element: task, .. } in self.queue.snapshot(Arc::clone)
-        {
-            let due = self.due_of(&*task, ticket, deadline);
-            if due > deadline && is_unwanted(due, &*task) {
-                removed.extend(self.queue.remove(ticket).map(|task| (ticket.sequence, task)));
+        let listed = self.queue.snapshot(Arc::clone);
+        for SnapshotEntry { deadline, ticket, element: task, .. } in &listed {
+            let due = self.due_of(&**task, *ticket, *deadline);
+            if due > *deadline && is_unwanted(due, &**task) {
+                removed.extend(self.queue.remove(*ticket).map(|task| (ticket.sequence, task)));
             }
-            discard(task);
         }
+        // Second: a task that has ended meanwhile is dropped here, and that is user code.
+        listed.into_iter().for_each(|entry| discard(entry.element));
         removed
     }
 
