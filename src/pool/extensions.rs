@@ -4,6 +4,14 @@
 //! ([`layers`](crate::layers::PutOff)). A driver that says when it has to be called next, and a watch that says which task
 //! waits for a worker, look at the first entry alone. They have it follow first ([`Pool::settle_first`]), so that they speak of
 //! runs that are to take place. A pool that has never had an extender is asked for one flag.
+//!
+//! # A shutdown
+//!
+//! A shutdown ends what is not kept by when the entries are due, and then looks at the entries that have come up and were put off
+//! ([`Pool::remove_put_off_where`]). It looks and removes in two steps, since a task is asked under its own lock. A worker that
+//! takes the task between the two finds out by itself, and the closed queue does not admit the task for the later moment. A
+//! caller that brings the run forward between the two is concurrent with the shutdown, and the task ends as if the request had
+//! come first and the run been put off again: it is cancelled, and does not run.
 
 use super::{Pool, control::QueuedEntry};
 use crate::{

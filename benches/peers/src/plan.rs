@@ -56,7 +56,7 @@ enum Who {
 /// The steps of a round, in order.
 pub(crate) const STEPS: [Step; 32] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
-    // What is pending was scheduled by a thread that calls no more. It matters to a peer with several heaps.
+    // Another thread schedules the pending tasks, and then ends. Where they are matters to a peer with several heaps.
     Step {
         who: Who::Only(OURS),
         ..step("w1-elsewhere", "w1", "filled=elsewhere", "filled=elsewhere P=1000 N=100000")
