@@ -50,7 +50,7 @@ use std::{
 };
 
 use proptest::{
-    strategy::Strategy,
+    strategy::{BoxedStrategy, Strategy},
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
 };
 use shuttle::{
@@ -69,6 +69,10 @@ std::thread_local! {
     /// follows it.
     static LAST_PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
     static IS_SIMULATING: Cell<bool> = const { Cell::new(false) };
+
+    /// What all scenarios are drawn from. It has thousands of nodes, and making it costs more than
+    /// half of what a simulation does, so each thread makes it once.
+    static SCENARIOS: BoxedStrategy<Scenario> = scenario::any();
 }
 
 /// No seed violates a property.
@@ -131,7 +135,8 @@ fn hunt<R>(
     };
     let mut runner =
         TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
-    let tree = scenario::any().new_tree(&mut runner).map_err(|error| error.to_string())?;
+    let scenarios = SCENARIOS.with(Clone::clone);
+    let tree = scenarios.new_tree(&mut runner).map_err(|error| error.to_string())?;
     let has_failed = Cell::new(false);
     let test = |scenario: Scenario| {
         let schedules = if has_failed.get() { TRIES } else { 1 };

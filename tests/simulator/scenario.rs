@@ -256,7 +256,7 @@ pub(crate) enum Op {
 }
 
 /// Any scenario; smaller ones are tried first when one has failed.
-pub(crate) fn any() -> impl Strategy<Value = Scenario> {
+pub(crate) fn any() -> BoxedStrategy<Scenario> {
     prop_oneof![2 => general(), 1 => pairs::any()].boxed()
 }
 
