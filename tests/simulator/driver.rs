@@ -36,6 +36,8 @@ pub(crate) struct DriverRecord {
     rounds: u64,
     /// How many bodies have begun in it.
     starts: usize,
+    /// How many triggers have panicked in it: before a run, which then has no body, or after one.
+    panics: usize,
     /// `true` if there may be runs without a body: of timers, and of those whose hook panics.
     has_others: bool,
 }
@@ -55,9 +57,9 @@ impl World {
         let before = ROLE.with(|role| role.replace(Role::Driver));
         self.note(|ledger, _| ledger.begins_round());
         let ran = call(&mut executor);
-        let (starts, has_others) = self.note(|ledger, _| ledger.ends_round());
+        let (starts, most) = self.note(|ledger, _| ledger.ends_round());
         ROLE.with(|role| role.set(before));
-        let is_wrong = ran < starts || ran > starts && !has_others;
+        let is_wrong = ran < starts || ran > most;
         self.is_wrong(is_wrong, &format!("a driver says {ran} runs, and {starts} have begun"));
         DRIVEN.with(|driven| driven.replace(Some(executor)));
     }
@@ -135,12 +137,20 @@ impl Ledger {
 
     fn begins_round(&mut self) {
         self.driver.rounds += 1;
-        (self.driver.round, self.driver.starts) = (self.driver.rounds, 0);
+        self.driver.round = self.driver.rounds;
+        (self.driver.starts, self.driver.panics) = (0, 0);
     }
 
-    fn ends_round(&mut self) -> (usize, bool) {
+    /// Returns how many bodies have begun, and how many runs there may have been.
+    fn ends_round(&mut self) -> (usize, usize) {
         self.driver.round = 0;
-        (self.driver.starts, self.driver.has_others)
+        let DriverRecord { starts, panics, has_others, .. } = self.driver;
+        (starts, if has_others { usize::MAX } else { starts + panics })
+    }
+
+    pub(crate) fn trigger_panics(&mut self, id: usize) {
+        self.tasks[id].has_panicked = true;
+        self.driver.panics += 1;
     }
 
     /// Records that a body begins: once in a call of the driver.

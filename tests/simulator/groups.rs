@@ -124,16 +124,18 @@ impl Ledger {
             return None;
         }
         // The worker asked the group after this task had been opened, and not before it was due.
-        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
+        let low = taken.first_low();
+        let is_due = self.advances.iter().find(|(_, now)| *now >= low);
         let asked = taken.opened.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
             let has_begun = other.starts > 0 || may_have_run || other.plan.gate.is_some();
             // Or it was overdue, and has been left out.
-            let has_begun = has_begun || other.plan.within.is_some();
+            let has_begun = has_begun || other.plan.within.is_some() || other.plan.skips;
+            let has_begun = has_begun || self.ticks.is_set;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < asked);
-            let comes_before = other.plan.group == Some(group) && other.high < taken.low;
+            let comes_before = other.plan.group == Some(group) && other.high < low;
             waits && was_there && comes_before && other.plan.timeout.is_none()
         })
     }

@@ -80,6 +80,9 @@ pub(crate) struct Record {
     /// When the run may begin that a worker may have had in its hands when the series was extended: only the next run is put
     /// off then, and the body has not begun.
     before_extension: Option<Duration>,
+    /// As `low`, but for extensions: one that is not later than the plan has no effect, and the plan of a calendar is brought
+    /// forward by a wall clock that is set.
+    low_by_wall: Duration,
     gate: GateRecord,
     pub(crate) calls: CallRecord,
     pub(crate) ticks: TickRecord,
@@ -162,6 +165,7 @@ impl Ledger {
         self.tasks.push(Record {
             plan,
             low,
+            low_by_wall: low,
             high: Duration::MAX,
             opened,
             admitted: None,
@@ -229,8 +233,11 @@ impl Ledger {
         }
         let record = &mut self.tasks[id];
         let mut wrong = Vec::new();
-        let earliest = record.before_extension.take().unwrap_or(Duration::MAX);
-        let earliest = earliest.min(record.earliest());
+        let mut earliest = record.before_extension.take().unwrap_or(Duration::MAX);
+        earliest = earliest.min(record.earliest());
+        if self.ticks.is_set && matches!(record.plan.kind, Kind::Calendar(..)) {
+            earliest = earliest.min(record.low_by_wall);
+        }
         if is_worker && now < earliest {
             wrong.push(format!("task {id} is early: {now:?} < {earliest:?}"));
         }
@@ -294,7 +301,8 @@ impl Ledger {
             return None;
         }
         // The worker looked after the last body had ended, and not before this task was due.
-        let is_due = self.advances.iter().find(|(_, now)| *now >= taken.low);
+        let low = taken.first_low();
+        let is_due = self.advances.iter().find(|(_, now)| *now >= low);
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
             let may_have_run = self.hooks_panic && other.plan.resumes;
@@ -306,7 +314,7 @@ impl Ledger {
             let has_begun = other.starts > 0 || may_have_run || may_wait;
             let waits = !has_begun && other.drops == 0 && !other.is_being_cancelled;
             let was_there = other.admitted.is_some_and(|event| event < looked);
-            waits && was_there && other.high < taken.low && other.plan.timeout.is_none()
+            waits && was_there && other.high < low && other.plan.timeout.is_none()
         })
     }
 
@@ -332,7 +340,7 @@ impl Ledger {
             return;
         }
         record.cancels += 1;
-        let is_in_time = now < record.low && record.starts == 0;
+        let is_in_time = now < record.first_low() && record.starts == 0;
         record.must_not_start |= is_in_time || record.gate.is_asked;
     }
 
@@ -414,14 +422,16 @@ impl Ledger {
         record.asking += 1;
         record.began_to_ask = now;
         record.is_paused |= matches!(verb, Verb::Pause);
-        record.low = record.low.min(match verb {
+        let asked_for = match verb {
             // It brings nothing forward.
-            Verb::Extend(_) => record.low,
+            Verb::Extend(_) => Duration::MAX,
             Verb::Reschedule(steps) | Verb::RunWithin(steps) | Verb::SetPeriod(steps) => {
                 now + steps.span()
             }
             _ => now,
-        });
+        };
+        record.low = record.low.min(asked_for);
+        record.low_by_wall = record.low_by_wall.min(asked_for);
         // It may be later from now on. What is known is said when the call has returned.
         record.high = Duration::MAX;
     }
@@ -553,6 +563,11 @@ impl Ledger {
 }
 
 impl Record {
+    /// The time before which the first run must not begin. A worker may have had it in its hands when it was put off.
+    pub(crate) fn first_low(&self) -> Duration {
+        self.before_extension.map_or(self.low, |before| before.min(self.low))
+    }
+
     /// The time before which the next run must not begin.
     fn earliest(&self) -> Duration {
         match self.plan.kind {

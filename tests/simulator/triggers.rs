@@ -34,7 +34,7 @@ impl Trigger for Calendar {
         // In the first question a panic would be the submitter's.
         let is_first = last.runs() == 0 && last.planned().is_none();
         if !is_first && self.world.faults().payload {
-            self.world.note(|ledger, _| ledger.tasks[self.id].has_panicked = true);
+            self.world.note(|ledger, _| ledger.trigger_panics(self.id));
             panic!("the trigger of task {} panics", self.id);
         }
         Some(Due::Wall(tick))
