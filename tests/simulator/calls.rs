@@ -57,7 +57,9 @@ pub(crate) struct CallRecord {
     pub(crate) caller: Option<Arc<Caller>>,
     /// How many calls have begun.
     begun: u32,
-    /// When the run of the last call is due, unless more calls come.
+    /// How many have not returned: the clock may be moved before they look at it.
+    under_way: u32,
+    /// When the run of the last call is due at the latest, unless more calls come.
     due: Duration,
     /// The moment from which the period of a throttle counts, or an earlier one.
     last_start: Option<Duration>,
@@ -79,6 +81,7 @@ impl World {
             Caller::Debounced(debounced) => _ = debounced.call(),
             Caller::Throttled(throttled) => _ = throttled.call(),
         }
+        self.note(|ledger, now| ledger.called(id, now));
         self.done_with(id, caller);
     }
 
@@ -119,14 +122,28 @@ impl World {
         });
         let waits = |(id, caller): &(usize, Arc<Caller>)| {
             // A call by a capture may come when all time has passed.
-            let may_wait = self
-                .note(|ledger, now| ledger.may_wait_long(*id) || ledger.tasks[*id].calls.due > now);
+            let may_wait = self.note(|ledger, now| {
+                let CallRecord { under_way, due, .. } = ledger.tasks[*id].calls;
+                ledger.may_wait_long(*id) || under_way > 0 || due > now
+            });
             let is_waiting = caller.is_waiting() || self.note(|ledger, _| ledger.lacks_run(*id));
             is_waiting && !may_wait && !caller.task_handle().is_done()
         };
         let waiting = callers.iter().filter(|caller| waits(caller)).map(|(id, _)| *id).collect();
         callers.into_iter().for_each(|(id, caller)| self.done_with(id, caller));
         waiting
+    }
+}
+
+impl Kind {
+    /// For how long a run waits that has been called once.
+    fn quiet(&self) -> Duration {
+        match self {
+            Self::Debounce(quiet, most) => {
+                quiet.span().min(most.map_or(Duration::MAX, Steps::span))
+            }
+            _ => Duration::ZERO,
+        }
     }
 }
 
@@ -156,14 +173,15 @@ impl Ledger {
     fn calls(&mut self, id: usize, now: Duration) {
         let record = &mut self.tasks[id];
         record.calls.begun += 1;
-        let wait = match record.plan.kind {
-            Kind::Debounce(quiet, most) => {
-                quiet.span().min(most.map_or(Duration::MAX, Steps::span))
-            }
-            _ => Duration::ZERO,
-        };
-        record.low = record.low.min(now + wait);
-        record.calls.due = now + wait;
+        record.calls.under_way += 1;
+        record.low = record.low.min(now + record.plan.kind.quiet());
+    }
+
+    /// Records that the call has returned.
+    fn called(&mut self, id: usize, now: Duration) {
+        let record = &mut self.tasks[id];
+        record.calls.under_way -= 1;
+        record.calls.due = now + record.plan.kind.quiet();
     }
 
     /// Records that the body of such a task has begun, in a run that the library has started at `started`: not without
