@@ -4,6 +4,10 @@
 //! under which the plan moves; so an expiry that was armed for another limit finds that, and does nothing. A series
 //! has a limit for each run, while it is under way.
 //!
+//! A series that goes on after a run that took too long is not called off by the token that its timer thread raises then: the
+//! token is the run's own. So the expiry notes under the task's lock that it raises it, and what is asked of the
+//! series until the body returns has its effect.
+//!
 //! An expiry itself is an entry of the timer thread's queue ([`timeouts`](crate::pool)). What disarms it is attached
 //! here, and is dropped when the task has ended. The worker that has taken a task looks at the limit as well, so a
 //! task whose time is up does not begin, whatever the timer thread does. A run by hand does not: the timer thread
@@ -26,11 +30,18 @@ pub(crate) type Attachment = Box<dyn Send>;
 #[derive(Default)]
 pub(super) struct TimeLimit {
     of_task: Option<Budget>,
-    /// When the present run of a periodic task has to have ended.
-    of_run: Option<Timestamp>,
+    /// The limit of the present run of a periodic task.
+    of_run: Option<RunLimit>,
     /// True if the task is run by hand.
     is_ignored: bool,
     attachment: Option<Attachment>,
+}
+
+/// When a run of a series has to have ended.
+struct RunLimit {
+    moment: Timestamp,
+    /// The timer thread raises the token, or has raised it.
+    is_over: bool,
 }
 
 /// Until when a task that runs once has to have ended.
@@ -71,7 +82,11 @@ impl Layer for TimeLimit {
     }
 
     fn token_limit(&self) -> Option<Timestamp> {
-        self.expiry().or(self.of_run)
+        self.expiry().or_else(|| self.of_run.as_ref().map(|limit| limit.moment))
+    }
+
+    fn has_run_over_limit(&self) -> bool {
+        self.of_run.as_ref().is_some_and(|limit| limit.is_over)
     }
 
     fn has_to_follow(&self) -> bool {
@@ -102,10 +117,23 @@ impl Task {
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
             let extras = parts.extras();
-            extras.layers.get_or_default::<TimeLimit>().of_run = Some(limit);
+            let of_run = RunLimit { moment: limit, is_over: false };
+            extras.layers.get_or_default::<TimeLimit>().of_run = Some(of_run);
             extras.token.take()
         });
         discard(token);
+    }
+
+    /// Notes that the token of that run is about to be raised, because its time is up. If another run has begun meanwhile,
+    /// it has another limit.
+    pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
+        self.with(|parts| {
+            let layer = parts.layers().and_then(|layers| layers.get::<TimeLimit>());
+            let of_run = layer.and_then(|layer| layer.of_run.as_mut());
+            if let Some(of_run) = of_run.filter(|of_run| of_run.moment == limit) {
+                of_run.is_over = true;
+            }
+        });
     }
 
     /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the

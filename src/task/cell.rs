@@ -244,6 +244,9 @@ impl Parts<'_> {
     pub(crate) fn is_called_off(&mut self) -> bool {
         let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
         token.is_some_and(CancellationToken::is_raised_itself)
+            && !self
+                .layers()
+                .is_some_and(|layers| layers.all().any(|layer| layer.has_run_over_limit()))
     }
 
     /// Returns `true` if no call will take the result.

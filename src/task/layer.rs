@@ -191,6 +191,12 @@ pub(crate) trait Layer: AsAny + Send {
         None
     }
 
+    /// Returns `true` if the token stands for the present run alone, whose time is up: that it is raised is no request to the
+    /// task.
+    fn has_run_over_limit(&self) -> bool {
+        false
+    }
+
     /// Returns `true` if an expiry that was armed for this limit is out of date.
     fn has_moved(&self, _limit: Timestamp) -> bool {
         false

@@ -70,6 +70,7 @@ impl<'a> LimitedRun<'a> {
             if ends_task {
                 end_over_limit(&watched, &watched_hooks, budget, limit, &exceeded);
             }
+            watched.task.note_run_over_limit(limit);
             token.cancel();
             discard(watched);
         };

@@ -1,11 +1,16 @@
 //! The timeout of a periodic task: a time limit for each of its runs.
 
-use std::{collections::VecDeque, thread, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{Arc, OnceLock},
+    thread,
+    time::Duration,
+};
 
 use punctual::{
     CancelReason, CancellationToken, FailureKind, FailurePolicy, FailureReport, ManualClock,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskRun, TaskState,
-    current_task,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskHandle, TaskRun,
+    TaskState, current_task,
 };
 
 use crate::{
@@ -327,4 +332,31 @@ fn the_extremes_of_a_budget() {
     assert_eq!((all.state(), all.last_failure()), (TaskState::Running, None));
     assert!(all.cancel());
     clock.run_for(HOUR);
+}
+
+/// The token of a run that takes too long is raised by its limit, which is no request to the series: what is asked of the
+/// series until the body returns has its effect.
+#[test]
+fn what_is_asked_of_a_series_after_the_limit_of_its_run_has_its_effect() {
+    let (clock, executor) = manual(1);
+    let (handle, answers, runs) = (Arc::new(OnceLock::<TaskHandle>::new()), Log::new(), Log::new());
+    let (own, said, began, shown) =
+        (Arc::clone(&handle), answers.clone(), runs.clone(), clock.clone());
+    let body = move || {
+        began.push(shown.elapsed());
+        // Until the limit.
+        current_task().unwrap().token().wait();
+        if began.entries().len() == 1 {
+            said.push(own.get().unwrap().pause());
+        }
+    };
+    let task = executor.task().timeout(ms(5)).on_failure(FailurePolicy::resume());
+    let future = task.schedule_at_fixed_rate(ms(10), ms(10), body).unwrap();
+    handle.set(future.task_handle()).unwrap();
+    clock.run_for(ms(100));
+    assert_eq!((runs.entries(), answers.entries()), (vec![ms(10)], vec![true]));
+    assert!(future.resume());
+    clock.run_for(ms(10));
+    assert!(runs.entries().len() > 1, "it goes on when it is resumed");
+    drop(future);
 }
