@@ -124,7 +124,7 @@ impl World {
             // A call by a capture may come when all time has passed.
             let may_wait = self.note(|ledger, now| {
                 let CallRecord { under_way, due, .. } = ledger.tasks[*id].calls;
-                ledger.may_wait_long(*id) || under_way > 0 || due > now
+                ledger.may_wait_long(*id, now) || under_way > 0 || due > now
             });
             let is_waiting = caller.is_waiting() || self.note(|ledger, _| ledger.lacks_run(*id));
             is_waiting && !may_wait && !caller.task_handle().is_done()
@@ -174,7 +174,11 @@ impl Ledger {
         let record = &mut self.tasks[id];
         record.calls.begun += 1;
         record.calls.under_way += 1;
-        record.low = record.low.min(now + record.plan.kind.quiet());
+        let quiet = record.plan.kind.quiet();
+        let is_limited = matches!(record.plan.kind, Kind::Debounce(_, Some(_)));
+        // The first of the calls may have been long ago: if the run was put off since, this one brings it forward.
+        let wait = if record.is_moved && is_limited { Duration::ZERO } else { quiet };
+        record.low = record.low.min(now + wait);
     }
 
     /// Records that the call has returned.
@@ -213,9 +217,13 @@ impl Ledger {
     }
 
     /// Returns `true` if the run of a task may be held up for as long as there is.
-    pub(crate) fn may_wait_long(&self, id: usize) -> bool {
+    pub(crate) fn may_wait_long(&self, id: usize, now: Duration) -> bool {
         let record = &self.tasks[id];
         let is_asked = record.is_moved || record.is_paused || record.is_being_cancelled;
-        is_asked || record.is_running || record.drops > 0 || self.is_stopping
+        is_asked
+            || self.is_put_off_by_gate(id, now)
+            || record.is_running
+            || record.drops > 0
+            || self.is_stopping
     }
 }

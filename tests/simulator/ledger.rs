@@ -270,6 +270,9 @@ impl Ledger {
         let late = if is_first { late.min(now.saturating_sub(record.submitted)) } else { late };
         let is_bound = is_worker && !record.is_moved && !matches!(record.plan.kind, Kind::Once);
         let is_bound = is_bound && !record.plan.kind.is_called();
+        // By the wall clock, once it was set, the run may be on time.
+        let is_on_wall = matches!(record.plan.kind, Kind::Calendar(..));
+        let is_bound = is_bound && !(is_on_wall && self.ticks.is_set);
         let most = record.plan.within.map(Steps::span).or_else(|| record.plan.skips_from());
         let most = most.filter(|_| is_bound);
         if let Some(most) = most.filter(|most| late > *most) {
@@ -401,6 +404,12 @@ impl Ledger {
         }
     }
 
+    /// Returns `true` if the gate was asked so late that the run may come later than all time that passes.
+    pub(crate) fn is_put_off_by_gate(&self, id: usize, now: Duration) -> bool {
+        let gate = &self.tasks[id].gate;
+        gate.is_asked || gate.put_off.is_some_and(|(_, _, earliest)| earliest > now)
+    }
+
     /// Records that a lease is left.
     pub(crate) fn leaves(&mut self, id: usize, has_run: bool) {
         self.event();
@@ -486,13 +495,7 @@ impl Ledger {
         let is_missing = |id: &usize| {
             let record = &self.tasks[*id];
             let is_due = matches!(record.plan.kind, Kind::Once) && record.high <= now;
-            // A gate that was asked late may have put the run off for longer than that.
-            let is_put_off = record.gate.put_off.is_some_and(|(_, _, earliest)| earliest > now);
-            is_due
-                && !is_put_off
-                && record.drops == 0
-                && !record.is_running
-                && !record.gate.is_asked
+            is_due && !self.is_put_off_by_gate(*id, now) && record.drops == 0 && !record.is_running
         };
         tasks.iter().copied().filter(is_missing).collect()
     }

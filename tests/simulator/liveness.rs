@@ -219,7 +219,7 @@ impl Ledger {
                 && record.high <= now
                 && record.starts == 0
                 && !may_skip
-                && !self.may_wait_long(*id)
+                && !self.may_wait_long(*id, now)
         };
         tasks.iter().copied().find(is_missing)
     }
