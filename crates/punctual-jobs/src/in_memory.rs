@@ -27,6 +27,7 @@
 mod attempt;
 mod board;
 mod ordering;
+mod ready;
 mod stopping;
 
 use std::{
@@ -39,7 +40,7 @@ use punctual::{Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
-    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, OpenQueue, QueueError,
+    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, OpenQueue, Priority, QueueError,
     QueueFuture, Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
@@ -149,6 +150,7 @@ pub(crate) fn tick_job(
         is_unique: false,
         ordering_key: Some(format!("every {schedule}")),
         max_attempts,
+        priority: Priority::Normal,
     }
 }
 

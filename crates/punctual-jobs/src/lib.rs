@@ -56,6 +56,7 @@
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
 //!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
+//! * **[Priorities](Priority) are strict**: of the jobs without an ordering key that one claim finds due, those of a higher priority begin first.
 //! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
 //!   it, or an event says that none may.
 //! * **A schedule that is a row** has one job for each tick, or says what became of it: missed ticks and those that are left out
@@ -69,7 +70,7 @@
 //!   a run that was believed dead.
 //! * **Precision below the poll** for jobs of other machines that have become due: they are found within a
 //!   second, unless [set](#features) otherwise.
-//! * **Order** between jobs that do not have the same ordering key, and fairness between kinds.
+//! * **Order** between jobs that have one priority and not the same ordering key, and fairness between kinds.
 //! * **That a handler stops.** A token is a request; nothing ends a closure that does not look at it.
 //!
 //! # Features
@@ -101,6 +102,7 @@ mod payload;
 pub mod pooler;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod priority;
 mod queue;
 mod queue_future;
 #[cfg(all(test, feature = "postgres"))]
@@ -124,6 +126,7 @@ pub use crate::{
     job_error::JobError,
     jobs::{Jobs, OpenQueue},
     names::InvalidName,
+    priority::Priority,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,
     report::{JobSummary, ReleasedJob, ShutdownReport},

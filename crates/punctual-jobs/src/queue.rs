@@ -17,8 +17,8 @@ use std::{
 use punctual::WouldDeadlock;
 
 use crate::{
-    Cancellation, Job, JobId, JobState, QueueError, QueueFuture, Rescheduling, ShutdownReport,
-    When, jobs::Definitions, names::Names, payload::Payload, run,
+    Cancellation, Job, JobId, JobState, Priority, QueueError, QueueFuture, Rescheduling,
+    ShutdownReport, When, jobs::Definitions, names::Names, payload::Payload, run,
 };
 
 /// The engine that keeps the jobs.
@@ -66,6 +66,7 @@ pub(crate) struct NewJob {
     pub(crate) is_unique: bool,
     pub(crate) ordering_key: Option<String>,
     pub(crate) max_attempts: u32,
+    pub(crate) priority: Priority,
 }
 
 /// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
@@ -118,6 +119,7 @@ impl JobQueue {
             is_unique: false,
             ordering_key: None,
             max_attempts: self.definitions.max_attempts(J::NAME),
+            priority: Priority::Normal,
         });
         JobBuilder { queue: self, name: J::NAME, new_job }
     }
@@ -321,6 +323,15 @@ impl JobBuilder<'_> {
     pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
         if let Ok(new_job) = &mut self.new_job {
             new_job.ordering_key = Some(key.into());
+        }
+        self
+    }
+
+    /// Sets whether the job begins before others that are due; without this call it is [`Priority::Normal`]. Every attempt
+    /// has it. If a waiting job is replaced by its [key](Self::key), the new one's priority counts.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.priority = priority;
         }
         self
     }

@@ -7,7 +7,7 @@
 
 use std::{
     sync::{Arc, OnceLock, atomic::Ordering},
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use punctual::trigger::Due;
@@ -47,6 +47,11 @@ pub(super) enum Refusal {
 /// The last error of a job that is discarded for that.
 const REFUSED: &str =
     "the executor has refused the task of the next attempt, or has dropped it to make room";
+
+fn clock_now(board: &Board) -> (Instant, SystemTime) {
+    let clock = board.executor.clock();
+    (clock.now(), clock.wall_time())
+}
 
 /// A run that has begun.
 struct Claim {
@@ -94,6 +99,13 @@ impl Attempt {
         if entry.generation != self.generation || !matches!(entry.stage, Stage::Waiting(_)) {
             return None;
         }
+        if let Some(way) = state.give_way(self.id, clock_now(board)) {
+            drop(state);
+            board.cancel_task(way.task);
+            board.submit_or_discard(way.next);
+            return None;
+        }
+        state.forget_ready(self.id);
         if let Arrival::Wait(next) = state.arrive(self.id) {
             drop(state);
             board.submit_or_discard(next);
@@ -238,7 +250,7 @@ impl State {
             return None;
         }
         let entry = self.jobs.get_mut(&id)?;
-        entry.moment = moment;
+        (entry.moment, entry.wall) = (moment, None);
         entry.generation += 1;
         entry.stage = Stage::Waiting(None);
         let due = moment.map_or(Due::OnDemand, Due::At);

@@ -7,11 +7,12 @@
 //! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
 //! * Only its own attempt changes an entry that runs, except for how it is to end.
 //! * `running` is the number of entries that run.
+//! * What [`Ready`] has are entries that wait, with their present generation.
 
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::Instant,
+    time::{Instant, SystemTime},
 };
 
 use parking_lot::MutexGuard;
@@ -21,11 +22,12 @@ use super::{
     Board,
     attempt::{Attempt, Refusal},
     ordering::Turns,
+    ready::Ready,
     refused,
     stopping::Closing,
 };
 use crate::{
-    Cancellation, JobHandle, JobId, JobState, QueueError, Rescheduling, StopReason, When,
+    Cancellation, JobHandle, JobId, JobState, Priority, QueueError, Rescheduling, StopReason, When,
     jobs::Definition,
     payload::Payload,
     queue::{NewJob, until},
@@ -41,6 +43,7 @@ pub(super) struct State {
     pub(super) jobs: HashMap<i64, Entry>,
     pub(super) keys: HashMap<String, i64>,
     pub(super) turns: HashMap<String, Turns>,
+    pub(super) ready: Ready,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
     pub(super) discarded: VecDeque<(i64, String)>,
@@ -51,8 +54,11 @@ pub(super) struct Entry {
     pub(super) payload: Payload,
     pub(super) key: Option<String>,
     pub(super) ordering_key: Option<String>,
-    /// The moment by which the jobs with one ordering key are ordered.
+    /// The moment by which the jobs with one ordering key are ordered, and those of one priority.
     pub(super) moment: Option<Instant>,
+    /// The moment, if the wall clock decides.
+    pub(super) wall: Option<SystemTime>,
+    pub(super) priority: Priority,
     /// How many attempts have begun.
     pub(super) begun: u32,
     pub(super) max_attempts: u32,
@@ -101,7 +107,7 @@ impl Board {
         let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
         let kept = replaced.as_ref().filter(|old| new_job.keeps_moment && old.begun == 0);
         let (moment, due) = match kept {
-            Some(old) => (old.moment, old.moment.map_or(Due::OnDemand, Due::At)),
+            Some(old) => (old.moment, due_at(old.moment, old.wall)),
             None => (moment, due),
         };
         let (id, generation) = match &replaced {
@@ -117,6 +123,8 @@ impl Board {
             key: new_job.key,
             ordering_key: new_job.ordering_key,
             moment,
+            wall: wall_of(&due),
+            priority: new_job.priority,
             begun: 0,
             max_attempts: new_job.max_attempts,
             last_error: None,
@@ -176,16 +184,14 @@ impl Board {
         id: i64,
         (moment, due): (Option<Instant>, Due),
     ) -> Result<Rescheduling, QueueError> {
-        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
+        let Some(entry) = state.jobs.get(&id) else { return Ok(Rescheduling::Unknown) };
         if let Stage::Running { .. } = entry.stage {
             return Ok(Rescheduling::Running);
         }
-        entry.moment = moment;
         let (task, turn) = state.withdraw(id);
-        let generation = match state.jobs.get(&id) {
-            Some(entry) => entry.generation,
-            None => return Ok(Rescheduling::Unknown),
-        };
+        let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Rescheduling::Unknown) };
+        (entry.moment, entry.wall) = (moment, wall_of(&due));
+        let generation = entry.generation;
         drop(state);
         self.cancel_task(task);
         self.submit_or_discard(turn);
@@ -218,11 +224,12 @@ impl Board {
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
     fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
-        let Next { id, generation, due } = next;
         let mut state = self.state.lock();
-        let definition = state.jobs.get(&id).map(|entry| Arc::clone(&entry.definition));
+        let definition = state.jobs.get(&next.id).map(|it| Arc::clone(&it.definition));
+        state.note_ready(&next);
         let (Some(definition), Some(board)) = (definition, self.arc()) else { return Ok(()) };
         drop(state);
+        let Next { id, generation, due, .. } = next;
         let mut task = self.executor.task().name(definition.name);
         if let Some(limit) = definition.time_limit {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
@@ -251,9 +258,9 @@ impl Board {
         }
     }
 
-    /// Submits a task for which no caller waits. If the executor refuses it, the job is discarded.
-    pub(super) fn submit_or_discard(&self, next: Option<Next>) {
-        if let Some(next) = next {
+    /// Submits tasks for which no caller waits. If the executor refuses one, its job is discarded.
+    pub(super) fn submit_or_discard(&self, next: impl IntoIterator<Item = Next>) {
+        for next in next {
             let _ = self.submit(next, Refusal::Discards);
         }
     }
@@ -281,12 +288,22 @@ impl Board {
     }
 }
 
+/// Returns the answer of a trigger for a moment that an entry has.
+pub(super) fn due_at(moment: Option<Instant>, wall: Option<SystemTime>) -> Due {
+    wall.map_or_else(|| moment.map_or(Due::OnDemand, Due::At), Due::Wall)
+}
+
+fn wall_of(due: &Due) -> Option<SystemTime> {
+    if let Due::Wall(time) = due { Some(*time) } else { None }
+}
+
 /// A waiting entry that was replaced.
 pub(super) struct Replaced {
     id: i64,
     generation: u64,
     begun: u32,
     moment: Option<Instant>,
+    wall: Option<SystemTime>,
     task: Option<TaskHandle>,
     turn: Option<Next>,
 }
@@ -303,13 +320,15 @@ impl State {
         }
         let (task, turn) = self.withdraw(id);
         let entry = self.jobs.get(&id)?;
-        let (generation, begun, moment) = (entry.generation, entry.begun, entry.moment);
-        Some(Replaced { id, generation, begun, moment, task, turn })
+        let (generation, begun) = (entry.generation, entry.begun);
+        let (moment, wall) = (entry.moment, entry.wall);
+        Some(Replaced { id, generation, begun, moment, wall, task, turn })
     }
 
     /// Takes a job that does not run out of wherever it waits, so that it can wait elsewhere. Returns its
     /// task, which is the wrong one now, and the job whose turn it is instead.
     pub(super) fn withdraw(&mut self, id: i64) -> (Option<TaskHandle>, Option<Next>) {
+        self.forget_ready(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return (None, None) };
         entry.generation += 1;
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting(None));
@@ -322,6 +341,7 @@ impl State {
 
     /// Takes the entry of a job off the board.
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
+        self.forget_ready(id);
         let entry = self.jobs.remove(&id)?;
         if let Some(key) = entry.key.as_ref().filter(|key| self.keys.get(*key) == Some(&id)) {
             self.keys.remove(key);

@@ -82,7 +82,8 @@ impl State {
         let entry = self.jobs.get_mut(&id)?;
         entry.stage = Stage::Waiting(None);
         entry.generation += 1;
-        Some(Next { id, generation: entry.generation, due: at_once(entry.moment) })
+        let due = at_once(entry.moment);
+        Some(Next { id, generation: entry.generation, due })
     }
 }
 

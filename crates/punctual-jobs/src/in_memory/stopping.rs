@@ -12,6 +12,7 @@ use punctual::CancellationToken;
 use super::{
     Board,
     board::{Entry, Stage},
+    ready::Ready,
 };
 use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason};
 
@@ -89,6 +90,7 @@ impl Board {
             closing.release(id, entry);
         }
         state.turns.clear();
+        state.ready = Ready::default();
         let is_idle = state.running == 0;
         state.closing = Some(closing);
         drop(state);

@@ -38,8 +38,9 @@ set search_path = pg_catalog";
 /// The version of the tables.
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 
-/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 whether the moment
-/// of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked again.
+/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 whether
+/// the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
+/// again.
 ///
 /// A job with that key that runs loses it, and is retired: it is over when its attempt is.
 pub(crate) const SEND: &str = "\
@@ -50,20 +51,20 @@ with moment as materialized (
 ), retired as (
   update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
 ), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7
+  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8
     from moment, (select count(*) from retired) before_the_key_is_free
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
     name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when $8 and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when $8 and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null
+    run_at = case when $9 and j.attempts = 0 then j.run_at else excluded.run_at end,
+    due = case when $9 and j.attempts = 0 then j.due else excluded.due end,
+    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority
    where j.claim is null
   returning id, due
 )
 select id, false, case when due then pg_notify('@channel', '') end from sent";
 
-/// The same without $8, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
+/// The same without $9, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
 /// if that job has ended or come just now: to be asked again.
 ///
 /// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
@@ -72,8 +73,8 @@ pub(crate) const SEND_UNIQUE: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), sent as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7 from moment
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8 from moment
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
   returning id, due
 ), told as (
@@ -172,14 +173,19 @@ returning 1";
 /// How many rows [`MARK_DUE`] marks at most.
 pub(crate) const MARKED_AT_MOST: usize = 1000;
 
-/// $1 names, $2 worker, $3 how many: claims jobs without an ordering key, of the first name first. A worker whose
-/// lease is over gets none: the next sweep would take them for those of a dead process.
+/// $1 names, $2 worker, $3 how many: claims jobs without an ordering key, of the first priority first, and of each of the
+/// first name first. A worker whose lease is over gets none: the next sweep would take them for those of a dead process.
+///
+/// Each priority of each name is one look at the index, so jobs of a high priority that are not due cost nothing.
 pub(crate) const CLAIM: &str = "\
 with picked as (
-  select job.id from unnest($1::text[]) as kind(name) cross join lateral (
+  select job.id from (
+    select name, priority from unnest($1::text[]) with ordinality as kind(name, place),
+      (values (-1::int2), (0::int2), (1::int2)) level(priority) order by priority, place
+  ) kind cross join lateral (
     select id from @schema.job
      where ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and run_at <= now()
+       and name = kind.name and priority = kind.priority and run_at <= now()
      order by run_at, id limit $3 for update skip locked) job
    where exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
    limit $3

@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -96,6 +96,15 @@ alter table @schema.job add column schedule text, add column tick timestamptz;
 create index job_of_schedule on @schema.job (schedule)
   where schedule is not null and (claim is not null or attempts < max_attempts);
 comment on table @schema.job_schedule is 'The schedules of punctual. The ticks up to the column tick are settled.';
+";
+
+/// A program of an older version that is open meanwhile goes on. It looks at moments alone, and no index has them in that
+/// order any more: with a long backlog it claims slowly until it is gone.
+const PRIORITIES: &str = "\
+alter table @schema.job add column priority smallint not null default 0 check (priority between -1 and 1);
+drop index @schema.job_waiting;
+create index job_waiting on @schema.job (name, priority, run_at, id)
+  where ordering_key is null and claim is null and attempts < max_attempts;
 ";
 
 const PREPARE: &str = "\

@@ -34,6 +34,7 @@ pub(super) struct Enqueue {
     key: Option<String>,
     keeps_moment: bool,
     is_unique: bool,
+    priority: i16,
 }
 
 impl Enqueue {
@@ -49,6 +50,7 @@ impl Enqueue {
             key: new_job.key,
             keeps_moment: new_job.keeps_moment,
             is_unique: new_job.is_unique,
+            priority: new_job.priority.number(),
         }
     }
 
@@ -65,6 +67,7 @@ impl Enqueue {
             (&self.delay, Type::FLOAT8),
             (&self.max_attempts, Type::INT4),
             (&self.key, Type::TEXT),
+            (&self.priority, Type::INT2),
         ];
         if !self.is_unique {
             params.push((&self.keeps_moment, Type::BOOL));

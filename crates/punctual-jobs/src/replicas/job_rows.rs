@@ -28,6 +28,7 @@ pub(super) struct JobRow {
     /// The schedule whose tick has enqueued it, and that tick, if it is a row.
     pub(super) schedule: Option<String>,
     pub(super) tick: Option<Moment>,
+    pub(super) priority: i16,
 }
 
 impl JobRow {
@@ -133,11 +134,15 @@ impl JobStatement<'_> {
         let early = self.database.has(Fault::ClaimWithoutLookingAtTheClock);
         let again = self.database.has(Fault::ClaimWhatIsClaimed);
         let mut picked = Vec::new();
-        for name in names {
+        let levels = [-1, 0, 1]
+            .into_iter()
+            .flat_map(|priority| names.iter().map(move |name| (name, priority)));
+        for (name, priority) in levels {
             let mut of_name = self.unlocked(|_, row| {
                 row.ordering_key.is_none()
                     && (row.waits() || again && row.attempts < row.max_attempts)
-                    && row.name == name
+                    && row.name == *name
+                    && row.priority == priority
                     && (row.run_at <= now || early)
             });
             of_name.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));

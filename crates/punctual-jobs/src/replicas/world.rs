@@ -589,6 +589,8 @@ impl World {
             run_at: now + delay as i64 * 1000,
             due: delay == 0,
             max_attempts: self.random.between(1, 3) as i32,
+            // No draw, so that the seeds stay what they are.
+            priority: (delay % 3) as i16 - 1,
             ..JobRow::default()
         };
         let run_at = row.run_at;

@@ -80,3 +80,20 @@ fn a_backlog_that_cannot_run_costs_nothing() {
         assert!(took < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {took:?}");
     }
 }
+
+#[test]
+fn jobs_of_a_high_priority_that_are_not_due_cost_nothing() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let fresh = one_after_another(&server, None, 50);
+    let jobs = size(20_000, 100_000);
+    server.sql(&format!(
+        "insert into punctual.job (name, payload, priority, run_at)
+           select 'work', '{{}}', -1, now() + interval '1 day' from generate_series(1, {jobs}) n"
+    ));
+    server.sql("vacuum analyze punctual.job");
+    let after = one_after_another(&server, None, 50);
+    println!("{jobs} urgent jobs of tomorrow: {fresh:?} before, {after:?} after, for each job");
+    assert!(after.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {after:?}");
+}

@@ -23,6 +23,7 @@ mod names;
 mod ordering;
 mod outcomes;
 mod periodic;
+mod priorities;
 mod rescheduling;
 mod sending;
 mod shutdown;
@@ -142,6 +143,14 @@ suite! {
         a_failed_job_lets_the_others_go_first,
         a_cancelled_job_leaves_the_line,
         a_panic_gives_the_turn_back,
+    },
+    priorities::{
+        jobs_that_are_due_begin_by_priority,
+        a_high_priority_does_not_begin_before_its_moment,
+        a_priority_by_the_wall_clock_counts,
+        a_job_that_is_replaced_has_the_new_priority,
+        a_job_keeps_its_priority_when_it_is_moved,
+        each_attempt_has_the_priority,
     },
     periodic::{
         a_tick_makes_the_next_attempt_due,
