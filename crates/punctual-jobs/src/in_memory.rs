@@ -26,6 +26,7 @@
 
 mod attempt;
 mod board;
+mod looking;
 mod ordering;
 mod stopping;
 
@@ -39,8 +40,9 @@ use punctual::{Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
-    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, OpenQueue, QueueError,
-    QueueFuture, Rescheduling, ShutdownReport, When,
+    Cancellation, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
+    JobState, JobStatus, OpenError, OpenQueue, QueueError, QueueFuture, Rescheduling,
+    ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
     queue::{Engine, NewJob},
@@ -167,6 +169,22 @@ impl Engine for Board {
 
     fn state(&self, id: JobId) -> QueueFuture<JobState> {
         QueueFuture::ready(self.state.lock().state_of(id.0))
+    }
+
+    fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
+        QueueFuture::ready(self.jobs_of(&filter))
+    }
+
+    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+        QueueFuture::ready(self.retry_job(id))
+    }
+
+    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+        QueueFuture::ready(self.discard_job(id))
+    }
+
+    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+        QueueFuture::ready(self.remove_job(id))
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

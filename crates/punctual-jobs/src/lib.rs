@@ -36,6 +36,9 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
+//! [`JobQueue::list`] shows the jobs; [`retry`](JobQueue::retry), [`discard`](JobQueue::discard) and [`remove`](JobQueue::remove)
+//! change one by its id.
+//!
 //! # The gate, the queue, or a workflow engine
 //!
 //! | the program has | take |
@@ -86,6 +89,7 @@
 
 mod aligned;
 mod backoff;
+mod by_id;
 #[cfg(feature = "gate")]
 mod catch_up;
 mod error;
@@ -95,6 +99,8 @@ mod in_memory;
 mod job;
 mod job_error;
 mod jobs;
+mod listing;
+mod machine;
 mod names;
 mod payload;
 #[cfg(feature = "gate")]
@@ -118,11 +124,13 @@ pub use crate::postgres::{
 };
 pub use crate::{
     aligned::{Aligned, aligned},
+    by_id::{JobDiscard, JobRemoval, JobRetry},
     error::{OpenError, QueueError},
     in_memory::InMemory,
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,
     jobs::{Jobs, OpenQueue},
+    listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,

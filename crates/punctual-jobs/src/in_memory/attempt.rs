@@ -102,7 +102,8 @@ impl Attempt {
         state.running += 1;
         let entry = state.jobs.get_mut(&self.id)?;
         entry.begun += 1;
-        let stage = Stage::Running { stop: stop.clone(), is_retired: false };
+        let stage =
+            Stage::Running { stop: stop.clone(), is_retired: false, gives_up: false, since: began };
         let task = std::mem::replace(&mut entry.stage, stage);
         let run = JobRun {
             id: JobId(self.id),
@@ -164,6 +165,7 @@ impl Board {
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
         let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
+        let gives_up = matches!(entry.stage, Stage::Running { gives_up: true, .. });
         match outcome {
             Outcome::Succeeded => {
                 if let Some(closing) = &mut state.closing {
@@ -172,7 +174,11 @@ impl Board {
                 state.remove(id);
             }
             _ if is_retired => drop(state.remove(id)),
-            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, error),
+            Outcome::Failed(error, _) if gives_up => {
+                aftermath.discarded = state.discard(id, Some(error));
+            }
+            Outcome::Snoozed(_) if gives_up => aftermath.discarded = state.discard(id, None),
+            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, Some(error)),
             Outcome::Snoozed(delay) => {
                 entry.begun -= 1;
                 aftermath.again = state.put_back(id, now.checked_add(delay));
@@ -198,7 +204,7 @@ impl Board {
         let is_unheard = queued.is_some() || refusal == Refusal::Discards;
         let is_told = is_unheard && !self.executor.is_shutdown();
         let (task, turn) = state.withdraw(id);
-        let discarded = if is_told { state.discard(id, REFUSED.to_owned()) } else { None };
+        let discarded = if is_told { state.discard(id, Some(REFUSED.to_owned())) } else { None };
         let entry = state.remove(id);
         drop(state);
         drop((task, entry));
@@ -222,7 +228,7 @@ impl State {
             entry.begun -= 1;
         }
         if entry.begun >= entry.max_attempts {
-            aftermath.discarded = self.discard(id, error);
+            aftermath.discarded = self.discard(id, Some(error));
         } else {
             aftermath.again = self.put_back(id, moment);
         }
@@ -245,15 +251,19 @@ impl State {
         Some(Next { id, generation: entry.generation, due })
     }
 
-    fn discard(&mut self, id: i64, error: String) -> Option<DiscardedJob> {
-        let entry = self.remove(id)?;
-        self.remember_discarded(id, error.clone());
-        Some(DiscardedJob {
+    /// Discards a job, with this error or else its last one.
+    fn discard(&mut self, id: i64, error: Option<String>) -> Option<DiscardedJob> {
+        let mut entry = self.remove(id)?;
+        entry.last_error = error.or(entry.last_error);
+        let discarded = DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
             payload: entry.payload.value(),
             attempts: entry.begun,
-            last_error: error,
-        })
+            last_error: entry.last_error.clone().unwrap_or_default(),
+        };
+        // Payloads and errors are texts: no user code is dropped with a job.
+        drop(self.remember_discarded(id, entry));
+        Some(discarded)
     }
 }

@@ -43,7 +43,8 @@ pub(super) struct State {
     pub(super) turns: HashMap<String, Turns>,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
-    pub(super) discarded: VecDeque<(i64, String)>,
+    /// The last jobs that were discarded, as they were then.
+    pub(super) discarded: VecDeque<(i64, Entry)>,
 }
 
 pub(super) struct Entry {
@@ -71,6 +72,9 @@ pub(super) enum Stage {
         stop: StopSignal,
         /// The job is gone when this attempt ends, however it ends: it was cancelled, or its key was enqueued again.
         is_retired: bool,
+        /// There is no further attempt: it was discarded while it runs.
+        gives_up: bool,
+        since: Instant,
     },
 }
 
@@ -170,7 +174,7 @@ impl Board {
         }
     }
 
-    fn move_job(
+    pub(super) fn move_job(
         &self,
         mut state: MutexGuard<'_, State>,
         id: i64,
@@ -198,7 +202,7 @@ impl Board {
         state.refuse_if_over()?;
         let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
         let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
-        if let Stage::Running { stop, is_retired } = &mut entry.stage {
+        if let Stage::Running { stop, is_retired, .. } = &mut entry.stage {
             *is_retired = true;
             entry.key = None;
             let stop = stop.clone();
@@ -217,7 +221,7 @@ impl Board {
     }
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
-    fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
+    pub(super) fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
         let Next { id, generation, due } = next;
         let mut state = self.state.lock();
         let definition = state.jobs.get(&id).map(|entry| Arc::clone(&entry.definition));
@@ -329,16 +333,18 @@ impl State {
         Some(entry)
     }
 
-    fn refuse_if_over(&self) -> Result<(), QueueError> {
+    pub(super) fn refuse_if_over(&self) -> Result<(), QueueError> {
         let is_over = self.closing.as_ref().is_some_and(Closing::is_over);
         if is_over { Err(QueueError::ShutDown) } else { Ok(()) }
     }
 
-    pub(super) fn remember_discarded(&mut self, id: i64, error: String) {
-        if self.discarded.len() == REMEMBERED {
-            self.discarded.pop_front();
-        }
-        self.discarded.push_back((id, error));
+    /// Remembers a job that is off the board. Returns the one that is forgotten for it.
+    pub(super) fn remember_discarded(&mut self, id: i64, mut entry: Entry) -> Option<Entry> {
+        entry.stage = Stage::InLine;
+        let is_full = self.discarded.len() == REMEMBERED;
+        let forgotten = if is_full { self.discarded.pop_front() } else { None };
+        self.discarded.push_back((id, entry));
+        forgotten.map(|(_, entry)| entry)
     }
 
     pub(super) fn state_of(&self, id: i64) -> Result<JobState, QueueError> {
@@ -350,7 +356,9 @@ impl State {
                 JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
             }
             None => match discarded() {
-                Some((_, error)) => JobState::Discarded { last_error: error.clone() },
+                Some((_, entry)) => {
+                    JobState::Discarded { last_error: entry.last_error.clone().unwrap_or_default() }
+                }
                 None => JobState::Gone,
             },
         })

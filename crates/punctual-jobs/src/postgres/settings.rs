@@ -14,6 +14,7 @@ use super::{
 use crate::{
     JobQueue, OpenError, OpenQueue,
     jobs::{Opening, sealed::Sealed},
+    machine,
 };
 
 type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
@@ -75,6 +76,7 @@ pub struct Postgres {
     request_timeout: Duration,
     tick_deadline: Duration,
     schema: Option<String>,
+    machine: Option<String>,
     on_event: Option<OnEvent>,
 }
 
@@ -88,6 +90,7 @@ pub(super) struct Settings {
     pub(super) slots: usize,
     pub(super) request_timeout: Duration,
     pub(super) tick_deadline: Duration,
+    pub(super) machine: String,
     pub(super) on_event: Option<OnEvent>,
 }
 
@@ -228,6 +231,7 @@ impl Postgres {
             request_timeout: Duration::from_secs(10),
             tick_deadline: Duration::from_secs(3600),
             schema: None,
+            machine: None,
             on_event: None,
         }
     }
@@ -265,6 +269,13 @@ impl Postgres {
     /// database have nothing to do with each other. The name has at most 63 small letters, digits and underscores.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = Some(name.into());
+        self
+    }
+
+    /// Sets what this machine calls itself in the [list of jobs](crate::JobQueue::list) and in the table of workers;
+    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`.
+    pub fn machine(mut self, name: impl Into<String>) -> Self {
+        self.machine = Some(name.into());
         self
     }
 
@@ -321,6 +332,9 @@ impl Postgres {
             slots,
             request_timeout: self.request_timeout,
             tick_deadline: self.tick_deadline,
+            machine: self
+                .machine
+                .map_or_else(machine::name_of_this, |it| machine::without_space(&it)),
             on_event: self.on_event,
         };
         Ok((self.executor, settings))

@@ -228,14 +228,16 @@ returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key,
 ///
 /// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
 /// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
-/// A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a transaction may
+/// A job that was cancelled while it ran and is not retired has no further attempt, unless it `ran`. One that was retired is
+/// gone in each case. Whether it was is read under the lock: a transaction may
 /// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
 pub(crate) const END: &str = "\
 with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
     as ended(id, claim, how, delay, error)
 ), standing as (
-  select j.id, j.retired, how = 'discarded' or how = 'failed' and j.attempts >= j.max_attempts as discards
+  select j.id, j.retired, how = 'discarded' or how <> 'ran' and j.cancelled
+      or how = 'failed' and j.attempts >= j.max_attempts as discards
     from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
    for update of j skip locked
 ), gone as (
@@ -245,8 +247,8 @@ with ended as (
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
     worker = case when discards then worker end, untold = discards,
-    attempts = j.attempts - case when how in ('snoozed', 'freed') then 1 else 0 end,
-    max_attempts = case how when 'discarded' then j.attempts else j.max_attempts end,
+    attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
+    max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
     last_error = coalesce(error, last_error),
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
@@ -280,7 +282,8 @@ with beat as (
 ), gone as (
   delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired
 ), freed as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null, attempts = attempts - 1
+  update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
+    attempts = attempts - case when cancelled then 0 else 1 end
     from unknown where j.id = unknown.id and not unknown.retired returning 1
 )
 select pg_notify('@channel', '') from freed limit 1";
@@ -304,7 +307,7 @@ with dead as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
 )
 update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
-  untold = attempts >= max_attempts,
+  cancelled = false, untold = attempts >= max_attempts,
   run_at = now() + make_interval(secs => exp(least(attempts, 10)))
   from dead where j.id = dead.id and not dead.retired";
 
@@ -321,14 +324,19 @@ with picked as (
 update @schema.job j set worker = $1 from picked where j.id = picked.id
 returning j.id, name, payload, attempts, coalesce(last_error, '')";
 
-/// $1 worker, $2 jobs that it has told of. The rows are those for which that is written down, or that are not this
+/// $1 worker, $2 jobs that it has told of, $3 after how many attempts: a job that was retried since and is discarded again
+/// is another one to tell of. The rows are those for which that is written down, or that are not this
 /// worker's any more; the others are held by a transaction.
 pub(crate) const TOLD: &str = "\
-with free as (
-  select id from @schema.job where id = any($2) and untold and worker = $1 for update skip locked
+with told as (
+  select * from unnest($2::int8[], $3::int4[]) as told(id, attempts)
+), free as (
+  select j.id from @schema.job j join told on j.id = told.id and j.attempts = told.attempts
+   where j.id = any($2) and untold and worker = $1 for update of j skip locked
 ), written as (
   update @schema.job j set untold = false, worker = null from free where j.id = free.id returning j.id
 )
-select told.id from unnest($2::int8[]) told(id)
+select told.id from told
  where exists (select from written where written.id = told.id)
-    or not exists (select from @schema.job j where j.id = told.id and untold and worker = $1)";
+    or not exists (select from @schema.job j
+     where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";

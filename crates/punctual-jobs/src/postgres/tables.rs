@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, LOOKING];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -96,6 +96,11 @@ alter table @schema.job add column schedule text, add column tick timestamptz;
 create index job_of_schedule on @schema.job (schedule)
   where schedule is not null and (claim is not null or attempts < max_attempts);
 comment on table @schema.job_schedule is 'The schedules of punctual. The ticks up to the column tick are settled.';
+";
+
+/// What a list of the discarded jobs is read by.
+const LOOKING: &str = "\
+create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
 ";
 
 const PREPARE: &str = "\

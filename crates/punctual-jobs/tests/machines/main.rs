@@ -20,6 +20,7 @@ mod faults;
 mod keys;
 mod kinds;
 mod logs;
+mod looking;
 mod machine;
 mod opening;
 mod outages;
