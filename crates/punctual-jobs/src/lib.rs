@@ -37,7 +37,7 @@
 //! ```
 //!
 //! [`JobQueue::list`] shows the jobs; [`retry`](JobQueue::retry), [`discard`](JobQueue::discard) and [`remove`](JobQueue::remove)
-//! change one by its id.
+//! change one by its id. [`JobQueue::history`] shows the last runs, if a queue is opened with a history.
 //!
 //! # The gate, the queue, or a workflow engine
 //!
@@ -95,6 +95,7 @@ mod catch_up;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
+mod history;
 mod in_memory;
 mod job;
 mod job_error;
@@ -126,6 +127,7 @@ pub use crate::{
     aligned::{Aligned, aligned},
     by_id::{JobDiscard, JobRemoval, JobRetry},
     error::{OpenError, QueueError},
+    history::{HistoryFilter, JobOutcome, PastRun},
     in_memory::InMemory,
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,

@@ -17,9 +17,9 @@ use std::{
 use punctual::WouldDeadlock;
 
 use crate::{
-    Cancellation, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState, JobStatus,
-    QueueError, QueueFuture, Rescheduling, ShutdownReport, When, jobs::Definitions, names::Names,
-    payload::Payload, run,
+    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
+    JobStatus, PastRun, QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
+    jobs::Definitions, names::Names, payload::Payload, run,
 };
 
 /// The engine that keeps the jobs.
@@ -29,6 +29,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>>;
+    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>>;
     fn retry(&self, id: JobId) -> QueueFuture<JobRetry>;
     fn discard(&self, id: JobId) -> QueueFuture<JobDiscard>;
     fn remove(&self, id: JobId) -> QueueFuture<JobRemoval>;

@@ -14,12 +14,12 @@ use punctual::trigger::Due;
 
 use super::{
     Board,
-    board::{Next, Stage, State},
+    board::{Entry, Next, Stage, State},
     ordering::Arrival,
     stopping::Closing,
 };
 use crate::{
-    DiscardedJob, JobId, JobQueue, JobRun,
+    DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
     jobs::Definition,
     payload::Payload,
     queue::Engine,
@@ -162,6 +162,9 @@ impl Board {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut aftermath = Aftermath { turn: state.leave_line(id), ..Aftermath::default() };
+        let Some(entry) = state.jobs.get(&id) else { return aftermath };
+        let (ended, error) = state.ending(entry, &outcome);
+        self.note_run(state, id, ended, error);
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
         let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
@@ -214,6 +217,27 @@ impl Board {
 }
 
 impl State {
+    /// Returns how the run of an entry ends for the history.
+    fn ending(&self, entry: &Entry, outcome: &Outcome) -> (JobOutcome, Option<String>) {
+        let (is_retired, gives_up) = match entry.stage {
+            Stage::Running { is_retired, gives_up, .. } => (is_retired, gives_up),
+            _ => (false, false),
+        };
+        let is_released = || self.closing.as_ref().is_some_and(Closing::has_asked);
+        let (ended, error) = match outcome {
+            Outcome::Succeeded => return (JobOutcome::Succeeded, None),
+            Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
+            Outcome::Failed(error, _) if gives_up || entry.begun >= entry.max_attempts => {
+                (JobOutcome::Discarded, Some(error))
+            }
+            Outcome::Failed(..) if is_released() => (JobOutcome::Released, None),
+            Outcome::Failed(error, _) => (JobOutcome::Failed, Some(error)),
+            Outcome::Snoozed(_) if gives_up => (JobOutcome::Discarded, None),
+            Outcome::Snoozed(_) => (JobOutcome::Snoozed, None),
+        };
+        (if is_retired { JobOutcome::Cancelled } else { ended }, error.cloned())
+    }
+
     /// An attempt has failed: the job is discarded, or tried again at `moment`.
     fn note_failed(
         &mut self,

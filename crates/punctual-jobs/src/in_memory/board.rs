@@ -11,7 +11,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use parking_lot::MutexGuard;
@@ -21,6 +21,7 @@ use super::{
     Board,
     attempt::{Attempt, Refusal},
     ordering::Turns,
+    past::Past,
     refused,
     stopping::Closing,
 };
@@ -35,7 +36,6 @@ use crate::{
 /// How many jobs that were discarded are remembered.
 const REMEMBERED: usize = 1000;
 
-#[derive(Default)]
 pub(super) struct State {
     pub(super) last_id: i64,
     pub(super) jobs: HashMap<i64, Entry>,
@@ -45,6 +45,7 @@ pub(super) struct State {
     pub(super) closing: Option<Closing>,
     /// The last jobs that were discarded, as they were then.
     pub(super) discarded: VecDeque<(i64, Entry)>,
+    pub(super) past: Past,
 }
 
 pub(super) struct Entry {
@@ -296,6 +297,20 @@ pub(super) struct Replaced {
 }
 
 impl State {
+    /// A board without a job, which keeps a history for that long.
+    pub(super) fn new(history: Option<Duration>) -> Self {
+        Self {
+            last_id: 0,
+            jobs: HashMap::new(),
+            keys: HashMap::new(),
+            turns: HashMap::new(),
+            running: 0,
+            closing: None,
+            discarded: VecDeque::new(),
+            past: Past::kept_for(history),
+        }
+    }
+
     /// Takes out the waiting job with this key, to be replaced; one that runs loses the key.
     fn replaced_by(&mut self, key: &str) -> Option<Replaced> {
         let id = *self.keys.get(key)?;

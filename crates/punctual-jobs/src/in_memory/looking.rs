@@ -71,7 +71,7 @@ impl Board {
     }
 
     /// Returns what the wall clock shows at an instant, as far as it is known now.
-    fn wall_of(&self, instant: std::time::Instant) -> Option<SystemTime> {
+    pub(super) fn wall_of(&self, instant: std::time::Instant) -> Option<SystemTime> {
         let clock = self.executor.clock();
         let (now, wall) = (clock.now(), clock.wall_time());
         match instant.checked_duration_since(now) {

@@ -20,6 +20,7 @@ use super::{
     connection::{AskError, Connection},
     heartbeat::beat_on,
     listening::listen_on,
+    past::prune_on,
     schedules::{self, Declared},
     schema::Schema,
     settings::{QueueEvent, Settings},
@@ -29,8 +30,9 @@ use super::{
     worker::work,
 };
 use crate::{
-    Cancellation, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
-    JobState, JobStatus, OpenError, QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
+    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
+    JobRetry, JobState, JobStatus, OpenError, PastRun, QueueError, QueueFuture, Rescheduling,
+    ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, Question, until},
@@ -219,9 +221,11 @@ impl PostgresEngine {
         }
         let beats = tokio::spawn(beat_on(Arc::clone(self)));
         let listens = tokio::spawn(listen_on(Arc::clone(self)));
+        let prunes = tokio::spawn(prune_on(Arc::clone(self)));
         work(self).await;
         beats.abort();
         listens.abort();
+        prunes.abort();
         self.finish_telling().await;
     }
 
@@ -320,6 +324,10 @@ impl Engine for PostgresEngine {
 
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
         self.ask_me(move |me| async move { me.jobs_of(filter).await })
+    }
+
+    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {
+        self.ask_me(move |me| async move { me.past_runs(filter).await })
     }
 
     fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {

@@ -98,9 +98,27 @@ create index job_of_schedule on @schema.job (schedule)
 comment on table @schema.job_schedule is 'The schedules of punctual. The ticks up to the column tick are settled.';
 ";
 
-/// What a list of the discarded jobs is read by.
+/// The history, and what a list of the discarded jobs is read by.
 const LOOKING: &str = "\
+create table @schema.job_run (
+  id bigint generated always as identity primary key,
+  job bigint not null,
+  name text not null,
+  key text,
+  schedule text,
+  tick timestamptz,
+  attempt int not null,
+  machine text not null,
+  began timestamptz not null,
+  ended timestamptz not null default clock_timestamp(),
+  outcome text not null,
+  error text
+);
+create index job_run_of_job on @schema.job_run (job, id);
+create index job_run_of_name on @schema.job_run (name, id);
+create index job_run_of_schedule on @schema.job_run (schedule, id) where schedule is not null;
 create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
+comment on table @schema.job_run is 'The runs of punctual that have ended, for as long as they are kept.';
 ";
 
 const PREPARE: &str = "\

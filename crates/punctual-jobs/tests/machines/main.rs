@@ -24,6 +24,7 @@ mod looking;
 mod machine;
 mod opening;
 mod outages;
+mod past;
 mod periodic;
 mod refusals;
 mod rights;

@@ -15,6 +15,7 @@
 
 mod attempts;
 mod cancelling;
+mod history;
 mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
@@ -126,6 +127,13 @@ suite! {
         a_signalled_job_may_still_succeed,
         a_job_between_two_attempts_is_removed,
         an_unknown_key_is_unknown,
+    },
+    history::{
+        each_attempt_is_in_the_history,
+        a_run_that_has_not_ended_is_not_in_the_history,
+        the_history_says_how_a_run_has_ended,
+        the_history_is_filtered_and_paged,
+        a_removed_job_leaves_its_history,
     },
     looking::{
         a_list_says_how_each_job_stands,
