@@ -26,7 +26,9 @@
 
 mod attempt;
 mod board;
+mod looking;
 mod ordering;
+mod past;
 mod ready;
 mod stopping;
 
@@ -40,7 +42,8 @@ use punctual::{Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
-    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, OpenQueue, Priority, QueueError,
+    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
+    JobRetry, JobState, JobStatus, OpenError, OpenQueue, PastRun, Priority, QueueError,
     QueueFuture, Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
@@ -56,12 +59,20 @@ use crate::{
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
 pub struct InMemory {
     executor: Handle,
+    history: Option<Duration>,
 }
 
 impl InMemory {
     /// Runs the handlers on this executor, and takes the time from its clock.
     pub fn on(executor: &Handle) -> Self {
-        Self { executor: executor.clone() }
+        Self { executor: executor.clone(), history: None }
+    }
+
+    /// Has the queue keep a [history](crate::JobQueue::history), and sets for how long runs are kept after they have ended, by
+    /// the executor's clock; without this call it keeps none. It has ten thousand runs at most.
+    pub fn history(mut self, keep: Duration) -> Self {
+        self.history = Some(keep);
+        self
     }
 }
 
@@ -79,7 +90,7 @@ impl OpenQueue for InMemory {
             me: me.clone(),
             executor: self.executor,
             definitions: Arc::clone(&definitions),
-            state: Mutex::new(State::default()),
+            state: Mutex::new(State::new(self.history)),
             fences: AtomicU64::new(0),
             periodic: Mutex::new(Vec::new()),
         });
@@ -169,6 +180,26 @@ impl Engine for Board {
 
     fn state(&self, id: JobId) -> QueueFuture<JobState> {
         QueueFuture::ready(self.state.lock().state_of(id.0))
+    }
+
+    fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
+        QueueFuture::ready(self.jobs_of(&filter))
+    }
+
+    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {
+        QueueFuture::ready(self.past_runs(&filter))
+    }
+
+    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+        QueueFuture::ready(self.retry_job(id))
+    }
+
+    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+        QueueFuture::ready(self.discard_job(id))
+    }
+
+    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+        QueueFuture::ready(self.remove_job(id))
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

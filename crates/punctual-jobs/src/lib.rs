@@ -36,6 +36,9 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
+//! [`JobQueue::list`] shows the jobs; [`retry`](JobQueue::retry), [`discard`](JobQueue::discard) and [`remove`](JobQueue::remove)
+//! change one by its id. [`JobQueue::history`] shows the last runs, if a queue is opened with a history.
+//!
 //! # The gate, the queue, or a workflow engine
 //!
 //! | the program has | take |
@@ -87,15 +90,19 @@
 
 mod aligned;
 mod backoff;
+mod by_id;
 #[cfg(feature = "gate")]
 mod catch_up;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
+mod history;
 mod in_memory;
 mod job;
 mod job_error;
 mod jobs;
+mod listing;
+mod machine;
 mod names;
 mod payload;
 #[cfg(feature = "gate")]
@@ -120,11 +127,14 @@ pub use crate::postgres::{
 };
 pub use crate::{
     aligned::{Aligned, aligned},
+    by_id::{JobDiscard, JobRemoval, JobRetry},
     error::{OpenError, QueueError},
+    history::{HistoryFilter, JobOutcome, PastRun},
     in_memory::InMemory,
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,
     jobs::{Jobs, OpenQueue},
+    listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,
     priority::Priority,
     queue::{JobBuilder, JobHandle, JobQueue},

@@ -11,7 +11,7 @@
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
-//! * [`verbs`], and [`transaction`]: what callers ask. [`moment`] says when.
+//! * [`verbs`], and [`transaction`]: what callers ask; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
 //!
 //! # Which claim
@@ -41,7 +41,9 @@ mod ending;
 mod engine;
 mod heartbeat;
 mod listening;
+mod looking;
 mod moment;
+mod past;
 mod running;
 mod schedules;
 mod schema;

@@ -17,8 +17,9 @@ use std::{
 use punctual::WouldDeadlock;
 
 use crate::{
-    Cancellation, Job, JobId, JobState, Priority, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When, jobs::Definitions, names::Names, payload::Payload, run,
+    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
+    JobStatus, PastRun, Priority, QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
+    jobs::Definitions, names::Names, payload::Payload, run,
 };
 
 /// The engine that keeps the jobs.
@@ -27,6 +28,11 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
+    fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>>;
+    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>>;
+    fn retry(&self, id: JobId) -> QueueFuture<JobRetry>;
+    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard>;
+    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval>;
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);

@@ -14,12 +14,12 @@ use punctual::trigger::Due;
 
 use super::{
     Board,
-    board::{Next, Stage, State},
+    board::{Entry, Next, Stage, State},
     ordering::Arrival,
     stopping::Closing,
 };
 use crate::{
-    DiscardedJob, JobId, JobQueue, JobRun,
+    DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
     jobs::Definition,
     payload::Payload,
     queue::Engine,
@@ -114,7 +114,8 @@ impl Attempt {
         state.running += 1;
         let entry = state.jobs.get_mut(&self.id)?;
         entry.begun += 1;
-        let stage = Stage::Running { stop: stop.clone(), is_retired: false };
+        let stage =
+            Stage::Running { stop: stop.clone(), is_retired: false, gives_up: false, since: began };
         let task = std::mem::replace(&mut entry.stage, stage);
         let run = JobRun {
             id: JobId(self.id),
@@ -173,9 +174,13 @@ impl Board {
         let mut state = self.state.lock();
         let state = &mut *state;
         let mut aftermath = Aftermath { turn: state.leave_line(id), ..Aftermath::default() };
+        let Some(entry) = state.jobs.get(&id) else { return aftermath };
+        let (ended, error) = state.ending(entry, &outcome);
+        self.note_run(state, id, ended, error);
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
         let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
+        let gives_up = matches!(entry.stage, Stage::Running { gives_up: true, .. });
         match outcome {
             Outcome::Succeeded => {
                 if let Some(closing) = &mut state.closing {
@@ -184,7 +189,11 @@ impl Board {
                 state.remove(id);
             }
             _ if is_retired => drop(state.remove(id)),
-            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, error),
+            Outcome::Failed(error, _) if gives_up => {
+                aftermath.discarded = state.discard(id, Some(error));
+            }
+            Outcome::Snoozed(_) if gives_up => aftermath.discarded = state.discard(id, None),
+            Outcome::Discarded(error) => aftermath.discarded = state.discard(id, Some(error)),
             Outcome::Snoozed(delay) => {
                 entry.begun -= 1;
                 aftermath.again = state.put_back(id, now.checked_add(delay));
@@ -210,7 +219,7 @@ impl Board {
         let is_unheard = queued.is_some() || refusal == Refusal::Discards;
         let is_told = is_unheard && !self.executor.is_shutdown();
         let (task, turn) = state.withdraw(id);
-        let discarded = if is_told { state.discard(id, REFUSED.to_owned()) } else { None };
+        let discarded = if is_told { state.discard(id, Some(REFUSED.to_owned())) } else { None };
         let entry = state.remove(id);
         drop(state);
         drop((task, entry));
@@ -220,6 +229,27 @@ impl Board {
 }
 
 impl State {
+    /// Returns how the run of an entry ends for the history.
+    fn ending(&self, entry: &Entry, outcome: &Outcome) -> (JobOutcome, Option<String>) {
+        let (is_retired, gives_up) = match entry.stage {
+            Stage::Running { is_retired, gives_up, .. } => (is_retired, gives_up),
+            _ => (false, false),
+        };
+        let is_released = || self.closing.as_ref().is_some_and(Closing::has_asked);
+        let (ended, error) = match outcome {
+            Outcome::Succeeded => return (JobOutcome::Succeeded, None),
+            Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
+            Outcome::Failed(error, _) if gives_up || entry.begun >= entry.max_attempts => {
+                (JobOutcome::Discarded, Some(error))
+            }
+            Outcome::Failed(..) if is_released() => (JobOutcome::Released, None),
+            Outcome::Failed(error, _) => (JobOutcome::Failed, Some(error)),
+            Outcome::Snoozed(_) if gives_up => (JobOutcome::Discarded, None),
+            Outcome::Snoozed(_) => (JobOutcome::Snoozed, None),
+        };
+        (if is_retired { JobOutcome::Cancelled } else { ended }, error.cloned())
+    }
+
     /// An attempt has failed: the job is discarded, or tried again at `moment`.
     fn note_failed(
         &mut self,
@@ -234,7 +264,7 @@ impl State {
             entry.begun -= 1;
         }
         if entry.begun >= entry.max_attempts {
-            aftermath.discarded = self.discard(id, error);
+            aftermath.discarded = self.discard(id, Some(error));
         } else {
             aftermath.again = self.put_back(id, moment);
         }
@@ -257,15 +287,19 @@ impl State {
         Some(Next { id, generation: entry.generation, due })
     }
 
-    fn discard(&mut self, id: i64, error: String) -> Option<DiscardedJob> {
-        let entry = self.remove(id)?;
-        self.remember_discarded(id, error.clone());
-        Some(DiscardedJob {
+    /// Discards a job, with this error or else its last one.
+    fn discard(&mut self, id: i64, error: Option<String>) -> Option<DiscardedJob> {
+        let mut entry = self.remove(id)?;
+        entry.last_error = error.or(entry.last_error);
+        let discarded = DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
             payload: entry.payload.value(),
             attempts: entry.begun,
-            last_error: error,
-        })
+            last_error: entry.last_error.clone().unwrap_or_default(),
+        };
+        // Payloads and errors are texts: no user code is dropped with a job.
+        drop(self.remember_discarded(id, entry));
+        Some(discarded)
     }
 }

@@ -12,7 +12,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::Arc,
-    time::{Instant, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use parking_lot::MutexGuard;
@@ -22,6 +22,7 @@ use super::{
     Board,
     attempt::{Attempt, Refusal},
     ordering::Turns,
+    past::Past,
     ready::Ready,
     refused,
     stopping::Closing,
@@ -37,7 +38,6 @@ use crate::{
 /// How many jobs that were discarded are remembered.
 const REMEMBERED: usize = 1000;
 
-#[derive(Default)]
 pub(super) struct State {
     pub(super) last_id: i64,
     pub(super) jobs: HashMap<i64, Entry>,
@@ -46,7 +46,9 @@ pub(super) struct State {
     pub(super) ready: Ready,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
-    pub(super) discarded: VecDeque<(i64, String)>,
+    /// The last jobs that were discarded, as they were then.
+    pub(super) discarded: VecDeque<(i64, Entry)>,
+    pub(super) past: Past,
 }
 
 pub(super) struct Entry {
@@ -77,6 +79,9 @@ pub(super) enum Stage {
         stop: StopSignal,
         /// The job is gone when this attempt ends, however it ends: it was cancelled, or its key was enqueued again.
         is_retired: bool,
+        /// There is no further attempt: it was discarded while it runs.
+        gives_up: bool,
+        since: Instant,
     },
 }
 
@@ -178,7 +183,7 @@ impl Board {
         }
     }
 
-    fn move_job(
+    pub(super) fn move_job(
         &self,
         mut state: MutexGuard<'_, State>,
         id: i64,
@@ -204,7 +209,7 @@ impl Board {
         state.refuse_if_over()?;
         let Some(id) = state.keys.get(key).copied() else { return Ok(Cancellation::Unknown) };
         let Some(entry) = state.jobs.get_mut(&id) else { return Ok(Cancellation::Unknown) };
-        if let Stage::Running { stop, is_retired } = &mut entry.stage {
+        if let Stage::Running { stop, is_retired, .. } = &mut entry.stage {
             *is_retired = true;
             entry.key = None;
             let stop = stop.clone();
@@ -223,7 +228,7 @@ impl Board {
     }
 
     /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
-    fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
+    pub(super) fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
         let mut state = self.state.lock();
         let definition = state.jobs.get(&next.id).map(|it| Arc::clone(&it.definition));
         state.note_ready(&next);
@@ -309,6 +314,21 @@ pub(super) struct Replaced {
 }
 
 impl State {
+    /// A board without a job, which keeps a history for that long.
+    pub(super) fn new(history: Option<Duration>) -> Self {
+        Self {
+            last_id: 0,
+            jobs: HashMap::new(),
+            keys: HashMap::new(),
+            turns: HashMap::new(),
+            running: 0,
+            closing: None,
+            discarded: VecDeque::new(),
+            ready: Ready::default(),
+            past: Past::kept_for(history),
+        }
+    }
+
     /// Takes out the waiting job with this key, to be replaced; one that runs loses the key.
     fn replaced_by(&mut self, key: &str) -> Option<Replaced> {
         let id = *self.keys.get(key)?;
@@ -349,16 +369,18 @@ impl State {
         Some(entry)
     }
 
-    fn refuse_if_over(&self) -> Result<(), QueueError> {
+    pub(super) fn refuse_if_over(&self) -> Result<(), QueueError> {
         let is_over = self.closing.as_ref().is_some_and(Closing::is_over);
         if is_over { Err(QueueError::ShutDown) } else { Ok(()) }
     }
 
-    pub(super) fn remember_discarded(&mut self, id: i64, error: String) {
-        if self.discarded.len() == REMEMBERED {
-            self.discarded.pop_front();
-        }
-        self.discarded.push_back((id, error));
+    /// Remembers a job that is off the board. Returns the one that is forgotten for it.
+    pub(super) fn remember_discarded(&mut self, id: i64, mut entry: Entry) -> Option<Entry> {
+        entry.stage = Stage::InLine;
+        let is_full = self.discarded.len() == REMEMBERED;
+        let forgotten = if is_full { self.discarded.pop_front() } else { None };
+        self.discarded.push_back((id, entry));
+        forgotten.map(|(_, entry)| entry)
     }
 
     pub(super) fn state_of(&self, id: i64) -> Result<JobState, QueueError> {
@@ -370,7 +392,9 @@ impl State {
                 JobState::Waiting { attempts: entry.begun, last_error: entry.last_error.clone() }
             }
             None => match discarded() {
-                Some((_, error)) => JobState::Discarded { last_error: error.clone() },
+                Some((_, entry)) => {
+                    JobState::Discarded { last_error: entry.last_error.clone().unwrap_or_default() }
+                }
                 None => JobState::Gone,
             },
         })

@@ -120,7 +120,9 @@ impl PostgresEngine {
             (&delays as _, Type::FLOAT8_ARRAY),
             (&errors as _, Type::TEXT_ARRAY),
         ];
-        let rows = self.work.ask(statements::END, &params).await?;
+        let keeps = self.settings.history.is_some();
+        let statement = if keeps { statements::END_WITH_HISTORY } else { statements::END };
+        let rows = self.work.ask(statement, &params).await?;
         Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
 

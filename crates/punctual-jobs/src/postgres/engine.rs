@@ -20,6 +20,7 @@ use super::{
     connection::{AskError, Connection},
     heartbeat::beat_on,
     listening::listen_on,
+    past::prune_on,
     schedules::{self, Declared},
     schema::Schema,
     settings::{QueueEvent, Settings},
@@ -29,8 +30,9 @@ use super::{
     worker::work,
 };
 use crate::{
-    Cancellation, JobHandle, JobId, JobQueue, JobState, OpenError, QueueError, QueueFuture,
-    Rescheduling, ShutdownReport, When,
+    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
+    JobRetry, JobState, JobStatus, OpenError, PastRun, QueueError, QueueFuture, Rescheduling,
+    ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, Question, until},
@@ -120,15 +122,15 @@ fn new_runtime() -> Result<runtime::Runtime, OpenError> {
 }
 
 /// Returns a name that no other queue has: of all machines' processes with this number, one began now, and of those
-/// of one process one has this count.
-fn new_name() -> String {
+/// of one process one has this count. Before the space is what the machine calls itself.
+fn new_name(machine: &str) -> String {
     use std::sync::atomic::{AtomicU64, Ordering};
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // A hash map's keys come from the system's random numbers.
     let random = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), count);
-    format!("{}-{}-{count}-{random:016x}", std::process::id(), since.as_nanos())
+    format!("{machine} {}-{}-{count}-{random:016x}", std::process::id(), since.as_nanos())
 }
 
 impl PostgresEngine {
@@ -149,8 +151,8 @@ impl PostgresEngine {
             work: settings.connection(silence),
             pulse: settings.connection(silence),
             ticking: settings.connection(silence),
+            worker: new_name(&settings.machine),
             settings,
-            worker: new_name(),
             runtime,
             claims: Claims::default(),
             telling: Telling::default(),
@@ -219,9 +221,11 @@ impl PostgresEngine {
         }
         let beats = tokio::spawn(beat_on(Arc::clone(self)));
         let listens = tokio::spawn(listen_on(Arc::clone(self)));
+        let prunes = tokio::spawn(prune_on(Arc::clone(self)));
         work(self).await;
         beats.abort();
         listens.abort();
+        prunes.abort();
         self.finish_telling().await;
     }
 
@@ -316,6 +320,26 @@ impl Engine for PostgresEngine {
 
     fn state(&self, id: JobId) -> QueueFuture<JobState> {
         self.ask_me(move |me| async move { me.state_of(id).await })
+    }
+
+    fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
+        self.ask_me(move |me| async move { me.jobs_of(filter).await })
+    }
+
+    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {
+        self.ask_me(move |me| async move { me.past_runs(filter).await })
+    }
+
+    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
+        self.ask_me(move |me| async move { me.retry_job(id).await })
+    }
+
+    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
+        self.ask_me(move |me| async move { me.discard_job(id).await })
+    }
+
+    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
+        self.ask_me(move |me| async move { me.remove_job(id).await })
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

@@ -113,6 +113,8 @@ impl PostgresEngine {
     }
 
     async fn sweep(&self) -> Result<(), AskError> {
-        self.pulse.ask(statements::SWEEP, &[(&DIED, Type::TEXT)]).await.map(drop)
+        let keeps = self.settings.history.is_some();
+        let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
+        self.pulse.ask(statement, &[(&DIED, Type::TEXT)]).await.map(drop)
     }
 }

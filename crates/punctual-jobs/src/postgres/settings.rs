@@ -14,6 +14,7 @@ use super::{
 use crate::{
     JobQueue, OpenError, OpenQueue,
     jobs::{Opening, sealed::Sealed},
+    machine,
 };
 
 type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
@@ -47,7 +48,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 ///
 /// # The tables
 ///
-/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_worker`, `job_tick`, `job_schedule` and
+/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_run`, `job_worker`, `job_tick`, `job_schedule` and
 /// `job_version`, and the sequence `job_claim`. Opening makes them and brings them up to date, if that has not been
 /// done. A program does not open on tables that a newer version has made.
 ///
@@ -57,7 +58,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 /// ```sql
 /// grant usage on schema punctual to app;
 /// grant select on punctual.job_version to app;
-/// grant select, insert, update, delete on punctual.job, punctual.job_worker, punctual.job_tick, punctual.job_schedule to app;
+/// grant select, insert, update, delete on punctual.job, punctual.job_run, punctual.job_worker, punctual.job_tick, punctual.job_schedule to app;
 /// grant usage on sequence punctual.job_claim to app;
 /// ```
 ///
@@ -75,6 +76,8 @@ pub struct Postgres {
     request_timeout: Duration,
     tick_deadline: Duration,
     schema: Option<String>,
+    machine: Option<String>,
+    history: Option<Duration>,
     on_event: Option<OnEvent>,
 }
 
@@ -88,6 +91,9 @@ pub(super) struct Settings {
     pub(super) slots: usize,
     pub(super) request_timeout: Duration,
     pub(super) tick_deadline: Duration,
+    pub(super) machine: String,
+    /// For how long runs are kept, if at all.
+    pub(super) history: Option<Duration>,
     pub(super) on_event: Option<OnEvent>,
 }
 
@@ -228,6 +234,8 @@ impl Postgres {
             request_timeout: Duration::from_secs(10),
             tick_deadline: Duration::from_secs(3600),
             schema: None,
+            machine: None,
+            history: None,
             on_event: None,
         }
     }
@@ -265,6 +273,22 @@ impl Postgres {
     /// database have nothing to do with each other. The name has at most 63 small letters, digits and underscores.
     pub fn schema(mut self, name: impl Into<String>) -> Self {
         self.schema = Some(name.into());
+        self
+    }
+
+    /// Sets what this machine calls itself in the [list of jobs](crate::JobQueue::list) and in the table of workers;
+    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`.
+    pub fn machine(mut self, name: impl Into<String>) -> Self {
+        self.machine = Some(name.into());
+        self
+    }
+
+    /// Has this machine write its runs into the [history](crate::JobQueue::history), and sets for how long runs are kept after
+    /// they have ended, by the server's clock; without this call it writes none. A run costs one row in a table with three
+    /// indexes, and a fourth for runs of schedules, written by the statement that writes down its end. Set it on all machines: the runs that a machine finds
+    /// [lost](crate::JobOutcome::Lost) it writes as well, whichever machine they were on, and the shortest time decides when a run goes.
+    pub fn history(mut self, keep: Duration) -> Self {
+        self.history = Some(keep);
         self
     }
 
@@ -321,6 +345,10 @@ impl Postgres {
             slots,
             request_timeout: self.request_timeout,
             tick_deadline: self.tick_deadline,
+            history: self.history,
+            machine: self
+                .machine
+                .map_or_else(machine::name_of_this, |it| machine::without_space(&it)),
             on_event: self.on_event,
         };
         Ok((self.executor, settings))

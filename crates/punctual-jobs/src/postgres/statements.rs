@@ -228,20 +228,17 @@ update @schema.job j set
   from picked where j.id = picked.id
 returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
 
-/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
-/// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is
-/// `lost` nothing is changed.
-///
-/// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
-/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
-/// A job that was retired while it ran is gone in each case. Whether it was is read under the lock: a transaction may
-/// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
-pub(crate) const END: &str = "\
-with ended as (
+macro_rules! end {
+    ($columns:literal, $history:literal) => {
+        concat!(
+            "with ended as (
   select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
     as ended(id, claim, how, delay, error)
 ), standing as (
-  select j.id, j.retired, how = 'discarded' or how = 'failed' and j.attempts >= j.max_attempts as discards
+  select j.id, j.retired, how = 'discarded' or how <> 'ran' and j.cancelled
+      or how = 'failed' and j.attempts >= j.max_attempts as discards",
+            $columns,
+            "
     from @schema.job j join ended on j.id = ended.id and j.claim = ended.claim
    for update of j skip locked
 ), gone as (
@@ -250,16 +247,18 @@ with ended as (
   returning ended.claim, ordering_key is not null as wakes
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
-    worker = case when discards then worker end, untold = discards,
-    attempts = j.attempts - case when how in ('snoozed', 'freed') then 1 else 0 end,
-    max_attempts = case how when 'discarded' then j.attempts else j.max_attempts end,
+    worker = case when discards then j.worker end, untold = discards,
+    attempts = j.attempts - case when how in ('snoozed', 'freed') and not discards then 1 else 0 end,
+    max_attempts = case when how = 'discarded' or j.cancelled then j.attempts else j.max_attempts end, cancelled = false,
     last_error = coalesce(error, last_error),
     run_at = coalesce(now() + make_interval(secs => delay), run_at),
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
   returning ended.claim, ordering_key is not null or how = 'freed' as wakes, j.untold as is_discarded
-), told as (
+)",
+            $history,
+            ", told as (
   select pg_notify('@channel', '') from (select wakes from gone union all select wakes from kept) all_of_them
    where wakes limit 1
 )
@@ -270,7 +269,33 @@ select ended.claim, case
     when exists (select 1 from @schema.job j where j.id = ended.id and j.claim = ended.claim) then 'held'
     else 'lost' end,
   (select count(*) from told)
-  from ended left join gone on gone.claim = ended.claim left join kept on kept.claim = ended.claim";
+  from ended left join gone on gone.claim = ended.claim left join kept on kept.claim = ended.claim"
+        )
+    };
+}
+
+/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
+/// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is
+/// `lost` nothing is changed.
+///
+/// `ran`: the job is gone. `failed`: it waits for the delay, or is discarded. `discarded`: it has no more attempts
+/// than it has had. `snoozed`: it waits for the delay, and the attempt does not count. `freed`: the same, at once.
+/// A job that was cancelled while it ran and is not retired has no further attempt, unless it `ran`. One that was retired is
+/// gone in each case. Whether it was is read under the lock: a transaction may
+/// have retired it since the statement began. One that is discarded stays this worker's, to be [told](TELL).
+pub(crate) const END: &str = end!("", "");
+
+/// The same, which writes each end into the history, as the row was when its lock was taken. An end that comes too late is
+/// none.
+pub(crate) const END_WITH_HISTORY: &str = end!(
+    ", j.claim, j.name, j.key, j.schedule, j.tick, j.attempts, j.worker, j.claimed_at",
+    ", noted as (
+  insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
+  select standing.id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
+    coalesce(claimed_at, clock_timestamp()), case when how = 'ran' then how when retired then 'cancelled' when discards then 'discarded' else how end, error
+    from ended join standing on standing.id = ended.id and standing.claim = ended.claim
+)"
+);
 
 /// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
 /// it has no run; one that is younger than the lease may have its answer under way.
@@ -286,7 +311,8 @@ with beat as (
 ), gone as (
   delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired
 ), freed as (
-  update @schema.job j set claim = null, worker = null, claimed_at = null, attempts = attempts - 1
+  update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
+    attempts = attempts - case when cancelled then 0 else 1 end
     from unknown where j.id = unknown.id and not unknown.retired returning 1
 )
 select pg_notify('@channel', '') from freed limit 1";
@@ -298,21 +324,42 @@ pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 pub(crate) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
-/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
-/// [tells](TELL) of those that are discarded is open.
-pub(crate) const SWEEP: &str = "\
-with dead as (
-  select id, retired from @schema.job j
+macro_rules! sweep {
+    ($columns:literal, $history:literal) => {
+        concat!(
+            "with dead as (
+  select id, retired",
+            $columns,
+            " from @schema.job j
    where claim is not null and not exists (
      select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())
    for update skip locked
 ), gone as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
-)
+)",
+            $history,
+            "
 update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
-  untold = attempts >= max_attempts,
-  run_at = now() + make_interval(secs => exp(least(attempts, 10)))
-  from dead where j.id = dead.id and not dead.retired";
+  cancelled = false, untold = j.attempts >= j.max_attempts,
+  run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
+  from dead where j.id = dead.id and not dead.retired"
+        )
+    };
+}
+
+/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
+/// [tells](TELL) of those that are discarded is open.
+pub(crate) const SWEEP: &str = sweep!("", "");
+
+/// The same, which writes each of these attempts into the history.
+pub(crate) const SWEEP_WITH_HISTORY: &str = sweep!(
+    ", name, key, schedule, tick, attempts, worker, claimed_at",
+    ", noted as (
+  insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
+  select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
+    coalesce(claimed_at, clock_timestamp()), 'lost', $1 from dead
+)"
+);
 
 /// $1 worker, $2 jobs that it is telling of: discarded jobs that are to be told by this worker, some at a time. They
 /// are its own, and those of workers whose lease is over.
@@ -327,14 +374,19 @@ with picked as (
 update @schema.job j set worker = $1 from picked where j.id = picked.id
 returning j.id, name, payload, attempts, coalesce(last_error, '')";
 
-/// $1 worker, $2 jobs that it has told of. The rows are those for which that is written down, or that are not this
+/// $1 worker, $2 jobs that it has told of, $3 after how many attempts: a job that was retried since and is discarded again
+/// is another one to tell of. The rows are those for which that is written down, or that are not this
 /// worker's any more; the others are held by a transaction.
 pub(crate) const TOLD: &str = "\
-with free as (
-  select id from @schema.job where id = any($2) and untold and worker = $1 for update skip locked
+with told as (
+  select * from unnest($2::int8[], $3::int4[]) as told(id, attempts)
+), free as (
+  select j.id from @schema.job j join told on j.id = told.id and j.attempts = told.attempts
+   where j.id = any($2) and untold and worker = $1 for update of j skip locked
 ), written as (
   update @schema.job j set untold = false, worker = null from free where j.id = free.id returning j.id
 )
-select told.id from unnest($2::int8[]) told(id)
+select told.id from told
  where exists (select from written where written.id = told.id)
-    or not exists (select from @schema.job j where j.id = told.id and untold and worker = $1)";
+    or not exists (select from @schema.job j
+     where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";

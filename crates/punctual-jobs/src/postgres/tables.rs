@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -105,6 +105,29 @@ alter table @schema.job add column priority smallint not null default 0 check (p
 drop index @schema.job_waiting;
 create index job_waiting on @schema.job (name, priority, run_at, id)
   where ordering_key is null and claim is null and attempts < max_attempts;
+";
+
+/// The history, and what a list of the discarded jobs is read by.
+const LOOKING: &str = "\
+create table @schema.job_run (
+  id bigint generated always as identity primary key,
+  job bigint not null,
+  name text not null,
+  key text,
+  schedule text,
+  tick timestamptz,
+  attempt int not null,
+  machine text not null,
+  began timestamptz not null,
+  ended timestamptz not null default clock_timestamp(),
+  outcome text not null,
+  error text
+);
+create index job_run_of_job on @schema.job_run (job, id);
+create index job_run_of_name on @schema.job_run (name, id);
+create index job_run_of_schedule on @schema.job_run (schedule, id) where schedule is not null;
+create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
+comment on table @schema.job_run is 'The runs of punctual that have ended, for as long as they are kept.';
 ";
 
 const PREPARE: &str = "\

@@ -29,11 +29,18 @@ use crate::{DiscardedJob, JobId, payload::Payload, queue::Engine, run};
 /// The discarded jobs of which this worker is telling.
 #[derive(Default)]
 pub(super) struct Telling {
-    jobs: Mutex<HashMap<i64, Stage>>,
+    jobs: Mutex<HashMap<i64, Told>>,
     /// Held by the task that asks.
     turn: tokio::sync::Mutex<()>,
     /// A callback has returned, or its task was refused.
     ended: Notify,
+}
+
+#[derive(Clone, Copy)]
+struct Told {
+    /// After how many attempts the job was discarded of which this tells.
+    attempts: i32,
+    stage: Stage,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -48,6 +55,7 @@ enum Stage {
 struct Call {
     engine: Arc<PostgresEngine>,
     id: i64,
+    attempts: i32,
     has_begun: bool,
 }
 
@@ -89,11 +97,15 @@ impl PostgresEngine {
 
     /// The caller has the turn.
     async fn write_told(&self) -> Result<(), AskError> {
-        let told = self.telling.told();
+        let (told, attempts) = self.telling.told();
         if told.is_empty() {
             return Ok(());
         }
-        let params = [(&self.worker as _, Type::TEXT), (&told as _, Type::INT8_ARRAY)];
+        let params = [
+            (&self.worker as _, Type::TEXT),
+            (&told as _, Type::INT8_ARRAY),
+            (&attempts as _, Type::INT4_ARRAY),
+        ];
         let written = self.pulse.ask(statements::TOLD, &params).await?;
         let mut jobs = self.telling.jobs.lock();
         for row in written {
@@ -104,8 +116,9 @@ impl PostgresEngine {
 
     fn begin_telling(&self, discarded: DiscardedJob) {
         let (id, Some(engine)) = (discarded.id.0, self.me.upgrade()) else { return };
-        self.telling.jobs.lock().insert(id, Stage::Telling);
-        let call = Call { engine, id, has_begun: false };
+        let attempts = i32::try_from(discarded.attempts).unwrap_or(i32::MAX);
+        self.telling.jobs.lock().insert(id, Told { attempts, stage: Stage::Telling });
+        let call = Call { engine, id, attempts, has_begun: false };
         let task = self.executor.task().abort_if_rejected();
         // The task of a refusal is dropped here, and gives the job back.
         let _ = task.execute(move || call.run(&discarded));
@@ -113,13 +126,14 @@ impl PostgresEngine {
 }
 
 impl Telling {
-    fn told(&self) -> Vec<i64> {
+    fn told(&self) -> (Vec<i64>, Vec<i32>) {
         let jobs = self.jobs.lock();
-        jobs.iter().filter(|(_, stage)| **stage == Stage::Told).map(|(id, _)| *id).collect()
+        let told = jobs.iter().filter(|(_, told)| told.stage == Stage::Told);
+        told.map(|(id, told)| (*id, told.attempts)).unzip()
     }
 
     fn is_calling(&self) -> bool {
-        self.jobs.lock().values().any(|stage| *stage == Stage::Telling)
+        self.jobs.lock().values().any(|told| told.stage == Stage::Telling)
     }
 }
 
@@ -137,7 +151,8 @@ impl Drop for Call {
     fn drop(&mut self) {
         let telling = &self.engine.telling;
         if self.has_begun {
-            telling.jobs.lock().insert(self.id, Stage::Told);
+            let told = Told { attempts: self.attempts, stage: Stage::Told };
+            telling.jobs.lock().insert(self.id, told);
             self.engine.tell_soon();
         } else {
             telling.jobs.lock().remove(&self.id);

@@ -367,10 +367,13 @@ impl JobStatement<'_> {
 
     fn told(&mut self) -> Answer {
         let (worker, told) = (self.parameters.text(1), self.parameters.int8s(2));
+        let attempts = self.parameters.int4s(3);
         let mut answer = Answer::default();
-        for id in told {
+        for (id, attempts) in told.into_iter().zip(attempts) {
             let row = self.database.jobs.rows().get(&id);
-            let is_its = row.is_some_and(|row| row.untold && row.worker.as_ref() == Some(&worker));
+            let is_its = row.is_some_and(|row| {
+                row.untold && row.attempts == attempts && row.worker.as_ref() == Some(&worker)
+            });
             let is_free = self.database.jobs.unlocked(&id).is_some();
             if is_its && is_free && !self.database.has(Fault::ForgetWhatWasTold) {
                 self.change(id, |row| (row.untold, row.worker) = (false, None));

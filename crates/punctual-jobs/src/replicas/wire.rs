@@ -328,6 +328,11 @@ impl Parameters {
         self.elements(number).into_iter().flatten().map(number_of).collect()
     }
 
+    pub(super) fn int4s(&self, number: usize) -> Vec<i32> {
+        let number_of = |bytes: Vec<u8>| i32::from_be_bytes(bytes.try_into().expect("a number"));
+        self.elements(number).into_iter().flatten().map(number_of).collect()
+    }
+
     pub(super) fn texts(&self, number: usize) -> Vec<Option<String>> {
         let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
         self.elements(number).into_iter().map(|bytes| bytes.map(text)).collect()

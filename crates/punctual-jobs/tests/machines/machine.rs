@@ -40,6 +40,19 @@ pub(crate) fn start_that_dies_telling(server: &Server, number: usize) -> Replica
     replica
 }
 
+/// Starts a machine that keeps a history.
+pub(crate) fn start_with_history(server: &Server, number: usize) -> Replica {
+    start_ahead(server, number, 0)
+}
+
+/// The same with a clock that is so many seconds ahead.
+pub(crate) fn start_ahead(server: &Server, number: usize, ahead: i32) -> Replica {
+    let orders = format!("url={}\nhistory=yes", server.url());
+    let mut replica = Replica::start("machine::machine", number, &orders, ahead);
+    replica.wait_for("open");
+    replica
+}
+
 /// Starts a machine whose server is at this address.
 pub(crate) fn start_at(url: &str, number: usize) -> Replica {
     let mut replica = Replica::start("machine::machine", number, &format!("url={url}"), 0);
@@ -58,6 +71,9 @@ fn machine() {
     if orders.has("lease") {
         let lease = orders.millis("lease");
         postgres = postgres.lease(lease).heartbeat(lease / 4);
+    }
+    if orders.has("history") {
+        postgres = postgres.history(Duration::from_secs(3600));
     }
     let dies = orders.has("dies");
     let queue = handled().on_discarded(move |job| {

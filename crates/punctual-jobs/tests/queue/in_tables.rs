@@ -52,6 +52,7 @@ fn url_of(server: &Server, name: &str) -> String {
 pub(crate) fn quick(executor: &ScheduledThreadPoolExecutor, url: String) -> Postgres {
     Postgres::on(executor, url)
         .poll(Duration::from_millis(50))
+        .history(Duration::from_secs(3600))
         .lease(Duration::from_secs(4))
         .heartbeat(Duration::from_millis(150))
         .request_timeout(Duration::from_secs(30))

@@ -15,10 +15,12 @@
 
 mod attempts;
 mod cancelling;
+mod history;
 mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
 mod keys;
+mod looking;
 mod names;
 mod ordering;
 mod outcomes;
@@ -126,6 +128,28 @@ suite! {
         a_signalled_job_may_still_succeed,
         a_job_between_two_attempts_is_removed,
         an_unknown_key_is_unknown,
+    },
+    history::{
+        each_attempt_is_in_the_history,
+        a_run_that_has_not_ended_is_not_in_the_history,
+        the_history_says_how_a_run_has_ended,
+        the_history_is_filtered_and_paged,
+        a_removed_job_leaves_its_history,
+    },
+    looking::{
+        a_list_says_how_each_job_stands,
+        a_list_is_filtered_and_paged,
+        a_discarded_job_that_is_retried_has_one_more_attempt,
+        a_waiting_job_that_is_retried_is_due,
+        a_running_job_is_neither_retried_nor_removed,
+        a_retry_does_not_take_a_key_from_another_job,
+        a_waiting_job_that_is_discarded_does_not_run,
+        a_running_job_that_is_discarded_is_asked_to_stop,
+        a_running_job_that_is_discarded_may_still_succeed,
+        a_job_that_was_discarded_does_not_snooze,
+        jobs_that_do_not_run_are_removed,
+        a_discarded_job_leaves_the_line,
+        a_queue_that_was_shut_down_shows_nothing,
     },
     rescheduling::{
         a_job_can_run_earlier,

@@ -221,7 +221,8 @@ impl World for InProcess {
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4);
         let executor = builder.clock(clock.clone()).build().unwrap();
         let scene = Scene::on(&executor);
-        let queue = jobs(&scene).open(InMemory::on(&executor))?;
+        let queue =
+            jobs(&scene).open(InMemory::on(&executor).history(Duration::from_secs(3600)))?;
         Ok(Self { queue: Some(queue), scene, clock, _executor: executor })
     }
 

@@ -1,0 +1,191 @@
+//! A look at the board, and the changes that a person makes there: by the id of a job.
+//!
+//! A discarded job is off the board, among those that are remembered, with all that it was. A retry puts it back with
+//! another generation, as if it was enqueued under its old id. A job that runs and is discarded is only marked: its own
+//! attempt takes it off the board.
+
+use std::{collections::BinaryHeap, time::SystemTime};
+
+use punctual::trigger::Due;
+
+use super::{
+    Board,
+    attempt::Refusal,
+    board::{Entry, Next, Stage, State},
+};
+use crate::{
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, QueueError,
+    StopReason, by_id::BY_HAND, machine,
+};
+
+impl Board {
+    pub(super) fn jobs_of(&self, filter: &JobFilter) -> Result<Vec<JobStatus>, QueueError> {
+        let state = self.state.lock();
+        state.refuse_if_over()?;
+        let kept = state.jobs.iter().map(|(id, entry)| (*id, entry, stage_of(entry)));
+        let lost = state.discarded.iter().map(|(id, entry)| (*id, entry, JobStage::Discarded));
+        let all = kept.chain(lost).filter(|(id, entry, stage)| {
+            let is = |asked: &Option<String>, has: Option<&String>| {
+                asked.as_ref().is_none_or(|asked| Some(asked) == has)
+            };
+            *id > filter.after.0
+                && filter.stage.is_none_or(|asked| asked == *stage)
+                && filter.kind.as_ref().is_none_or(|kind| kind == entry.definition.name)
+                && is(&filter.key, entry.key.as_ref())
+                && is(&filter.ordering_key, entry.ordering_key.as_ref())
+                && filter.schedule.is_none()
+        });
+        let mut first: BinaryHeap<i64> = BinaryHeap::new();
+        for (id, ..) in all {
+            first.push(id);
+            if first.len() > filter.limit {
+                first.pop();
+            }
+        }
+        let listed = first.into_sorted_vec();
+        let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
+        Ok(listed.map(|(id, (entry, stage))| self.status(id, entry, stage)).collect())
+    }
+
+    fn status(&self, id: i64, entry: &Entry, stage: JobStage) -> JobStatus {
+        let since = match &entry.stage {
+            Stage::Running { since, .. } => self.wall_of(*since),
+            _ => None,
+        };
+        JobStatus {
+            id: JobId(id),
+            kind: entry.definition.name.to_owned(),
+            payload: entry.payload.value(),
+            key: entry.key.clone(),
+            ordering_key: entry.ordering_key.clone(),
+            schedule: None,
+            tick: None,
+            stage,
+            due: entry.moment.and_then(|moment| self.wall_of(moment)),
+            attempts: entry.begun,
+            max_attempts: entry.max_attempts,
+            machine: (stage == JobStage::Running).then(machine::name_of_this),
+            since,
+            last_error: entry.last_error.clone(),
+        }
+    }
+
+    /// Returns what the wall clock shows at an instant, as far as it is known now.
+    pub(super) fn wall_of(&self, instant: std::time::Instant) -> Option<SystemTime> {
+        let clock = self.executor.clock();
+        let (now, wall) = (clock.now(), clock.wall_time());
+        match instant.checked_duration_since(now) {
+            Some(ahead) => wall.checked_add(ahead),
+            None => wall.checked_sub(now.saturating_duration_since(instant)),
+        }
+    }
+
+    pub(super) fn retry_job(&self, id: JobId) -> Result<JobRetry, QueueError> {
+        let id = id.0;
+        let now = self.executor.clock().now();
+        let mut state = self.state.lock();
+        state.refuse_if_over()?;
+        match state.jobs.get(&id) {
+            Some(Entry { stage: Stage::Running { .. }, .. }) => return Ok(JobRetry::Running),
+            Some(entry) => {
+                let moment = entry.moment.filter(|moment| *moment <= now).unwrap_or(now);
+                self.move_job(state, id, (Some(moment), Due::At(moment)))?;
+                return Ok(JobRetry::Due);
+            }
+            None => {}
+        }
+        let Some(place) = state.discarded.iter().position(|(other, _)| *other == id) else {
+            return Ok(JobRetry::Unknown);
+        };
+        if state.closing.is_some() {
+            return Err(QueueError::ShutDown);
+        }
+        let key = &state.discarded[place].1.key;
+        if key.as_ref().is_some_and(|key| state.keys.contains_key(key)) {
+            return Ok(JobRetry::KeyTaken);
+        }
+        let Some((_, mut entry)) = state.discarded.remove(place) else {
+            return Ok(JobRetry::Unknown);
+        };
+        entry.max_attempts = entry.max_attempts.max(entry.begun + 1);
+        entry.moment = Some(entry.moment.map_or(now, |moment| moment.min(now)));
+        entry.generation += 1;
+        entry.stage = Stage::Waiting(None);
+        let (generation, due) = (entry.generation, entry.moment.map_or(Due::OnDemand, Due::At));
+        if let Some(key) = entry.key.clone() {
+            state.keys.insert(key, id);
+        }
+        state.jobs.insert(id, entry);
+        drop(state);
+        self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
+        Ok(JobRetry::Due)
+    }
+
+    pub(super) fn discard_job(&self, id: JobId) -> Result<JobDiscard, QueueError> {
+        let id = id.0;
+        let mut state = self.state.lock();
+        state.refuse_if_over()?;
+        let Some(entry) = state.jobs.get_mut(&id) else {
+            let is_remembered = state.discarded.iter().any(|(other, _)| *other == id);
+            return Ok(if is_remembered { JobDiscard::Discarded } else { JobDiscard::Unknown });
+        };
+        entry.last_error.get_or_insert_with(|| BY_HAND.to_owned());
+        entry.max_attempts = entry.begun;
+        if let Stage::Running { stop, gives_up, .. } = &mut entry.stage {
+            *gives_up = true;
+            let stop = stop.clone();
+            drop(state);
+            stop.raise(StopReason::Cancelled);
+            return Ok(JobDiscard::Signalled);
+        }
+        let (task, turn) = state.withdraw(id);
+        let forgotten = state.remove(id).and_then(|entry| state.remember_discarded(id, entry));
+        drop(state);
+        drop(forgotten);
+        self.cancel_task(task);
+        self.submit_or_discard(turn);
+        Ok(JobDiscard::Discarded)
+    }
+
+    pub(super) fn remove_job(&self, id: JobId) -> Result<JobRemoval, QueueError> {
+        let id = id.0;
+        let mut state = self.state.lock();
+        state.refuse_if_over()?;
+        match state.jobs.get(&id) {
+            Some(Entry { stage: Stage::Running { .. }, .. }) => return Ok(JobRemoval::Running),
+            Some(_) => {}
+            None => {
+                let place = state.discarded.iter().position(|(other, _)| *other == id);
+                let removed = place.and_then(|place| state.discarded.remove(place));
+                let is_removed = removed.is_some();
+                drop(state);
+                return Ok(if is_removed { JobRemoval::Removed } else { JobRemoval::Unknown });
+            }
+        }
+        let (task, turn) = state.withdraw(id);
+        let entry = state.remove(id);
+        drop(state);
+        drop(entry);
+        self.cancel_task(task);
+        self.submit_or_discard(turn);
+        Ok(JobRemoval::Removed)
+    }
+}
+
+impl State {
+    fn entry(&self, id: i64) -> Option<(&Entry, JobStage)> {
+        let kept = self.jobs.get(&id).map(|entry| (entry, stage_of(entry)));
+        kept.or_else(|| {
+            let mut discarded = self.discarded.iter();
+            let (_, entry) = discarded.find(|(other, _)| *other == id)?;
+            Some((entry, JobStage::Discarded))
+        })
+    }
+}
+
+fn stage_of(entry: &Entry) -> JobStage {
+    match entry.stage {
+        Stage::Running { .. } => JobStage::Running,
+        Stage::Waiting(_) | Stage::InLine => JobStage::Waiting,
+    }
+}

@@ -1,0 +1,168 @@
+//! A look inside: which jobs there are, and how each of them stands.
+//!
+//! A [`JobFilter`] says which jobs are asked for, and a [`JobStatus`] is what is told of one. Both queues answer in the
+//! order of the ids, some jobs at a time: the next page begins after the last id of the one before. So a page costs the
+//! same however many came before it, and a job that ends meanwhile moves no other one to another page.
+
+use std::{fmt, time::SystemTime};
+
+use crate::JobId;
+
+/// How far a job has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JobStage {
+    /// It waits for its moment, for its turn, or for its next attempt.
+    Waiting,
+    /// An attempt is running, or was when its machine was last heard of.
+    Running,
+    /// It has no attempts left, or was discarded by its handler or by [`JobQueue::discard`](crate::JobQueue::discard).
+    Discarded,
+}
+
+impl JobStage {
+    /// The word that the statements have for it.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Discarded => "discarded",
+        }
+    }
+}
+
+impl fmt::Display for JobStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Discarded => "discarded",
+        })
+    }
+}
+
+/// Which jobs [`JobQueue::list`](crate::JobQueue::list) has: those that are all of what this says. Without a word it is
+/// the first hundred of all jobs.
+#[derive(Clone, Debug)]
+#[must_use = "it is given to `JobQueue::list`"]
+pub struct JobFilter {
+    pub(crate) stage: Option<JobStage>,
+    pub(crate) kind: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) schedule: Option<String>,
+    pub(crate) ordering_key: Option<String>,
+    pub(crate) after: JobId,
+    pub(crate) limit: usize,
+}
+
+impl Default for JobFilter {
+    fn default() -> Self {
+        Self {
+            stage: None,
+            kind: None,
+            key: None,
+            schedule: None,
+            ordering_key: None,
+            after: JobId(i64::MIN),
+            limit: 100,
+        }
+    }
+}
+
+impl JobFilter {
+    /// All jobs.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Jobs that wait, run or are discarded.
+    pub fn stage(mut self, stage: JobStage) -> Self {
+        self.stage = Some(stage);
+        self
+    }
+
+    /// Jobs of the kind with this name.
+    pub fn kind(mut self, name: impl Into<String>) -> Self {
+        self.kind = Some(name.into());
+        self
+    }
+
+    /// Jobs with this [key](crate::JobBuilder::key): one that waits or runs, and any that were discarded.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Jobs that the schedule with this name has enqueued, if it is a row. An in-memory queue has none.
+    pub fn schedule(mut self, name: impl Into<String>) -> Self {
+        self.schedule = Some(name.into());
+        self
+    }
+
+    /// Jobs with this [ordering key](crate::JobBuilder::ordering_key).
+    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
+        self.ordering_key = Some(key.into());
+        self
+    }
+
+    /// Jobs with greater ids: the page that follows the one whose last job this is.
+    pub fn after(mut self, id: JobId) -> Self {
+        self.after = id;
+        self
+    }
+
+    /// At most so many; without this call it is a hundred.
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+}
+
+/// A job and how it stands; from [`JobQueue::list`](crate::JobQueue::list). By the time a caller looks at it, it may have
+/// changed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct JobStatus {
+    /// Its id.
+    pub id: JobId,
+    /// The name of its kind.
+    pub kind: String,
+    /// Its payload.
+    pub payload: serde_json::Value,
+    /// Its key. A job that runs and was cancelled or replaced has lost it.
+    pub key: Option<String>,
+    /// Its ordering key.
+    pub ordering_key: Option<String>,
+    /// The schedule that has enqueued it, if that is a row.
+    pub schedule: Option<String>,
+    /// The tick for which that was.
+    pub tick: Option<SystemTime>,
+    /// How far it has come.
+    pub stage: JobStage,
+    /// The moment from which on it may run, or might. `None` if that never comes, in memory.
+    pub due: Option<SystemTime>,
+    /// How many attempts have begun, the one that runs included.
+    pub attempts: u32,
+    /// How many it has.
+    pub max_attempts: u32,
+    /// The machine that runs it: a name without white space, for instance `web-1:4711`, of the host and the process.
+    pub machine: Option<String>,
+    /// Since when it runs there.
+    pub since: Option<SystemTime>,
+    /// The error of the last attempt that has failed.
+    pub last_error: Option<String>,
+}
+
+/// One line for a log, without the payload: `job 17 "mail" waiting, attempts: 2 of 25, the last error: no route`.
+impl fmt::Display for JobStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, kind, stage, attempts, max_attempts, .. } = self;
+        write!(f, "job {id} {kind:?} {stage}")?;
+        if let Some(machine) = &self.machine {
+            write!(f, " on {machine}")?;
+        }
+        write!(f, ", attempts: {attempts} of {max_attempts}")?;
+        self.last_error.as_ref().map_or(Ok(()), |error| write!(f, ", the last error: {error}"))
+    }
+}

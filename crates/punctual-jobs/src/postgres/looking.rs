@@ -1,0 +1,148 @@
+//! A look inside the tables, and the changes that a person makes there: by the id of a job.
+//!
+//! They are verbs like the others ([`verbs`](super::verbs)): each is one statement, and one for a row that another
+//! transaction holds fails at once and is asked again. A statement decides by the row as it is under its lock. So of a
+//! retry and a claim, or of a discard and the end of a run, one comes first, and the other one finds what it has left.
+//!
+//! A list takes no lock. Its conditions are chosen by parameters, which the server knows when it plans the statement: an
+//! unnamed one is planned each time. It then finds what runs and what is discarded by an index that has nothing else.
+
+use tokio_postgres::{Row, error::SqlState, types::Type};
+
+use super::{connection::AskError, engine::PostgresEngine};
+use crate::{
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, by_id::BY_HAND,
+    payload::Payload,
+};
+
+/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many.
+const LIST: &str = "\
+select id, name, payload, key, ordering_key, schedule, tick,
+  case when claim is not null then 'running' when attempts < max_attempts then 'waiting' else 'discarded' end,
+  run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error
+  from @schema.job
+ where id > $6 and ($1 is null
+     or $1 = 'running' and claim is not null
+     or $1 = 'waiting' and claim is null and attempts < max_attempts
+     or $1 = 'discarded' and claim is null and attempts >= max_attempts)
+   and ($2 is null or name = $2) and ($3 is null or key = $3)
+   and ($4 is null or schedule = $4) and ($5 is null or ordering_key = $5)
+ order by id limit $7";
+
+/// $1 id. No row if there is no such job. One row: whether it runs, and whether another job has its key. One that was
+/// discarded is to be told no more: it is not discarded any longer.
+const RETRY: &str = "\
+with found as (
+  select id, key, claim is not null as runs, attempts >= max_attempts as is_discarded
+    from @schema.job where id = $1 for update nowait
+), judged as materialized (
+  select id, runs, is_discarded and not runs and exists (
+    select from @schema.job o where o.key = found.key and o.id <> found.id
+       and (o.claim is not null or o.attempts < o.max_attempts)) as is_taken from found
+), moved as (
+  update @schema.job j set run_at = least(j.run_at, clock_timestamp()), due = true, untold = false, worker = null,
+    cancelled = false, max_attempts = greatest(j.max_attempts, j.attempts + 1)
+    from judged where j.id = judged.id and not runs and not is_taken returning 1
+), told as (
+  select pg_notify('@channel', '') from moved
+)
+select runs, is_taken, (select count(*) from told) from judged";
+
+/// $1 id, $2 the error of a job without one. No row if there is no such job. One row: whether it runs.
+const DISCARD: &str = "\
+with found as (
+  select id, claim is not null as runs, attempts < max_attempts as is_left
+    from @schema.job where id = $1 for update nowait
+), discarded as (
+  update @schema.job j set max_attempts = j.attempts, last_error = coalesce(last_error, $2), cancelled = runs
+    from found where j.id = found.id and (runs or is_left) returning ordering_key
+), told as (
+  select pg_notify('@channel', '') from discarded where ordering_key is not null
+)
+select runs, (select count(*) from told) from found";
+
+/// $1 id. No row if there is no such job. One row: whether it runs.
+const REMOVE: &str = "\
+with found as (
+  select id, claim is not null as runs from @schema.job where id = $1 for update nowait
+), removed as (
+  delete from @schema.job j using found where j.id = found.id and not runs returning ordering_key
+), told as (
+  select pg_notify('@channel', '') from removed where ordering_key is not null
+)
+select runs, (select count(*) from told) from found";
+
+impl PostgresEngine {
+    pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
+        let stage = filter.stage.map(JobStage::word);
+        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let params = [
+            (&stage as _, Type::TEXT),
+            (&filter.kind as _, Type::TEXT),
+            (&filter.key as _, Type::TEXT),
+            (&filter.schedule as _, Type::TEXT),
+            (&filter.ordering_key as _, Type::TEXT),
+            (&filter.after.0 as _, Type::INT8),
+            (&limit as _, Type::INT8),
+        ];
+        Ok(self.ask(LIST, &params).await?.iter().map(status).collect())
+    }
+
+    pub(super) async fn retry_job(&self, id: JobId) -> Result<JobRetry, AskError> {
+        let rows = match self.ask(RETRY, &[(&id.0, Type::INT8)]).await {
+            // Another machine has enqueued the key while this statement ran.
+            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => return Ok(JobRetry::KeyTaken),
+            rows => rows?,
+        };
+        Ok(match rows.first() {
+            None => JobRetry::Unknown,
+            Some(row) if row.get(0) => JobRetry::Running,
+            Some(row) if row.get(1) => JobRetry::KeyTaken,
+            Some(_) => JobRetry::Due,
+        })
+    }
+
+    pub(super) async fn discard_job(&self, id: JobId) -> Result<JobDiscard, AskError> {
+        let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
+        let rows = self.ask(DISCARD, &params).await?;
+        let Some(row) = rows.first() else { return Ok(JobDiscard::Unknown) };
+        if !row.get::<_, bool>(0) {
+            return Ok(JobDiscard::Discarded);
+        }
+        self.claims.cancel(id.0);
+        Ok(JobDiscard::Signalled)
+    }
+
+    pub(super) async fn remove_job(&self, id: JobId) -> Result<JobRemoval, AskError> {
+        let rows = self.ask(REMOVE, &[(&id.0, Type::INT8)]).await?;
+        Ok(match rows.first() {
+            None => JobRemoval::Unknown,
+            Some(row) if row.get(0) => JobRemoval::Running,
+            Some(_) => JobRemoval::Removed,
+        })
+    }
+}
+
+fn status(row: &Row) -> JobStatus {
+    let count = |column| u32::try_from(row.get::<_, i32>(column)).unwrap_or(0);
+    JobStatus {
+        id: JobId(row.get(0)),
+        kind: row.get(1),
+        payload: row.get::<_, Payload>(2).value(),
+        key: row.get(3),
+        ordering_key: row.get(4),
+        schedule: row.get(5),
+        tick: row.get(6),
+        stage: match row.get(7) {
+            "running" => JobStage::Running,
+            "waiting" => JobStage::Waiting,
+            _ => JobStage::Discarded,
+        },
+        due: Some(row.get(8)),
+        attempts: count(9),
+        max_attempts: count(10),
+        machine: row.get(11),
+        since: row.get(12),
+        last_error: row.get(13),
+    }
+}

@@ -1,0 +1,96 @@
+//! The history in the tables: how it is read, and how what is old goes.
+//!
+//! The statements that end a claim write it ([`END_WITH_HISTORY`](super::statements::END_WITH_HISTORY),
+//! [`SWEEP_WITH_HISTORY`](super::statements::SWEEP_WITH_HISTORY)). Each machine that keeps a history looks from time to time
+//! whether there are runs that ended longer ago than it keeps them, by the server's clock. It takes the oldest ones off, a
+//! thousand at a time, under an advisory lock that it only tries: one machine does it, and none waits.
+//!
+//! The oldest runs are those with the smallest numbers, so no index on the time is needed. A number is drawn a moment before its
+//! statement commits; what is out of order by that goes with the next look.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::sleep;
+use tokio_postgres::{Row, types::Type};
+
+use super::{connection::AskError, engine::PostgresEngine};
+use crate::{HistoryFilter, JobId, JobOutcome, PastRun};
+
+/// $1 job, $2 kind, $3 schedule, $4 run before which, $5 how many.
+const HISTORY: &str = "\
+select id, job, name, key, schedule, tick, attempt, machine, began, ended, outcome, error from @schema.job_run
+ where ($1 is null or job = $1) and ($2 is null or name = $2) and ($3 is null or schedule = $3)
+   and ($4 is null or id < $4)
+ order by id desc limit $5";
+
+/// $1 for how many seconds runs are kept. One row: how many are gone.
+const PRUNE: &str = "\
+with turn as materialized (
+  select pg_try_advisory_xact_lock(hashtextextended('@channel.history', 0)) as is_ours
+), first as materialized (
+  select id, ended from @schema.job_run, turn where is_ours order by id limit 1000
+), old as (
+  select id from @schema.job_run
+   where id in (select id from first where ended < now() - make_interval(secs => $1)) for update skip locked
+), gone as (
+  delete from @schema.job_run r using old where r.id = old.id returning 1
+)
+select count(*) from gone";
+
+/// How many runs [`PRUNE`] takes off at most.
+const PRUNED_AT_MOST: i64 = 1000;
+
+/// How often a machine looks for old runs: twenty times while a run is kept, within these bounds.
+const LOOKS: u32 = 20;
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// Takes old runs off until it is aborted, if this machine keeps a history.
+pub(super) async fn prune_on(engine: Arc<PostgresEngine>) {
+    let Some(keep) = engine.settings.history else { return };
+    let pause = (keep / LOOKS).clamp(SHORTEST, LONGEST);
+    loop {
+        // What fails is made up for by the next look.
+        while engine.prune(keep).await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+        sleep(pause).await;
+    }
+}
+
+impl PostgresEngine {
+    async fn prune(&self, keep: Duration) -> Result<i64, AskError> {
+        // A century: what is longer is no interval of the server's.
+        let seconds = keep.as_secs_f64().min(3.2e9);
+        let rows = self.ticking.ask(PRUNE, &[(&seconds, Type::FLOAT8)]).await?;
+        Ok(rows.first().map_or(0, |row| row.get(0)))
+    }
+
+    pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {
+        let job = filter.job.map(|id| id.0);
+        let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let params = [
+            (&job as _, Type::INT8),
+            (&filter.kind as _, Type::TEXT),
+            (&filter.schedule as _, Type::TEXT),
+            (&filter.before as _, Type::INT8),
+            (&limit as _, Type::INT8),
+        ];
+        Ok(self.ask(HISTORY, &params).await?.iter().map(past_run).collect())
+    }
+}
+
+fn past_run(row: &Row) -> PastRun {
+    PastRun {
+        id: row.get(0),
+        job: JobId(row.get(1)),
+        kind: row.get(2),
+        key: row.get(3),
+        schedule: row.get(4),
+        tick: row.get(5),
+        attempt: u32::try_from(row.get::<_, i32>(6)).unwrap_or(0),
+        machine: row.get(7),
+        began: row.get(8),
+        ended: row.get(9),
+        outcome: JobOutcome::of_word(row.get(10)),
+        error: row.get(11),
+    }
+}

@@ -1,0 +1,171 @@
+//! The history over machines that are killed, stopped and have other clocks.
+
+use std::time::{Duration, SystemTime};
+
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{
+    HistoryFilter, JobOutcome, JobQueue, JobRun, Jobs, PastRun, Postgres, Schedule,
+};
+use rustix::process::Signal;
+
+use crate::{
+    kinds::{Stubborn, Tick, Wait, Work},
+    machine::{drained, postgres, sender, start, start_ahead, start_with_history},
+    size,
+    support::{replica::Said, server::Server, wait_until},
+};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Waits until there are so many runs, and returns them, the first one first.
+fn runs(queue: &JobQueue, filter: &HistoryFilter, count: usize) -> Vec<PastRun> {
+    wait_until("the runs", || queue.history(filter).unwrap().len() >= count);
+    let mut runs = queue.history(filter).unwrap();
+    assert_eq!(runs.len(), count, "{runs:?}");
+    runs.reverse();
+    runs
+}
+
+#[test]
+fn a_machine_that_is_killed_has_its_run_in_the_history_once() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut killed = start_with_history(&server, 0);
+    let job = queue.now(Wait { number: 1 }).max_attempts(1).enqueue().unwrap();
+    killed.wait_for("waits");
+    // Two others sweep.
+    let _others = [start_with_history(&server, 1), start_with_history(&server, 2)];
+    killed.kill();
+    let lost = runs(&queue, &HistoryFilter::new().job(job.id()), 1);
+    assert_eq!((lost[0].attempt, lost[0].outcome), (1, JobOutcome::Lost), "{lost:?}");
+    assert!(lost[0].error.as_ref().unwrap().contains("died"), "{lost:?}");
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(runs(&queue, &HistoryFilter::new(), 1), lost, "once");
+}
+
+#[test]
+fn an_end_that_comes_too_late_is_not_in_the_history() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut frozen = start_with_history(&server, 0);
+    let job = Stubborn { number: 1, millis: 4000, fails: false };
+    let job = queue.now(job).max_attempts(2).enqueue().unwrap();
+    frozen.wait_for("stubborn");
+    frozen.signal(Signal::STOP);
+    let mut other = start_with_history(&server, 1);
+    assert_eq!(other.wait_for("stubborn"), [1, 2]);
+    frozen.signal(Signal::CONT);
+    frozen.wait_for("stubborn_ends");
+    other.wait_for("stubborn_ends");
+    drained(&server);
+    let runs = runs(&queue, &HistoryFilter::new().job(job.id()), 2);
+    let how: Vec<_> = runs.iter().map(|run| (run.attempt, run.outcome)).collect();
+    assert_eq!(how, [(1, JobOutcome::Lost), (2, JobOutcome::Succeeded)]);
+    assert_ne!(runs[0].machine, runs[1].machine);
+}
+
+#[test]
+fn the_moments_of_the_history_are_the_servers() {
+    let server = Server::start_with_clock();
+    server.set_clock(-3600);
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    // One machine is seven seconds ahead of the other.
+    let machines = [start_with_history(&server, 0), start_ahead(&server, 1, 7)];
+    for number in 0..40 {
+        queue.now(Work { number, millis: 20 }).enqueue().unwrap();
+    }
+    let all = runs(&queue, &HistoryFilter::new(), 40);
+    let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+    for run in &all {
+        assert!(run.began <= run.ended && run.ended <= hour_ago, "{run:?}");
+        assert!(run.ended.duration_since(run.began).unwrap() < Duration::from_secs(6), "{run:?}");
+    }
+    let on: std::collections::BTreeSet<_> = all.iter().map(|run| &run.machine).collect();
+    assert_eq!(on.len(), 2, "both have run some");
+    drop(machines);
+}
+
+/// Kills machines in the middle of their work. Each claim that was made has one row, and each success is said once.
+#[test]
+fn each_claim_is_in_the_history_once() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut said: Vec<Said> = Vec::new();
+    for round in 0..size(3, 20) {
+        let mut machine = start_with_history(&server, round);
+        for number in 0..30 {
+            queue.now(Work { number, millis: 15 }).max_attempts(100).enqueue().unwrap();
+        }
+        machine.wait_for("ran");
+        said.extend(machine.kill());
+    }
+    let last = start_with_history(&server, 99);
+    drained(&server);
+    said.extend(last.end());
+    let value = |what: &str| server.value(what).parse::<u64>().unwrap();
+    let claims = value("select last_value from punctual.job_claim");
+    let runs = value("select count(*) from punctual.job_run");
+    let succeeded = value("select count(*) from punctual.job_run where outcome = 'ran'");
+    let jobs = value("select count(distinct job) from punctual.job_run");
+    let twice = "select count(*) from (select 1 from punctual.job_run group by job, attempt having count(*) > 1) t";
+    assert_eq!(value(twice), 0, "an attempt has one end");
+    assert_eq!(jobs, succeeded, "a job succeeds once in the tables");
+    // A claim whose answer a killed machine has not read is a run that was lost, too.
+    assert_eq!(claims, runs, "each claim has an end");
+    println!("{claims} claims of {jobs} jobs, {} lost", runs - succeeded);
+}
+
+#[test]
+fn a_run_of_a_schedule_is_found_by_it() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let jobs = Jobs::new().on(|_: &JobRun, _: Tick| Ok(()));
+    let queue = jobs.open(postgres(&executor, &server.url()).history(DAY).machine("a b")).unwrap();
+    let schedule = Schedule::every("often", Duration::from_millis(200), &Tick {});
+    queue.schedules().put(schedule).call().unwrap();
+    queue.now(Tick {}).enqueue().unwrap();
+    let of_schedule = HistoryFilter::new().schedule("often").limit(2);
+    wait_until("two runs", || queue.history(&of_schedule).unwrap().len() == 2);
+    for run in queue.history(&of_schedule).unwrap() {
+        assert_eq!((run.schedule.as_deref(), run.machine.as_str()), (Some("often"), "a_b"));
+        assert!(run.tick.unwrap() <= run.ended, "{run:?}");
+    }
+}
+
+#[test]
+fn old_runs_go_and_young_ones_stay() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    Postgres::on(&executor, server.url()).migrate().unwrap();
+    let rows = "insert into punctual.job_run (job, name, attempt, machine, began, ended, outcome) \
+        select n, 'old', 1, 'm', now(), now() - make_interval(mins => case when n <= 2500 then 90 else 10 end), 'ran' \
+        from generate_series(1, 3000) n";
+    server.sql(rows);
+    let open = |keep: Duration| {
+        let jobs = Jobs::new().on(|_: &JobRun, _: Work| Ok(()));
+        jobs.open(postgres(&executor, &server.url()).history(keep)).unwrap()
+    };
+    let kept = || server.value("select count(*) from punctual.job_run");
+    let keeps_a_day = open(DAY);
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(kept(), "3000");
+    let hasty = open(Duration::from_secs(3600));
+    wait_until("the old ones are gone", || kept() == "500");
+    drop((keeps_a_day, hasty));
+}
+
+#[test]
+fn without_a_word_there_is_no_history() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut machine = start(&server, 0);
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
+    machine.wait_for("ran");
+    drained(&server);
+    assert_eq!(queue.history(&HistoryFilter::new()).unwrap(), []);
+}

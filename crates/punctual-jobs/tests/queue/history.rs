@@ -1,0 +1,118 @@
+//! The history: each run that has ended, once, with how it has.
+
+use std::time::Duration;
+
+use punctual_jobs::{
+    Cancellation, HistoryFilter, JobDiscard, JobError, JobId, JobOutcome, JobRun, Jobs, PastRun,
+};
+
+use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+
+/// Waits until a job has so many runs, and returns them, the first one first.
+fn runs<W: World>(world: &W, job: JobId, count: usize) -> Vec<PastRun> {
+    let of_job = HistoryFilter::new().job(job);
+    world.until("its runs", || world.queue().history(&of_job).unwrap().len() >= count);
+    let mut runs = world.queue().history(&of_job).unwrap();
+    assert_eq!(runs.len(), count, "{runs:?}");
+    runs.reverse();
+    runs
+}
+
+fn outcomes(runs: &[PastRun]) -> Vec<(u32, JobOutcome)> {
+    runs.iter().map(|run| (run.attempt, run.outcome)).collect()
+}
+
+pub(crate) fn each_attempt_is_in_the_history<W: World>() {
+    let world = W::open(|scene| standard(scene).max_attempts::<Flaky>(3));
+    let before = world.wall();
+    let job = world.queue().now(Flaky::new("call", 2)).key("k").enqueue().unwrap();
+    let runs = runs(&world, job.id(), 3);
+    let how = [(1, JobOutcome::Failed), (2, JobOutcome::Failed), (3, JobOutcome::Succeeded)];
+    assert_eq!(outcomes(&runs), how);
+    for run in &runs {
+        assert_eq!((run.kind.as_str(), run.key.as_deref()), ("flaky", Some("k")));
+        assert!(run.machine.ends_with(&format!(":{}", std::process::id())), "{run}");
+        assert!(before <= run.began + Duration::from_secs(1) && run.began <= run.ended, "{run:?}");
+    }
+    assert_eq!(runs[1].error.as_deref(), Some("not yet"));
+    assert_eq!(runs[2].error, None);
+    assert!(runs[0].ended <= runs[1].began, "{runs:?}");
+}
+
+pub(crate) fn a_run_that_has_not_ended_is_not_in_the_history<W: World>() {
+    let world = W::open(standard);
+    let job = world.queue().now(Hold::new("job")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(world.queue().history(&HistoryFilter::new()).unwrap(), []);
+    world.scene().gate.cancel();
+    assert_eq!(outcomes(&runs(&world, job.id(), 1)), [(1, JobOutcome::Succeeded)]);
+}
+
+pub(crate) fn the_history_says_how_a_run_has_ended<W: World>() {
+    let world = W::open(|scene| {
+        standard(scene).on(|run: &JobRun, _: Snoozer| match run.attempt() {
+            1 if run.queue().cancel("asked before").is_err() => Ok(()),
+            _ if run.key().is_some() => Err(JobError::discard("of no use")),
+            _ => Err(JobError::snooze(Duration::from_secs(3600))),
+        })
+    });
+    let queue = world.queue();
+    let lost = queue.now(Flaky::new("call", 9)).max_attempts(1).enqueue().unwrap();
+    assert_eq!(outcomes(&runs(&world, lost.id(), 1)), [(1, JobOutcome::Discarded)]);
+    let snoozed = queue.now(Snoozer {}).enqueue().unwrap();
+    assert_eq!(outcomes(&runs(&world, snoozed.id(), 1)), [(1, JobOutcome::Snoozed)]);
+    let useless = queue.now(Snoozer {}).key("k").enqueue().unwrap();
+    let of_useless = runs(&world, useless.id(), 1);
+    assert_eq!(outcomes(&of_useless), [(1, JobOutcome::Discarded)]);
+    assert_eq!(of_useless[0].error.as_deref(), Some("of no use"));
+    let cancelled = queue.now(Hold::new("job")).key("c").enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(queue.cancel("c").unwrap(), Cancellation::Signalled);
+    assert_eq!(outcomes(&runs(&world, cancelled.id(), 1)), [(1, JobOutcome::Cancelled)]);
+    let given_up = queue.now(Hold::new("second")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("second begins"));
+    assert_eq!(queue.discard(given_up.id()).unwrap(), JobDiscard::Signalled);
+    assert_eq!(outcomes(&runs(&world, given_up.id(), 1)), [(1, JobOutcome::Discarded)]);
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Snoozer {}
+
+impl punctual_jobs::Job for Snoozer {
+    const NAME: &'static str = "snoozer";
+}
+
+pub(crate) fn the_history_is_filtered_and_paged<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    for number in 0..5_u32 {
+        queue.now(Note::new(&format!("{number}"))).enqueue().unwrap();
+        let of_notes = HistoryFilter::new().kind("note");
+        world.until("its end", || queue.history(&of_notes).unwrap().len() > number as usize);
+    }
+    queue.now(Flaky::new("call", 0)).enqueue().unwrap();
+    world.until("its end", || queue.history(&HistoryFilter::new()).unwrap().len() == 6);
+    let all = queue.history(&HistoryFilter::new().kind("note")).unwrap();
+    assert_eq!(all.len(), 5);
+    assert!(all.windows(2).all(|two| two[0].id > two[1].id && two[0].ended >= two[1].ended));
+    let page = HistoryFilter::new().kind("note").limit(2);
+    assert_eq!(queue.history(&page).unwrap(), all[..2]);
+    assert_eq!(queue.history(&page.clone().before(&all[1])).unwrap(), all[2..4]);
+    assert_eq!(queue.history(&page.before(&all[3])).unwrap(), all[4..]);
+    assert_eq!(queue.history(&HistoryFilter::new().schedule("none")).unwrap(), []);
+    assert_eq!(queue.history(&HistoryFilter::new().job(JobId::from(-1))).unwrap(), []);
+}
+
+pub(crate) fn a_removed_job_leaves_its_history<W: World>() {
+    let world = W::open(|scene| {
+        let log = scene.log.clone();
+        Jobs::new()
+            .on(|_: &JobRun, _: Flaky| Err(JobError::new("never")))
+            .backoff::<Flaky>(|_| 36_000 * SHORT)
+            .on_discarded(move |_| log.say("discarded"))
+    });
+    let job = world.queue().now(Flaky::new("call", 9)).enqueue().unwrap();
+    let before = runs(&world, job.id(), 1);
+    world.queue().remove(job.id()).unwrap();
+    assert_eq!(runs(&world, job.id(), 1), before);
+}

@@ -1,0 +1,237 @@
+//! A look inside, and the changes by id: list, retry, discard, remove.
+
+use std::time::Duration;
+
+use punctual_jobs::{
+    Cancellation, JobDiscard, JobError, JobFilter, JobId, JobRemoval, JobRetry, JobRun, JobStage,
+    JobState, JobStatus, Jobs,
+};
+
+use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn ids<W: World>(world: &W, filter: JobFilter) -> Vec<i64> {
+    world.queue().list(&filter).unwrap().iter().map(|job| job.id.get()).collect()
+}
+
+fn one<W: World>(world: &W, id: JobId) -> JobStatus {
+    let listed = world.queue().list(&JobFilter::new()).unwrap();
+    listed.into_iter().find(|job| job.id == id).unwrap()
+}
+
+/// Waits until a job is discarded, and the program was told if it is to be.
+fn discarded<W: World>(world: &W, id: JobId) {
+    world.until("its end", || {
+        matches!(world.queue().state(id).unwrap(), JobState::Discarded { .. })
+    });
+}
+
+pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let lost = queue.now(Flaky::new("call", 9)).max_attempts(1).key("lost").enqueue().unwrap();
+    discarded(&world, lost.id());
+    let runs = queue.now(Hold::new("job")).ordering_key("user/1").enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    let before = world.wall();
+    let waits = queue.after(HOUR, Note::new("tea")).key("k").max_attempts(7).enqueue().unwrap();
+    let all = queue.list(&JobFilter::new()).unwrap();
+    assert_eq!(
+        all.iter().map(|job| job.id).collect::<Vec<_>>(),
+        [lost.id(), runs.id(), waits.id()]
+    );
+    let stages: Vec<_> = all.iter().map(|job| job.stage).collect();
+    assert_eq!(stages, [JobStage::Discarded, JobStage::Running, JobStage::Waiting]);
+    let [lost, runs, waits] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((lost.kind.as_str(), lost.attempts, lost.max_attempts), ("flaky", 1, 1));
+    assert!(lost.last_error.as_ref().unwrap().contains("not yet"), "{lost}");
+    assert_eq!(lost.key.as_deref(), Some("lost"));
+    assert_eq!((runs.attempts, runs.ordering_key.as_deref()), (1, Some("user/1")));
+    assert!(runs.machine.as_ref().unwrap().ends_with(&format!(":{}", std::process::id())));
+    assert!(runs.since.unwrap() <= world.wall() + Duration::from_secs(1));
+    assert_eq!((waits.attempts, waits.max_attempts, waits.key.as_deref()), (0, 7, Some("k")));
+    assert_eq!(waits.payload["text"], "tea");
+    let due = waits.due.unwrap().duration_since(before).unwrap();
+    assert!(due + Duration::from_secs(1) > HOUR && due < HOUR + Duration::from_secs(60), "{due:?}");
+    assert!((waits.machine.is_none(), waits.since.is_none()) == (true, true), "{waits}");
+}
+
+pub(crate) fn a_list_is_filtered_and_paged<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let notes: Vec<_> =
+        (0..5).map(|_| queue.after(HOUR, Note::new("n")).enqueue().unwrap().id().get()).collect();
+    let flaky = queue.after(HOUR, Flaky::new("f", 0)).key("k").enqueue().unwrap().id().get();
+    let line = queue.after(HOUR, Note::new("o")).ordering_key("line").enqueue().unwrap().id().get();
+    assert_eq!(ids(&world, JobFilter::new().kind("flaky")), [flaky]);
+    assert_eq!(ids(&world, JobFilter::new().key("k")), [flaky]);
+    assert_eq!(ids(&world, JobFilter::new().key("k").kind("note")), Vec::<i64>::new());
+    assert_eq!(ids(&world, JobFilter::new().ordering_key("line")), [line]);
+    assert_eq!(ids(&world, JobFilter::new().schedule("none")), Vec::<i64>::new());
+    assert_eq!(ids(&world, JobFilter::new().stage(JobStage::Running)), Vec::<i64>::new());
+    assert_eq!(ids(&world, JobFilter::new().limit(0)), Vec::<i64>::new());
+    let page = JobFilter::new().stage(JobStage::Waiting).kind("note").limit(2);
+    assert_eq!(ids(&world, page.clone()), notes[..2]);
+    assert_eq!(ids(&world, page.clone().after(notes[1].into())), notes[2..4]);
+    assert_eq!(ids(&world, page.after(notes[3].into())), [notes[4], line]);
+}
+
+pub(crate) fn a_discarded_job_that_is_retried_has_one_more_attempt<W: World>() {
+    let world = W::open(|scene| standard(scene).max_attempts::<Flaky>(1));
+    let job = world.queue().now(Flaky::new("call", 2)).key("k").enqueue().unwrap();
+    world.expect(&["call 1", "flaky is discarded after 1"]);
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+    // It is told again: it is discarded again.
+    world.expect(&["call 1", "flaky is discarded after 1", "call 2", "flaky is discarded after 2"]);
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+    world.until("its end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
+    assert!(world.log().has("call 3"));
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Unknown);
+    assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
+}
+
+pub(crate) fn a_waiting_job_that_is_retried_is_due<W: World>() {
+    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    let job = world.queue().after(HOUR, Flaky::new("call", 1)).max_attempts(2).enqueue().unwrap();
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+    world.until("the first", || one(&world, job.id()).last_error.is_some());
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+    world.expect(&["call 1", "call 2"]);
+}
+
+pub(crate) fn a_running_job_is_neither_retried_nor_removed<W: World>() {
+    let world = W::open(standard);
+    let job = world.queue().now(Hold::new("job")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Running);
+    assert_eq!(world.queue().remove(job.id()).unwrap(), JobRemoval::Running);
+    world.scene().gate.cancel();
+    world.expect(&["job begins", "job ends"]);
+}
+
+pub(crate) fn a_retry_does_not_take_a_key_from_another_job<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let lost = queue.now(Flaky::new("call", 9)).max_attempts(1).key("k").enqueue().unwrap();
+    discarded(&world, lost.id());
+    let other = queue.after(HOUR, Note::new("tea")).key("k").enqueue().unwrap();
+    assert_ne!(lost.id(), other.id());
+    assert_eq!(queue.retry(lost.id()).unwrap(), JobRetry::KeyTaken);
+    discarded(&world, lost.id());
+    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
+    assert_eq!(queue.retry(lost.id()).unwrap(), JobRetry::Due);
+    world.until("its second attempt", || world.log().has("call 2"));
+}
+
+pub(crate) fn a_waiting_job_that_is_discarded_does_not_run<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let job = queue.after(SHORT, Note::new("tea")).key("k").enqueue().unwrap();
+    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Discarded);
+    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Discarded);
+    let state = queue.state(job.id()).unwrap();
+    assert!(matches!(&state, JobState::Discarded { last_error } if last_error.contains("discard")));
+    assert_eq!(queue.cancel("k").unwrap(), Cancellation::Unknown, "its key is free");
+    world.settle();
+    assert_eq!(world.log().lines(), ["settled"], "nor is it told");
+    assert_eq!(queue.retry(job.id()).unwrap(), JobRetry::Due);
+    world.expect(&["settled", "tea"]);
+    world.until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Unknown);
+}
+
+pub(crate) fn a_running_job_that_is_discarded_is_asked_to_stop<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let job = queue.now(Hold::new("job")).key("k").max_attempts(5).enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Signalled);
+    world.expect(&["job begins", "job is stopped", "hold is discarded after 1"]);
+    let state = queue.state(job.id()).unwrap();
+    assert_eq!(state, JobState::Discarded { last_error: "stopped".to_owned() });
+    // Nothing of that is left when it is retried.
+    assert_eq!(queue.retry(job.id()).unwrap(), JobRetry::Due);
+    world.scene().gate.cancel();
+    world.until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+    assert_eq!(world.log().lines().last().unwrap(), "job ends");
+}
+
+pub(crate) fn a_running_job_that_is_discarded_may_still_succeed<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let job = queue.now(Hold::that_forgives("job")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Signalled);
+    world.until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+    world.settle();
+    assert_eq!(world.log().lines(), ["job begins", "job is stopped", "settled"]);
+}
+
+pub(crate) fn a_job_that_was_discarded_does_not_snooze<W: World>() {
+    let world = W::open(|scene| {
+        let (log, held, told) = (scene.log.clone(), scene.clone(), scene.log.clone());
+        Jobs::new()
+            .on(move |run: &JobRun, _: Note| {
+                log.say("begins");
+                held.hold(run);
+                Err(JobError::snooze(SHORT))
+            })
+            .on_discarded(move |job| told.say(format!("discarded after {}", job.attempts)))
+    });
+    let job = world.queue().now(Note::new("n")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("begins"));
+    assert_eq!(world.queue().discard(job.id()).unwrap(), JobDiscard::Signalled);
+    world.expect(&["begins", "discarded after 1"]);
+    discarded(&world, job.id());
+}
+
+pub(crate) fn jobs_that_do_not_run_are_removed<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let waits = queue.after(HOUR, Note::new("tea")).key("k").enqueue().unwrap();
+    let lost = queue.now(Flaky::new("call", 9)).max_attempts(1).enqueue().unwrap();
+    discarded(&world, lost.id());
+    for job in [waits, lost] {
+        assert_eq!(queue.remove(job.id()).unwrap(), JobRemoval::Removed);
+        assert_eq!(queue.remove(job.id()).unwrap(), JobRemoval::Unknown);
+        assert_eq!(queue.state(job.id()).unwrap(), JobState::Gone);
+    }
+    assert_eq!(queue.list(&JobFilter::new()).unwrap(), []);
+    world.settle();
+    assert!(!world.log().has("tea"));
+}
+
+pub(crate) fn a_discarded_job_leaves_the_line<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    let in_line = |job: Hold| queue.now(job).ordering_key("line").enqueue().unwrap();
+    let _first = in_line(Hold::new("first"));
+    world.until("its begin", || world.log().has("first begins"));
+    let second = in_line(Hold::new("second"));
+    let third = in_line(Hold::new("third"));
+    let fourth = in_line(Hold::new("fourth"));
+    assert_eq!(queue.discard(second.id()).unwrap(), JobDiscard::Discarded);
+    assert_eq!(queue.remove(third.id()).unwrap(), JobRemoval::Removed);
+    world.scene().gate.cancel();
+    world.until("its end", || queue.state(fourth.id()).unwrap() == JobState::Gone);
+    assert_eq!(world.log().lines(), ["first begins", "first ends", "fourth begins", "fourth ends"]);
+    assert_eq!(queue.retry(second.id()).unwrap(), JobRetry::Due);
+    world.until("its end", || queue.state(second.id()).unwrap() == JobState::Gone);
+}
+
+pub(crate) fn a_queue_that_was_shut_down_shows_nothing<W: World>() {
+    let world = W::open(standard);
+    let job = world.queue().after(HOUR, Note::new("tea")).enqueue().unwrap();
+    world.shutdown(SHORT, SHORT);
+    let queue = world.queue();
+    let errors = [
+        queue.list(&JobFilter::new()).map(drop).unwrap_err(),
+        queue.retry(job.id()).map(drop).unwrap_err(),
+        queue.discard(job.id()).map(drop).unwrap_err(),
+        queue.remove(job.id()).map(drop).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, punctual_jobs::QueueError::ShutDown), "{error}");
+    }
+}
