@@ -254,3 +254,6 @@ impl fmt::Debug for CaughtUp {
         f.debug_struct("CaughtUp").field("name", name).field("catch_up", catch_up).finish()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,9 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobError, JobQueue, JobRun, Jobs, QueueEvent, Schedule, ScheduleStatus};
+use punctual_jobs::{
+    JobError, JobQueue, JobRun, Jobs, Postgres, QueueEvent, Schedule, ScheduleStatus,
+};
 
 use crate::{
     kinds::{Stubborn, Tick, Wait, Work},
@@ -38,6 +40,15 @@ impl Desk {
 
     /// Opens one whose definitions have more.
     pub(crate) fn open_with(server: &Server, more: impl FnOnce(Jobs) -> Jobs) -> Self {
+        Self::open_as(server, more, |settings| settings)
+    }
+
+    /// Opens one with other settings, too.
+    pub(crate) fn open_as(
+        server: &Server,
+        more: impl FnOnce(Jobs) -> Jobs,
+        set: impl FnOnce(Postgres) -> Postgres,
+    ) -> Self {
         let executor = ScheduledThreadPoolExecutor::new(8);
         let (says, said) = mpsc::channel();
         let (tells, events) = mpsc::channel();
@@ -68,7 +79,7 @@ impl Desk {
         // No case here is about a lease, and a busy machine must not lose one.
         let settings = postgres(&executor, &server.url()).lease(20 * SECOND);
         let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
-        let queue = more(jobs).open(settings).unwrap();
+        let queue = more(jobs).open(set(settings)).unwrap();
         Self { queue, said, events, ticks, _executor: executor }
     }
 

@@ -1,6 +1,10 @@
 //! Programs of two versions side by side (J9), and jobs from plain SQL.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{JobRun, JobState, Jobs};
@@ -8,7 +12,7 @@ use punctual_jobs::{JobRun, JobState, Jobs};
 use crate::{
     kinds::{Tick, Work},
     machine::postgres,
-    support::server::Server,
+    support::{block_on, server::Server},
 };
 
 const LONG: Duration = Duration::from_secs(60);
@@ -45,4 +49,40 @@ fn an_unknown_name_stays_waiting_and_a_changed_payload_fails_with_its_name() {
     });
     let _new = new.open(postgres(&executor, &server.url())).unwrap();
     assert_eq!(told.recv_timeout(LONG).unwrap(), "tick");
+}
+
+/// What waits for a table has all wait behind it that come later, and a program of the older version writes its heartbeats.
+#[test]
+fn a_step_to_the_next_version_that_waits_for_a_table_holds_up_no_program() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    postgres(&executor, &server.url()).migrate().unwrap();
+    server.sql(
+        "drop table punctual.job_schedule; \
+         alter table punctual.job drop column schedule, drop column tick; \
+         delete from punctual.job_version where version > 1",
+    );
+    let mut longest = Duration::ZERO;
+    block_on(async {
+        let (mut client, other) = (server.connect().await, server.connect().await);
+        other.batch_execute("set statement_timeout = '10s'").await.unwrap();
+        let reader = client.transaction().await.unwrap();
+        reader.batch_execute("select from punctual.job").await.unwrap();
+        let url = server.url();
+        let stepping = thread::spawn(move || {
+            let executor = ScheduledThreadPoolExecutor::new(1);
+            postgres(&executor, &url).migrate()
+        });
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(3) {
+            let asked = Instant::now();
+            other.batch_execute("update punctual.job set attempts = 0").await.unwrap();
+            longest = longest.max(asked.elapsed());
+        }
+        assert!(!stepping.is_finished(), "the reader has the table");
+        reader.rollback().await.unwrap();
+        stepping.join().unwrap().unwrap();
+    });
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    assert_eq!(server.value("select max(version) from punctual.job_version"), "2");
 }

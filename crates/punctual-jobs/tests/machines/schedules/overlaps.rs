@@ -159,16 +159,16 @@ fn what_is_run_by_hand_replaces_also_a_job_that_is_locked_for_a_moment() {
     assert_eq!(desk.queue.schedules().run_now("b").call().unwrap(), None, "there is none");
 }
 
-/// It takes the place of the last one at once on this machine, whose lease is twenty seconds.
+/// It takes the place of the last one at once on this machine, whose next heartbeat would say so ten seconds later.
 #[test]
 fn what_is_run_by_hand_cancels_the_run_of_this_machine_at_once() {
     let server = Server::start();
-    let desk = Desk::open(&server);
+    let desk = Desk::open_as(&server, |jobs| jobs, |settings| settings.heartbeat(10 * SECOND));
     desk.put(by_hand("a", &Wait { number: 7 }, Overlap::Replace));
     desk.queue.schedules().run_now("a").call().unwrap().unwrap();
     desk.expect("waits 7");
     desk.queue.schedules().run_now("a").call().unwrap().unwrap();
-    assert_eq!(desk.said.recv_timeout(3 * SECOND).as_deref(), Ok("stopped Some(Cancelled)"));
+    assert_eq!(desk.said.recv_timeout(4 * SECOND).as_deref(), Ok("stopped Some(Cancelled)"));
 }
 
 #[test]

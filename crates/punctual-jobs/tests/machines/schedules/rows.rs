@@ -1,13 +1,17 @@
 //! Rows that are put, paused, run, changed, removed and listed.
 
-use std::time::{Duration, Instant, SystemTime};
+use std::{
+    sync::mpsc,
+    time::{Duration, Instant, SystemTime},
+};
 
-use punctual_jobs::{QueueError, QueueEvent, Schedule};
+use punctual::ScheduledThreadPoolExecutor;
+use punctual_jobs::{JobRun, Jobs, QueueError, QueueEvent, Schedule};
 
 use super::{Desk, SECOND, each_second, far};
 use crate::{
     kinds::Tick,
-    machine::sender,
+    machine::{postgres, sender},
     support::{LIMIT, block_on, server::Server, wait_until},
 };
 
@@ -214,6 +218,27 @@ fn a_row_that_is_not_understood_is_told_once_whatever_others_do_with_it() {
         let again = desk.events.recv_timeout(SECOND + SECOND / 5);
         assert!(again.is_err(), "{again:?}");
     }
+}
+
+/// An executor without room takes no event: it comes again.
+#[test]
+fn what_is_told_of_a_row_waits_for_room() {
+    let server = Server::start();
+    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).max_pending(1);
+    let executor = builder.build().unwrap();
+    let (tells, events) = mpsc::channel();
+    let settings = postgres(&executor, &server.url());
+    let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
+    let _queue = Jobs::new().on(|_: &JobRun, _: Tick| Ok(())).open(settings).unwrap();
+    let far = executor.schedule(3600 * SECOND, || ()).unwrap();
+    server.sql(
+        "insert into punctual.job_schedule (name, expression, zone, kind, payload) \
+         values ('a', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{}')",
+    );
+    assert!(events.recv_timeout(3 * SECOND).is_err(), "there is no room");
+    assert!(far.cancel());
+    let event = events.recv_timeout(LIMIT).unwrap();
+    assert!(matches!(event, QueueEvent::ScheduleUnreadable { .. }), "{event}");
 }
 
 #[test]
