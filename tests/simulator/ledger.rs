@@ -80,9 +80,10 @@ pub(crate) struct Record {
     /// When the run may begin that a worker may have had in its hands when the series was extended: only the next run is put
     /// off then, and the body has not begun.
     before_extension: Option<Duration>,
-    /// As `low`, but for extensions: one that is not later than the plan has no effect, and the plan of a calendar is brought
-    /// forward by a wall clock that is set.
-    low_by_wall: Duration,
+    /// As `low`, but for extensions.
+    unextended_low: Duration,
+    /// `true` once a request other than an extension was made of it.
+    is_asked_otherwise: bool,
     gate: GateRecord,
     pub(crate) calls: CallRecord,
     pub(crate) ticks: TickRecord,
@@ -165,7 +166,8 @@ impl Ledger {
         self.tasks.push(Record {
             plan,
             low,
-            low_by_wall: low,
+            unextended_low: low,
+            is_asked_otherwise: false,
             high: Duration::MAX,
             opened,
             admitted: None,
@@ -235,8 +237,11 @@ impl Ledger {
         let mut wrong = Vec::new();
         let mut earliest = record.before_extension.take().unwrap_or(Duration::MAX);
         earliest = earliest.min(record.earliest());
-        if self.ticks.is_set && matches!(record.plan.kind, Kind::Calendar(..)) {
-            earliest = earliest.min(record.low_by_wall);
+        // An extension that is not later than the plan has no effect, and the plan of a calendar is brought forward by a
+        // wall clock that is set. And after a shutdown a request may take the extension back.
+        let is_on_wall = self.ticks.is_set && matches!(record.plan.kind, Kind::Calendar(..));
+        if is_on_wall || self.is_stopping && record.is_asked_otherwise {
+            earliest = earliest.min(record.unextended_low);
         }
         if is_worker && now < earliest {
             wrong.push(format!("task {id} is early: {now:?} < {earliest:?}"));
@@ -300,7 +305,7 @@ impl Ledger {
     /// has not been. It was in the queue when the worker looked, and is due earlier.
     fn overtaken_by(&self, id: usize) -> Option<usize> {
         let taken = &self.tasks[id];
-        if self.is_stopping || self.has_many_workers || taken.starts > 0 {
+        if self.is_stopping || self.discards || self.has_many_workers || taken.starts > 0 {
             return None;
         }
         // The worker looked after the last body had ended, and not before this task was due.
@@ -440,7 +445,8 @@ impl Ledger {
             _ => now,
         };
         record.low = record.low.min(asked_for);
-        record.low_by_wall = record.low_by_wall.min(asked_for);
+        record.unextended_low = record.unextended_low.min(asked_for);
+        record.is_asked_otherwise |= !matches!(verb, Verb::Extend(_));
         // It may be later from now on. What is known is said when the call has returned.
         record.high = Duration::MAX;
     }
