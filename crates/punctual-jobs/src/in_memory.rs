@@ -28,6 +28,7 @@ mod attempt;
 mod board;
 mod ordering;
 mod ready;
+mod slots;
 mod stopping;
 
 use std::{

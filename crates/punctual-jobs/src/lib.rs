@@ -56,6 +56,8 @@
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
 //!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
+//! * **A [limit](JobLimit) of a kind holds over all machines.** Never more of its jobs have a claim at once. In memory it holds
+//!   in the process.
 //! * **[Priorities](Priority) are strict**: of the jobs without an ordering key that one claim finds due, those of a higher priority begin first.
 //! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
 //!   it, or an event says that none may.
@@ -95,6 +97,7 @@ pub mod gate;
 mod in_memory;
 mod job;
 mod job_error;
+mod job_limit;
 mod jobs;
 mod names;
 mod payload;
@@ -124,6 +127,7 @@ pub use crate::{
     in_memory::InMemory,
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,
+    job_limit::JobLimit,
     jobs::{Jobs, OpenQueue},
     names::InvalidName,
     priority::Priority,

@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, SLOTS];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -105,6 +105,13 @@ alter table @schema.job add column priority smallint not null default 0 check (p
 drop index @schema.job_waiting;
 create index job_waiting on @schema.job (name, priority, run_at, id)
   where ordering_key is null and claim is null and attempts < max_attempts;
+";
+
+/// A program of an older version that is open meanwhile goes on. It knows no limits: a claim of its has no slot. The row may
+/// have the slot of an earlier claim, which the index does not see, because that claim is another one.
+const SLOTS: &str = "\
+alter table @schema.job add column slot int, add column slot_claim bigint;
+create unique index job_slot on @schema.job (name, slot) where claim = slot_claim;
 ";
 
 const PREPARE: &str = "\
