@@ -30,6 +30,7 @@ mod looking;
 mod ordering;
 mod past;
 mod ready;
+mod slots;
 mod stopping;
 
 use std::{

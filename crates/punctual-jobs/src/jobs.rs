@@ -16,7 +16,7 @@ use std::{
 use punctual::Trigger;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobQueue, JobRun, OpenError, backoff, names::Names,
+    DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, names::Names,
     payload::Payload, schedule::BoxedTrigger,
 };
 
@@ -81,6 +81,7 @@ pub(crate) struct Definition {
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
+    pub(crate) limit: Option<JobLimit>,
 }
 
 /// A schedule: a job that is enqueued at each tick of a trigger.
@@ -150,6 +151,12 @@ impl Jobs {
     /// returns but [`JobError::discard`]. Nothing ends a handler that does not look at its token.
     pub fn time_limit<J: Job>(mut self, limit: Duration) -> Self {
         self.definition::<J>().time_limit = Some(limit);
+        self
+    }
+
+    /// Limits how many jobs of this kind run at once, over all machines: see [`JobLimit`].
+    pub fn limit<J: Job>(mut self, limit: JobLimit) -> Self {
+        self.definition::<J>().limit = Some(limit);
         self
     }
 
@@ -308,6 +315,7 @@ impl Jobs {
                 max_attempts: backoff::MAX_ATTEMPTS,
                 backoff: None,
                 time_limit: None,
+                limit: None,
             },
         });
         if kind.type_id != type_id {

@@ -59,6 +59,8 @@
 //! * **One claim at a time.** A process that is not heard of for the length of the lease loses its claims. It
 //!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
+//! * **A [limit](JobLimit) of a kind holds over all machines.** Never more of its jobs have a claim at once. In memory it holds
+//!   in the process.
 //! * **[Priorities](Priority) are strict**: of the jobs without an ordering key that one claim finds due, those of a higher priority begin first.
 //! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
 //!   it, or an event says that none may.
@@ -100,6 +102,7 @@ mod history;
 mod in_memory;
 mod job;
 mod job_error;
+mod job_limit;
 mod jobs;
 mod listing;
 mod machine;
@@ -133,6 +136,7 @@ pub use crate::{
     in_memory::InMemory,
     job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
     job_error::JobError,
+    job_limit::JobLimit,
     jobs::{Jobs, OpenQueue},
     listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,

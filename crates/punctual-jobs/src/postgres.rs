@@ -3,10 +3,11 @@
 //! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
 //! * [`tables`]: what is stored, and how it is made; in a [`schema`] of its own.
-//! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one.
+//! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one. [`claiming`] has
+//!   those that claim jobs.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
 //!   [`encryption`].
-//! * [`worker`]: which jobs are claimed, and when; [`listening`] wakes it. Each claimed job becomes a task of the
+//! * [`worker`]: when jobs are claimed, and [`sources`], which; [`listening`] wakes it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
 //! * [`telling`]: each job that is discarded is told once.
@@ -34,6 +35,7 @@
 //! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
+pub(crate) mod claiming;
 mod claims;
 mod connection;
 mod encryption;
@@ -50,6 +52,7 @@ mod schema;
 mod settings;
 #[cfg(test)]
 mod simulated;
+mod sources;
 pub(crate) mod statements;
 mod tables;
 mod telling;

@@ -63,8 +63,8 @@ struct Claim {
 /// The work that is left when an attempt has ended, to be done without the lock.
 #[derive(Default)]
 struct Aftermath {
-    /// The next job with the same ordering key.
-    turn: Option<Next>,
+    /// The next job with the same ordering key, and that of the same limit.
+    turns: Vec<Next>,
     /// The next attempt of this job.
     again: Option<Next>,
     discarded: Option<DiscardedJob>,
@@ -106,7 +106,11 @@ impl Attempt {
             return None;
         }
         state.forget_ready(self.id);
-        if let Arrival::Wait(next) = state.arrive(self.id) {
+        let arrival = match state.arrive(self.id) {
+            Arrival::Go => state.enter(self.id),
+            wait @ Arrival::Wait(_) => wait,
+        };
+        if let Arrival::Wait(next) = arrival {
             drop(state);
             board.submit_or_discard(next);
             return None;
@@ -154,7 +158,7 @@ impl Board {
     /// An attempt has ended.
     fn finish(&self, id: i64, outcome: Outcome) {
         let aftermath = self.settle(id, outcome);
-        self.submit_or_discard(aftermath.turn);
+        self.submit_or_discard(aftermath.turns);
         self.submit_or_discard(aftermath.again);
         self.tell_discarded(aftermath.discarded);
     }
@@ -173,7 +177,7 @@ impl Board {
         let now = self.executor.clock().now();
         let mut state = self.state.lock();
         let state = &mut *state;
-        let mut aftermath = Aftermath { turn: state.leave_line(id), ..Aftermath::default() };
+        let mut aftermath = Aftermath { turns: state.leave_lines(id), ..Aftermath::default() };
         let Some(entry) = state.jobs.get(&id) else { return aftermath };
         let (ended, error) = state.ending(entry, &outcome);
         self.note_run(state, id, ended, error);

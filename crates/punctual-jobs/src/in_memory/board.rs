@@ -25,6 +25,7 @@ use super::{
     past::Past,
     ready::Ready,
     refused,
+    slots::Slots,
     stopping::Closing,
 };
 use crate::{
@@ -44,6 +45,7 @@ pub(super) struct State {
     pub(super) keys: HashMap<String, i64>,
     pub(super) turns: HashMap<String, Turns>,
     pub(super) ready: Ready,
+    pub(super) slots: HashMap<&'static str, Slots>,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
     /// The last jobs that were discarded, as they were then.
@@ -72,7 +74,8 @@ pub(super) struct Entry {
 pub(super) enum Stage {
     /// Its task will begin an attempt.
     Waiting(Option<TaskHandle>),
-    /// It is due, and another job with its ordering key runs or is about to.
+    /// It is due, and waits for its turn: another job with its ordering key runs or is about to, or as many of its kind as
+    /// may.
     InLine,
     /// An attempt is running.
     Running {
@@ -141,7 +144,7 @@ impl Board {
         }
         state.jobs.insert(id, entry);
         drop(state);
-        let (task, turn) = replaced.map_or((None, None), |old| (old.task, old.turn));
+        let (task, turn) = replaced.map_or((None, Vec::new()), |old| (old.task, old.turns));
         self.cancel_task(task);
         self.submit_or_discard(turn);
         self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
@@ -310,7 +313,7 @@ pub(super) struct Replaced {
     moment: Option<Instant>,
     wall: Option<SystemTime>,
     task: Option<TaskHandle>,
-    turn: Option<Next>,
+    turns: Vec<Next>,
 }
 
 impl State {
@@ -324,6 +327,7 @@ impl State {
             running: 0,
             closing: None,
             discarded: VecDeque::new(),
+            slots: HashMap::new(),
             ready: Ready::default(),
             past: Past::kept_for(history),
         }
@@ -338,25 +342,30 @@ impl State {
             entry.key = None;
             return None;
         }
-        let (task, turn) = self.withdraw(id);
+        let (task, turns) = self.withdraw(id);
         let entry = self.jobs.get(&id)?;
         let (generation, begun) = (entry.generation, entry.begun);
         let (moment, wall) = (entry.moment, entry.wall);
-        Some(Replaced { id, generation, begun, moment, wall, task, turn })
+        Some(Replaced { id, generation, begun, moment, wall, task, turns })
     }
 
     /// Takes a job that does not run out of wherever it waits, so that it can wait elsewhere. Returns its
-    /// task, which is the wrong one now, and the job whose turn it is instead.
-    pub(super) fn withdraw(&mut self, id: i64) -> (Option<TaskHandle>, Option<Next>) {
+    /// task, which is the wrong one now, and the jobs whose turns it is instead.
+    pub(super) fn withdraw(&mut self, id: i64) -> (Option<TaskHandle>, Vec<Next>) {
         self.forget_ready(id);
-        let Some(entry) = self.jobs.get_mut(&id) else { return (None, None) };
+        let Some(entry) = self.jobs.get_mut(&id) else { return (None, Vec::new()) };
         entry.generation += 1;
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting(None));
         let task = match stage {
             Stage::Waiting(task) => task,
             Stage::InLine | Stage::Running { .. } => None,
         };
-        (task, self.leave_line(id))
+        (task, self.leave_lines(id))
+    }
+
+    /// A job does not wait for anything any more, and does not run. Returns the jobs that are next.
+    pub(super) fn leave_lines(&mut self, id: i64) -> Vec<Next> {
+        self.leave_line(id).into_iter().chain(self.leave_slot(id)).collect()
     }
 
     /// Takes the entry of a job off the board.

@@ -88,6 +88,6 @@ impl State {
 }
 
 /// A job that is due already is so at its own moment, or at the latest now.
-fn at_once(moment: Option<Instant>) -> Due {
+pub(super) fn at_once(moment: Option<Instant>) -> Due {
     moment.map_or(Due::Wall(std::time::UNIX_EPOCH + Duration::ZERO), Due::At)
 }

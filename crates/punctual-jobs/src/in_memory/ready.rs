@@ -17,7 +17,8 @@
 //!
 //! A job is called no more when it begins, waits in a line, is moved, replaced or cancelled ([`State::forget_ready`]).
 //!
-//! Jobs with an ordering key are not here: their turns are given in another way ([`ordering`](super::ordering)).
+//! Jobs with an ordering key are not here: their turns are given in another way ([`ordering`](super::ordering)). Nor are
+//! those that have a slot of a limit already ([`slots`](super::slots)), whose line has the order of priorities itself.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +27,7 @@ use std::{
 
 use punctual::{TaskHandle, trigger::Due};
 
-use super::board::{Next, Stage, State};
+use super::board::{Entry, Next, Stage, State};
 use crate::Priority;
 
 type Place = (Priority, Instant, i64);
@@ -83,7 +84,8 @@ impl State {
     }
 
     fn place_of(&self, id: i64) -> Option<Place> {
-        let entry = self.jobs.get(&id).filter(|entry| entry.ordering_key.is_none())?;
+        let is_here = |entry: &&Entry| entry.ordering_key.is_none() && !self.has_slot(id);
+        let entry = self.jobs.get(&id).filter(is_here)?;
         Some((entry.priority, entry.moment?, id))
     }
 

@@ -91,6 +91,7 @@ impl Board {
         }
         state.turns.clear();
         state.ready = Ready::default();
+        state.slots.clear();
         let is_idle = state.running == 0;
         state.closing = Some(closing);
         drop(state);

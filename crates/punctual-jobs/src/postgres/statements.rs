@@ -18,7 +18,7 @@
 //! would claim a second one fails. Of the jobs that wait with one key only the first, by moment and id, is claimed.
 //!
 //! A claim must not look at all jobs that are due and cannot run: 20,000 may wait behind one that does. So it
-//! goes from one ordering key to the next ([`CLAIM_FIRST`]), and looks at the first job of each. An index cannot
+//! goes from one ordering key to the next ([`CLAIM_FIRST`](super::claiming::CLAIM_FIRST)), and looks at the first job of each. An index cannot
 //! say which keys have a job that is due, since that changes with time; so a job is marked when its moment has come
 //! ([`MARK_DUE`]), unless it was due when it was enqueued. The mark only leads to the key: whether the first job is due
 //! is asked of its moment. A mark too many costs a look, and one that is missing is set at the next poll.
@@ -173,61 +173,6 @@ returning 1";
 /// How many rows [`MARK_DUE`] marks at most.
 pub(crate) const MARKED_AT_MOST: usize = 1000;
 
-/// $1 names, $2 worker, $3 how many: claims jobs without an ordering key, of the first priority first, and of each of the
-/// first name first. A worker whose lease is over gets none: the next sweep would take them for those of a dead process.
-///
-/// Each priority of each name is one look at the index, so jobs of a high priority that are not due cost nothing.
-pub(crate) const CLAIM: &str = "\
-with picked as (
-  select job.id from (
-    select name, priority from unnest($1::text[]) with ordinality as kind(name, place),
-      (values (-1::int2), (0::int2), (1::int2)) level(priority) order by priority, place
-  ) kind cross join lateral (
-    select id from @schema.job
-     where ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and priority = kind.priority and run_at <= now()
-     order by run_at, id limit $3 for update skip locked) job
-   where exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
-   limit $3
-)
-update @schema.job j set
-  claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
-  from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
-
-/// $1 names, $2 worker, $3 how many, $4 after which ordering key: claims the first job of each that follows.
-///
-/// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
-/// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
-/// its row is locked, or has a claim when it is looked at under the lock.
-pub(crate) const CLAIM_FIRST: &str = "\
-with recursive keys(name, key) as (
-  select kind.name, (select min(ordering_key) from @schema.job
-    where ordering_key > $4 and name = kind.name and due and claim is null and attempts < max_attempts)
-    from unnest($1::text[]) as kind(name)
-  union all
-  select keys.name, (select min(ordering_key) from @schema.job
-    where ordering_key > keys.key and name = keys.name and due and claim is null and attempts < max_attempts)
-    from keys where key is not null
-), first as (
-  select job.id from keys cross join lateral (
-    select id, name, run_at from @schema.job
-     where ordering_key = keys.key and claim is null and attempts < max_attempts
-     order by run_at, id limit 1) job
-   where job.name = keys.name and job.run_at <= now()
-     and not exists (select 1 from @schema.job o where o.ordering_key = keys.key and o.claim is not null)
-     and exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
-   limit $3
-), picked as (
-  select id from @schema.job
-   where id in (select id from first) and claim is null and attempts < max_attempts and run_at <= now()
-   for update skip locked
-)
-update @schema.job j set
-  claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
-  from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
-
 macro_rules! end {
     ($columns:literal, $history:literal) => {
         concat!(
@@ -244,7 +189,7 @@ macro_rules! end {
 ), gone as (
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
-  returning ended.claim, ordering_key is not null as wakes
+  returning ended.claim, ordering_key is not null or slot_claim is not null as wakes
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
     worker = case when discards then j.worker end, untold = discards,
@@ -255,7 +200,7 @@ macro_rules! end {
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning ended.claim, ordering_key is not null or how = 'freed' as wakes, j.untold as is_discarded
+  returning ended.claim, ordering_key is not null or slot_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
 )",
             $history,
             ", told as (

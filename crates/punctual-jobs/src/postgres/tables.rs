@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -128,6 +128,13 @@ create index job_run_of_name on @schema.job_run (name, id);
 create index job_run_of_schedule on @schema.job_run (schedule, id) where schedule is not null;
 create index job_discarded on @schema.job (id) where claim is null and attempts >= max_attempts;
 comment on table @schema.job_run is 'The runs of punctual that have ended, for as long as they are kept.';
+";
+
+/// A program of an older version that is open meanwhile goes on. It knows no limits: a claim of its has no slot. The row may
+/// have the slot of an earlier claim, which the index does not see, because that claim is another one.
+const SLOTS: &str = "\
+alter table @schema.job add column slot int, add column slot_claim bigint;
+create unique index job_slot on @schema.job (name, slot) where claim = slot_claim;
 ";
 
 const PREPARE: &str = "\

@@ -2,16 +2,14 @@
 //!
 //! It claims when it is woken: by a notification of the server's that a job is due or an ordering key is free, by a
 //! timer for a job that this machine has enqueued, by the poll, and by the end of a run if the last claim has filled all
-//! slots. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
+//! slots, or the run's kind has a limit. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
 //! one's answer, claims for all slots that are free.
 //!
 //! Both go through one connection, so the server carries them out in that order: a slot is used again when the end
 //! of its job is written down. So a process that is killed has no more jobs to be run again than it has slots. An
 //! end that could not be written down keeps its slot.
 //!
-//! Jobs with an ordering key and jobs without are claimed by two statements. Which of them is asked first changes
-//! from time to time, and so does which name comes first, and which ordering key: a backlog of one kind does not
-//! keep the others away.
+//! Which jobs are claimed is decided by the [sources](super::sources).
 //!
 //! An executor that has no room refuses what was claimed. It is freed, for other machines too, and then nothing is
 //! claimed for a while, which doubles each time. Nothing is claimed for an executor that was shut down.
@@ -22,16 +20,15 @@ use tokio::{
     task::JoinSet,
     time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at},
 };
-use tokio_postgres::{Row, error::SqlState, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     claims::Claimed,
-    connection::AskError,
     ending::{Ended, How},
     engine::PostgresEngine,
     running,
     settings::QueueEvent,
-    statements,
+    sources::Sources,
 };
 use crate::job::with_sources;
 
@@ -46,20 +43,11 @@ const PAUSE: Duration = Duration::from_millis(200);
 const FIRST_RESTRAINT: Duration = Duration::from_millis(100);
 const LONGEST_RESTRAINT: Duration = Duration::from_secs(5);
 
-/// How often a claim is asked again that another machine has spoiled.
-const AGAIN: u32 = 3;
-
 struct Worker {
     engine: Arc<PostgresEngine>,
-    /// The kinds that are handled here, the one first that is asked for first.
-    names: Vec<&'static str>,
-    keys_first: bool,
-    /// The ordering key that was served last.
-    last_key: String,
+    sources: Sources,
     /// There may be jobs to claim.
     looks: bool,
-    /// Jobs may have become due since the last claim.
-    marks: bool,
     /// The last claim has filled all slots.
     is_full: bool,
     running: JoinSet<Ended>,
@@ -83,11 +71,8 @@ struct Worker {
 pub(super) async fn work(engine: &Arc<PostgresEngine>) {
     let mut worker = Worker {
         engine: Arc::clone(engine),
-        names: engine.handled_names(),
-        keys_first: false,
-        last_key: String::new(),
+        sources: Sources::of(engine),
         looks: false,
-        marks: true,
         is_full: false,
         running: JoinSet::new(),
         ended: Vec::new(),
@@ -117,14 +102,15 @@ impl Worker {
                     self.gather().await;
                 }
                 () = engine.stop.cancelled(), if !is_stopping => is_stopping = true,
-                () = engine.wake.notified(), if !is_stopping => (self.looks, self.marks) = (true, true),
-                _ = poll.tick(), if !is_stopping => (self.looks, self.marks) = (true, true),
+                () = engine.wake.notified(), if !is_stopping => self.look_again(),
+                _ = poll.tick(), if !is_stopping => self.look_again(),
                 () = sleep_until(restrained), if self.restrained.is_some() => {
                     self.restrained = None;
-                    (self.looks, self.marks) = (true, true);
+                    self.look_again();
                 }
                 () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
             }
+            self.looks |= self.sources.are_freed_by(&self.ended);
             self.looks &= !is_stopping;
             self.write_and_claim().await;
             if is_stopping && self.running.is_empty() {
@@ -135,6 +121,11 @@ impl Worker {
                 }
             }
         }
+    }
+
+    fn look_again(&mut self) {
+        self.looks = true;
+        self.sources.look_for_due();
     }
 
     /// Takes what has ended as well, and with a backlog waits a moment for half of the slots to be free.
@@ -210,7 +201,7 @@ impl Worker {
             return Vec::new();
         }
         let asked = Instant::now();
-        let claimed = self.claim(free).await.unwrap_or_else(|error| {
+        let claimed = self.sources.claim(free).await.unwrap_or_else(|error| {
             self.engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
             Vec::new()
         });
@@ -220,85 +211,6 @@ impl Worker {
         }
         self.is_full = claimed.len() == free;
         claimed
-    }
-
-    async fn claim(&mut self, free: usize) -> Result<Vec<Row>, AskError> {
-        self.names.rotate_left(1);
-        self.keys_first = !self.keys_first;
-        let (mut claimed, more) = if self.keys_first {
-            let claimed = self.claim_first(free).await?;
-            let rest = free - claimed.len();
-            (claimed, self.claim_others(rest).await)
-        } else {
-            let claimed = self.claim_others(free).await?;
-            let rest = free - claimed.len();
-            (claimed, self.claim_first(rest).await)
-        };
-        match more {
-            Ok(more) => claimed.extend(more),
-            // The jobs that were claimed before have to run.
-            Err(_) if !claimed.is_empty() => {}
-            Err(error) => return Err(error),
-        }
-        Ok(claimed)
-    }
-
-    /// Claims jobs without an ordering key.
-    async fn claim_others(&self, most: usize) -> Result<Vec<Row>, AskError> {
-        if most == 0 {
-            return Ok(Vec::new());
-        }
-        let most = most as i64;
-        let params = [
-            (&self.names as _, Type::TEXT_ARRAY),
-            (&self.engine.worker as _, Type::TEXT),
-            (&most as _, Type::INT8),
-        ];
-        self.engine.work.ask(statements::CLAIM, &params).await
-    }
-
-    /// Claims the first jobs of ordering keys.
-    async fn claim_first(&mut self, most: usize) -> Result<Vec<Row>, AskError> {
-        if most == 0 {
-            return Ok(Vec::new());
-        }
-        while std::mem::take(&mut self.marks) {
-            let marked = self.engine.work.ask(statements::MARK_DUE, &[]).await?;
-            self.marks = marked.len() == statements::MARKED_AT_MOST;
-        }
-        let mut claimed = Vec::new();
-        let mut tries = 0;
-        loop {
-            let more = (most - claimed.len()) as i64;
-            let params = [
-                (&self.names as _, Type::TEXT_ARRAY),
-                (&self.engine.worker as _, Type::TEXT),
-                (&more as _, Type::INT8),
-                (&self.last_key as _, Type::TEXT),
-            ];
-            let rows = match self.engine.work.ask(statements::CLAIM_FIRST, &params).await {
-                Ok(rows) => rows,
-                Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) && tries < AGAIN => {
-                    tries += 1;
-                    continue;
-                }
-                // The jobs that were claimed before have to run.
-                Err(_) if !claimed.is_empty() => return Ok(claimed),
-                Err(error) => return Err(error),
-            };
-            let began_at_first = self.last_key.is_empty();
-            let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
-            claimed.extend(rows);
-            if claimed.len() == most {
-                self.last_key = served.unwrap_or_default();
-                return Ok(claimed);
-            }
-            // After the last key the first one comes.
-            self.last_key.clear();
-            if began_at_first {
-                return Ok(claimed);
-            }
-        }
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
 };
-use crate::postgres::{Schema, statements};
+use crate::postgres::{Schema, claiming, statements};
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +44,8 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
     let all: [(&str, Carry); 12] = [
-        (statements::CLAIM, |it| it.claim()),
-        (statements::CLAIM_FIRST, |it| it.claim_first()),
+        (claiming::CLAIM, |it| it.claim()),
+        (claiming::CLAIM_FIRST, |it| it.claim_first()),
         (statements::END, |it| it.end()),
         (statements::BEAT, |it| it.beat()),
         (statements::STANDING, |it| it.standing()),

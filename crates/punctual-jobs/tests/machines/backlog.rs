@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use punctual::ScheduledThreadPoolExecutor;
 
 use crate::{
-    kinds::Work,
+    kinds::{RATIONED_AT_ONCE, Work},
     machine::{sender, start},
     size,
     support::server::Server,
@@ -96,4 +96,27 @@ fn jobs_of_a_high_priority_that_are_not_due_cost_nothing() {
     let after = one_after_another(&server, None, 50);
     println!("{jobs} urgent jobs of tomorrow: {fresh:?} before, {after:?} after, for each job");
     assert!(after.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {after:?}");
+}
+
+#[test]
+fn a_backlog_behind_a_limit_costs_nothing() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let fresh = one_after_another(&server, None, 50);
+    let jobs = size(20_000, 100_000);
+    // All slots are taken elsewhere.
+    server.sql(&format!(
+        "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day');
+         insert into punctual.job (name, payload, slot, slot_claim, claim, worker, claimed_at, attempts)
+           select 'rationed', '{{}}', n, n - 1000, n - 1000, 'elsewhere', now(), 1
+             from generate_series(0, {RATIONED_AT_ONCE} - 1) n;
+         insert into punctual.job (name, payload) select 'rationed', '{{}}' from generate_series(1, {jobs}) n"
+    ));
+    server.sql("vacuum analyze punctual.job");
+    let behind = one_after_another(&server, None, 50);
+    let waiting = "select count(*) from punctual.job where name = 'rationed' and attempts = 0";
+    assert_eq!(server.value(waiting), jobs.to_string());
+    println!("{jobs} jobs behind a limit: {fresh:?} before, {behind:?} after, for each job");
+    assert!(behind.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {behind:?}");
 }

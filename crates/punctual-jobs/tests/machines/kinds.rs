@@ -51,3 +51,17 @@ pub(crate) struct Stubborn {
 impl Job for Stubborn {
     const NAME: &'static str = "stubborn";
 }
+
+/// How many jobs of the kind [`Rationed`] run at once.
+pub(crate) const RATIONED_AT_ONCE: u32 = 3;
+
+/// Works for a while, and so many at once.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Rationed {
+    pub(crate) number: i64,
+    pub(crate) millis: u64,
+}
+
+impl Job for Rationed {
+    const NAME: &'static str = "rationed";
+}

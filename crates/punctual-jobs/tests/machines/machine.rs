@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use punctual::{Handle, ScheduledThreadPoolExecutor};
-use punctual_jobs::{JobError, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
+use punctual_jobs::{JobError, JobLimit, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
 
 use crate::{
-    kinds::{Abort, Stubborn, Wait, Work},
+    kinds::{Abort, RATIONED_AT_ONCE, Rationed, Stubborn, Wait, Work},
     support::{
         LIMIT, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
@@ -45,9 +45,21 @@ pub(crate) fn start_with_history(server: &Server, number: usize) -> Replica {
     start_ahead(server, number, 0)
 }
 
-/// The same with a clock that is so many seconds ahead.
+/// The same with a wall clock that is so many seconds ahead.
 pub(crate) fn start_ahead(server: &Server, number: usize, ahead: i32) -> Replica {
-    let orders = format!("url={}\nhistory=yes", server.url());
+    let orders = format!(
+        "url={}
+history=yes",
+        server.url()
+    );
+    let mut replica = Replica::start("machine::machine", number, &orders, ahead);
+    replica.wait_for("open");
+    replica
+}
+
+/// Starts a machine whose wall clock is so many seconds ahead.
+pub(crate) fn start_with_clock(server: &Server, number: usize, ahead: i32) -> Replica {
+    let orders = format!("url={}", server.url());
     let mut replica = Replica::start("machine::machine", number, &orders, ahead);
     replica.wait_for("open");
     replica
@@ -112,6 +124,12 @@ fn handled() -> Jobs {
             say("ran", &[job.number, real_micros(), run.attempt().into()]);
             Ok(())
         })
+        .on(|run: &JobRun, job: Rationed| {
+            say("rationed", &[job.number, run.attempt().into()]);
+            run.token().sleep(Duration::from_millis(job.millis))?;
+            Ok(())
+        })
+        .limit::<Rationed>(JobLimit::at_once(RATIONED_AT_ONCE))
         .on(|run: &JobRun, job: Stubborn| {
             say("stubborn", &[job.number, run.attempt().into()]);
             // A second attempt takes twice as long.

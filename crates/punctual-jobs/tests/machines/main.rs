@@ -19,6 +19,7 @@ mod encrypted;
 mod faults;
 mod keys;
 mod kinds;
+mod limits;
 mod logs;
 mod looking;
 mod machine;

@@ -20,6 +20,7 @@ mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
 mod keys;
+mod limits;
 mod looking;
 mod names;
 mod ordering;
@@ -167,6 +168,17 @@ suite! {
         a_failed_job_lets_the_others_go_first,
         a_cancelled_job_leaves_the_line,
         a_panic_gives_the_turn_back,
+    },
+    limits::{
+        of_a_limited_kind_so_many_run_at_once,
+        a_limit_of_one_excludes,
+        a_kind_that_is_full_holds_up_no_other,
+        the_next_of_a_limit_is_the_first_by_priority_and_moment,
+        a_waiting_job_of_a_limit_can_be_cancelled_moved_and_replaced,
+        a_job_that_is_cancelled_or_fails_gives_its_slot_back,
+        a_job_between_two_attempts_has_no_slot,
+        a_limit_and_an_ordering_key_hold_together,
+        a_shutdown_releases_what_waits_for_a_slot,
     },
     priorities::{
         jobs_that_are_due_begin_by_priority,
