@@ -95,6 +95,6 @@ fn a_limit_is_used_up_by_several_machines() {
     // As fast as the limit lets them, with much room: no slot waits for a poll each time.
     let least = Duration::from_millis(20) * (jobs as u32) / RATIONED_AT_ONCE;
     println!("{jobs} jobs of 20 ms, {RATIONED_AT_ONCE} at once: {took:?}, at least {least:?}");
-    assert!(took < 10 * least + Duration::from_secs(5), "{took:?}");
+    assert!(took < 10 * least + Duration::from_secs(60), "{took:?}");
     drop(machines);
 }
