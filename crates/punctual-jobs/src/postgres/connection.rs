@@ -164,6 +164,14 @@ impl AskError {
         matches!(self, Self::Server(error) if error.code().is_some()) && !self.is_of_the_session()
     }
 
+    /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the
+    /// tables are as they are: bad data, a violated constraint, an error of a trigger, missing rights.
+    pub(super) fn is_of_the_rows(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let class = error.code().and_then(|code| code.code().get(..2));
+        matches!(class, Some("22" | "23" | "42" | "44" | "P0")) && !self.is_of_the_session()
+    }
+
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
     fn is_of_the_session(&self) -> bool {
         matches!(self, Self::Silent(_)) || self.is(&SqlState::READ_ONLY_SQL_TRANSACTION)

@@ -8,10 +8,8 @@ use std::collections::HashMap;
 
 use tokio_postgres::types::Type;
 
-use super::{
-    claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
-};
-use crate::{When, job::with_sources, run::Outcome};
+use super::{claims::Claimed, connection::AskError, engine::PostgresEngine, statements};
+use crate::{When, run::Outcome};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -100,7 +98,7 @@ impl PostgresEngine {
                 held
             }
             Err(error) => {
-                self.report(QueueEvent::ServerAway { error: with_sources(&error) });
+                self.report_failure(&error);
                 all
             }
         }

@@ -33,6 +33,7 @@ use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
     JobRetry, JobState, JobStatus, OpenError, PastRun, QueueError, QueueFuture, Rescheduling,
     ShutdownReport, When,
+    job::with_sources,
     jobs::{Definitions, Opening, Periodic},
     pooler,
     queue::{Engine, NewJob, Question, until},
@@ -267,6 +268,17 @@ impl PostgresEngine {
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.
     pub(super) fn report(&self, event: QueueEvent) {
         let _ = self.tell(event);
+    }
+
+    /// Tells the user of a statement without an answer, or one that the server has refused.
+    pub(super) fn report_failure(&self, error: &AskError) {
+        let is_refused = error.is_of_the_rows();
+        let error = with_sources(error);
+        self.report(if is_refused {
+            QueueEvent::ServerRefused { error }
+        } else {
+            QueueEvent::ServerAway { error }
+        });
     }
 
     /// Tells the user of an event, on a thread of the executor. Returns `false` if that takes no task.

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
-use crate::{JobId, job::with_sources};
+use crate::JobId;
 
 /// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
@@ -44,7 +44,7 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
                     engine.wake.notify_one();
                 }
             }
-            Ok(Err(error)) => engine.report(QueueEvent::ServerAway { error: with_sources(&error) }),
+            Ok(Err(error)) => engine.report_failure(&error),
             Err(_) => {
                 let error = "there was no answer in time".to_owned();
                 engine.report(QueueEvent::ServerAway { error });

@@ -115,6 +115,13 @@ pub enum QueueEvent {
         /// The error, in words.
         error: String,
     },
+    /// The server has refused a statement of the queue because of a row, a right or a table: a constraint or a trigger that
+    /// the program or a person has added, for instance. It is asked again, and will be refused until that is mended. Other rows go on
+    /// where the statement is about one.
+    ServerRefused {
+        /// The error, in words.
+        error: String,
+    },
     /// The claim of a running job is lost: another machine may be running it. Its token was raised.
     ClaimLost {
         /// The id of the job.
@@ -188,6 +195,9 @@ impl fmt::Display for QueueEvent {
                     f,
                     "the server could not be asked about the jobs, and is asked again: {error}"
                 )
+            }
+            Self::ServerRefused { error } => {
+                write!(f, "the server has refused a statement, which is asked again: {error}")
             }
             Self::ClaimLost { id } => write!(f, "the claim of the running job {id} is lost"),
             Self::RunsRefused { runs, error } => {

@@ -30,7 +30,6 @@ use super::{
     settings::QueueEvent,
     sources::Sources,
 };
-use crate::job::with_sources;
 
 /// How long the worker waits for more runs to end, while there is a backlog: one claim for many slots costs less
 /// than many for one.
@@ -202,7 +201,7 @@ impl Worker {
         }
         let asked = Instant::now();
         let claimed = self.sources.claim(free).await.unwrap_or_else(|error| {
-            self.engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
+            self.engine.report_failure(&error);
             Vec::new()
         });
         // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.

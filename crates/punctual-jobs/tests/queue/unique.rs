@@ -15,9 +15,12 @@ pub(crate) fn a_unique_job_is_skipped_while_one_waits<W: World>() {
     assert_eq!((second.id(), second.was_skipped()), (first.id(), true));
     let other = world.queue().after(2 * SHORT, Note::new("other")).unique("l");
     assert!(!other.enqueue().unwrap().was_skipped());
-    world.expect(&["other", "first"]);
+    // On a busy machine either may be the first.
+    world.until("both", || world.log().has("other") && world.log().has("first"));
     world.settle();
-    assert_eq!(world.log().lines(), ["other", "first", "settled"]);
+    let mut lines = world.log().lines();
+    lines.sort();
+    assert_eq!(lines, ["first", "other", "settled"]);
 }
 
 pub(crate) fn a_unique_job_is_skipped_whichever_way_the_key_came<W: World>() {

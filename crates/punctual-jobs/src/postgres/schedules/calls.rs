@@ -123,6 +123,11 @@ impl<'a> Schedules<'a> {
         })
     }
 
+    /// Returns how the schedule with this name stands, if there is one.
+    pub fn get(self, name: &str) -> ScheduleCall<'a, Option<ScheduleStatus>> {
+        self.ask(texts::GET, with(name, None), |rows| Ok(rows.first().map(ScheduleStatus::read)))
+    }
+
     fn ask<T>(
         self,
         statement: &'static str,

@@ -26,6 +26,12 @@ pub struct ScheduleStatus {
     pub zone: Option<String>,
     /// Its period, if it has no expression.
     pub period: Option<Duration>,
+    /// The moment [from which on](crate::Schedule::from) it ticks.
+    pub from: Option<SystemTime>,
+    /// The moment [until which](crate::Schedule::until) it ticks.
+    pub until: Option<SystemTime>,
+    /// How long its jobs are [put off](crate::Schedule::jitter) at most.
+    pub jitter: Duration,
     /// What becomes of missed ticks.
     pub catch_up: Option<CatchUp>,
     /// What a tick does while its jobs wait or run.
@@ -77,6 +83,9 @@ impl ScheduleStatus {
             expression: row.get(3),
             zone: row.get(4),
             period: period.map(Duration::from_micros),
+            from: row.get(8),
+            until: row.get(9),
+            jitter: Duration::from_micros(u64::try_from(row.get::<_, i64>(10)).unwrap_or(0)),
             catch_up: ticking.as_ref().ok().map(|row| row.catch_up),
             overlap: ticking.as_ref().ok().map(|row| row.overlap),
             is_paused,

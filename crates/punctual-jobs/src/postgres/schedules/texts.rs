@@ -113,14 +113,26 @@ macro_rules! state {
     };
 }
 
-/// All of them, by name. A job that waits or runs has not ended.
-pub(crate) const LIST: &str = concat!(
+/// Those of which this is true. A job that waits or runs has not ended.
+macro_rules! listed {
+    ($condition:literal) => {
+        concat!(
     "select clock_timestamp(), ",
     state!(),
     ", kind, payload, paused, declared, edited, last_tick, last_job, last_at, enqueued, made_up, missed, skipped, \
      (select count(*) from @schema.job j where j.schedule = s.name and (claim is not null or attempts < max_attempts)) \
-     from @schema.job_schedule s where not removed order by name"
-);
+     from @schema.job_schedule s where not removed",
+    $condition,
+    " order by name"
+)
+    };
+}
+
+/// All of them, by name.
+pub(crate) const LIST: &str = listed!("");
+
+/// $1 name: that one.
+pub(crate) const GET: &str = listed!(" and name = $1");
 
 /// $1 the names that this program has declared, $2 the revisions of rows that it cannot read or settle: rows that are to be looked at now or
 /// within a second and a half, the first ones first, and those whose moment has not come because the clock was set back. What a

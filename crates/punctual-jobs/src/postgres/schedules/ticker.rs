@@ -28,7 +28,6 @@ use super::{
 };
 use crate::{
     OpenError,
-    job::with_sources,
     postgres::{
         connection::{AskError, Param},
         engine::PostgresEngine,
@@ -66,7 +65,7 @@ pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
         };
         let was_away = std::mem::replace(&mut is_away, error.is_some());
         if let Some(error) = error.filter(|_| !was_away) {
-            engine.report(QueueEvent::ServerAway { error: with_sources(&error) });
+            engine.report_failure(&error);
         }
         tokio::select! {
             () = sleep(pause) => {}

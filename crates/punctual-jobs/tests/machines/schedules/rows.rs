@@ -6,11 +6,13 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobRun, Jobs, QueueError, QueueEvent, Schedule};
+use punctual_jobs::{
+    JobDiscard, JobFilter, JobRun, JobStage, Jobs, QueueError, QueueEvent, Schedule,
+};
 
 use super::{Desk, SECOND, each_second, far};
 use crate::{
-    kinds::Tick,
+    kinds::{Tick, Wait},
     machine::{postgres, sender},
     support::{LIMIT, block_on, server::Server, wait_until},
 };
@@ -255,10 +257,51 @@ fn a_row_that_the_server_refuses_to_settle_holds_up_no_other() {
     desk.put(each_second("b"));
     desk.until("b", |status| status.enqueued > 2);
     let event = desk.events.recv_timeout(LIMIT).unwrap();
-    let QueueEvent::ServerAway { error } = &event else { panic!("{event}") };
+    let QueueEvent::ServerRefused { error } = &event else { panic!("{event}") };
     assert!(error.contains("refused by a trigger"), "{event}");
     server.sql("drop trigger refuse on punctual.job");
     desk.until("a", |status| status.enqueued > 0);
+}
+
+/// A job that runs keeps the shutdown from its end meanwhile.
+#[test]
+fn a_queue_that_is_shut_down_runs_no_schedule_and_keeps_answering_until_it_has_ended() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(far());
+    desk.queue.now(Wait { number: 1 }).enqueue().unwrap();
+    desk.wait_for("waits 1");
+    let is_refused = |error: QueueError| assert!(matches!(error, QueueError::ShutDown), "{error}");
+    std::thread::scope(|scope| {
+        let closing = scope.spawn(|| desk.queue.shutdown_within(LIMIT, SECOND).unwrap());
+        wait_until("it has begun", || {
+            desk.queue.after(LIMIT, Wait { number: 2 }).key("k").enqueue().is_err()
+        });
+        is_refused(desk.queue.schedules().run_now("far").call().unwrap_err());
+        assert!(desk.put(far()), "what needs no job is still done");
+        let job = desk.queue.list(&JobFilter::new().stage(JobStage::Running)).unwrap()[0].id;
+        assert_eq!(desk.queue.discard(job).unwrap(), JobDiscard::Signalled);
+        closing.join().unwrap();
+    });
+    is_refused(desk.queue.schedules().run_now("far").call().unwrap_err());
+    is_refused(desk.queue.schedules().put(far()).call().unwrap_err());
+    is_refused(desk.queue.schedules().list().call().unwrap_err());
+    let never = "select enqueued from punctual.job_schedule where name = 'far'";
+    assert_eq!(server.value(never), "0");
+}
+
+#[test]
+fn one_schedule_is_asked_for_by_its_name() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let (from, until) = (SystemTime::UNIX_EPOCH + 100 * SECOND, SystemTime::now() + 3600 * SECOND);
+    desk.put(far().from(from).until(until).jitter(5 * SECOND));
+    desk.put(each_second("other"));
+    let status = desk.queue.schedules().get("far").call().unwrap().unwrap();
+    assert_eq!((status.name.as_str(), status.from, status.jitter), ("far", Some(from), 5 * SECOND));
+    let micros = until.duration_since(status.until.unwrap()).unwrap_or_default();
+    assert!(micros < SECOND / 1_000_000, "the server keeps microseconds");
+    assert!(desk.queue.schedules().get("unknown").call().unwrap().is_none());
 }
 
 /// As many as a machine reads at a time.
