@@ -57,9 +57,9 @@ holds() {
   # of the examples.
   local source=.
   [ "$name" = punctual ] || source=crates/$name
-  diff <(git -C "$source" ls-files --others --cached src examples ':!examples/jobs' ':!examples/top' | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
+  diff <(git -C "$source" ls-files --others --cached src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
     || fail "$name: the package has other sources (>) than the repository (<)"
-  git -C "$source" ls-files --others --exclude-standard src examples ':!examples/jobs' ':!examples/top' | grep . \
+  git -C "$source" ls-files --others --exclude-standard src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' | grep . \
     && echo "$name: this is packed, and not committed" >&2
   return 0
 }

@@ -1,0 +1,109 @@
+//! A page for a person who looks after a queue: what waits, runs and was discarded, which runs there were, and what is
+//! scheduled, with buttons. It needs no JavaScript: a button posts a form, and the answer leads back to the page.
+//!
+//! Whoever reaches the page can press the buttons: serve it to the machine itself, or behind the login of your program.
+
+mod page;
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{Form, Query, State},
+    http::{StatusCode, header},
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use punctual_jobs::{HistoryFilter, JobFilter, JobId, JobQueue, JobStage, QueueError};
+use serde::Deserialize;
+
+/// Returns the routes of the page: `GET /`, and `POST /do` for the buttons.
+pub fn desk(queue: JobQueue) -> Router {
+    Router::new().route("/", get(show)).route("/do", post(act)).with_state(Arc::new(queue))
+}
+
+/// Which jobs are shown.
+#[derive(Default, Deserialize)]
+struct Shown {
+    stage: Option<String>,
+    kind: Option<String>,
+    after: Option<i64>,
+}
+
+/// A button. It has the id of a job, or the name of a schedule.
+#[derive(Deserialize)]
+struct Button {
+    verb: String,
+    id: Option<i64>,
+    name: Option<String>,
+}
+
+/// How many jobs a page has, and how many runs.
+const ROWS: usize = 25;
+
+async fn show(
+    State(queue): State<Arc<JobQueue>>,
+    Query(shown): Query<Shown>,
+) -> Result<impl IntoResponse, Failure> {
+    let mut filter = JobFilter::new().limit(ROWS);
+    filter = match shown.stage.as_deref() {
+        Some("waiting") => filter.stage(JobStage::Waiting),
+        Some("running") => filter.stage(JobStage::Running),
+        Some("discarded") => filter.stage(JobStage::Discarded),
+        _ => filter,
+    };
+    let mut runs = HistoryFilter::new().limit(ROWS);
+    if let Some(kind) = shown.kind.as_ref().filter(|kind| !kind.is_empty()) {
+        (filter, runs) = (filter.kind(kind), runs.kind(kind));
+    }
+    if let Some(after) = shown.after {
+        filter = filter.after(JobId::from(after));
+    }
+    let (jobs, runs) = (queue.list_async(&filter).await?, queue.history_async(&runs).await?);
+    let schedules = match queue.schedules().list().call_async().await {
+        Ok(schedules) => schedules,
+        // An in-memory queue has none.
+        Err(QueueError::Unsupported(_)) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let page = page::page(&shown, &jobs, &runs, &schedules);
+    Ok(([(header::CACHE_CONTROL, "no-store")], Html(page)))
+}
+
+async fn act(
+    State(queue): State<Arc<JobQueue>>,
+    Form(Button { verb, id, name }): Form<Button>,
+) -> Result<Redirect, Failure> {
+    let schedules = queue.schedules();
+    // Whatever a verb has found, the page that follows shows how things are.
+    match (verb.as_str(), id.map(JobId::from), name.as_deref()) {
+        ("retry", Some(id), _) => drop(queue.retry_async(id).await?),
+        ("discard", Some(id), _) => drop(queue.discard_async(id).await?),
+        ("remove", Some(id), _) => drop(queue.remove_async(id).await?),
+        ("run", _, Some(name)) => drop(schedules.run_now(name).call_async().await?),
+        ("pause", _, Some(name)) => drop(schedules.pause(name).call_async().await?),
+        ("resume", _, Some(name)) => drop(schedules.resume(name).call_async().await?),
+        _ => return Err(Failure::NoSuchButton),
+    }
+    Ok(Redirect::to("/"))
+}
+
+enum Failure {
+    NoSuchButton,
+    Queue(QueueError),
+}
+
+impl From<QueueError> for Failure {
+    fn from(error: QueueError) -> Self {
+        Self::Queue(error)
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        match self {
+            Self::NoSuchButton => (StatusCode::BAD_REQUEST, "no such button").into_response(),
+            Self::Queue(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
+        }
+    }
+}
