@@ -117,7 +117,14 @@ fn each_example_says_how_it_is_started() {
             assert!(is_named, "{name}: {}", row.command);
         }
         let is_package = row.source.ends_with("src/main.rs");
-        let start = if is_package { format!("-p {name}") } else { format!("--example {name}") };
+        let manifest = format!("examples/{name}/Cargo.toml");
+        // A package of the workspace, or one that is a workspace of its own.
+        let is_alone = is_package && read(&root().join(&manifest)).contains("\n[workspace]\n");
+        let start = match (is_package, is_alone) {
+            (true, true) => format!("--manifest-path {manifest}"),
+            (true, false) => format!("-p {name}"),
+            (false, _) => format!("--example {name}"),
+        };
         let is_script = root().join(&row.command).is_file();
         assert!(is_script || row.command.contains(&start), "{name}: {}", row.command);
         let text = read(&row.source);
@@ -135,7 +142,9 @@ fn a_test_starts_each_example() {
         let test = read(&row.test);
         assert!(test.contains("#[test]"), "{name}: {} has no test", row.test.display());
         let (quoted, script) = (format!("\"{name}\""), row.command.rsplit('/').next());
-        let is_started = test.contains(&quoted) || script.is_some_and(|it| test.contains(it));
+        let is_used = test.contains(&format!("use {name}::"));
+        let is_started =
+            is_used || test.contains(&quoted) || script.is_some_and(|it| test.contains(it));
         assert!(is_started, "{name}: {} does not start it", row.test.display());
     }
 }

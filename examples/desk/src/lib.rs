@@ -1,16 +1,21 @@
 //! A page for a person who looks after a queue: what waits, runs and was discarded, which runs there were, and what is
 //! scheduled, with buttons. It needs no JavaScript: a button posts a form, and the answer leads back to the page.
 //!
-//! Whoever reaches the page can press the buttons: serve it to the machine itself, or behind the login of your program.
+//! Each visitor of the page can press the buttons: serve it to the machine itself, or behind the login of your program. A
+//! button that another site has drawn is refused.
+
+#![allow(clippy::disallowed_methods, reason = "a page shows the time of the system")]
 
 mod page;
+mod rows;
+mod text;
 
 use std::sync::Arc;
 
 use axum::{
     Router,
     extract::{Form, Query, State},
-    http::{StatusCode, header},
+    http::{HeaderMap, StatusCode, header},
     response::{Html, IntoResponse, Redirect, Response},
     routing::{get, post},
 };
@@ -72,8 +77,13 @@ async fn show(
 
 async fn act(
     State(queue): State<Arc<JobQueue>>,
+    headers: HeaderMap,
     Form(Button { verb, id, name }): Form<Button>,
 ) -> Result<Redirect, Failure> {
+    // Browsers say it; a program that is none has not been led here by another site.
+    if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin") {
+        return Err(Failure::OtherSite);
+    }
     let schedules = queue.schedules();
     // Whatever a verb has found, the page that follows shows how things are.
     match (verb.as_str(), id.map(JobId::from), name.as_deref()) {
@@ -89,6 +99,7 @@ async fn act(
 }
 
 enum Failure {
+    OtherSite,
     NoSuchButton,
     Queue(QueueError),
 }
@@ -102,6 +113,7 @@ impl From<QueueError> for Failure {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         match self {
+            Self::OtherSite => (StatusCode::FORBIDDEN, "of another site").into_response(),
             Self::NoSuchButton => (StatusCode::BAD_REQUEST, "no such button").into_response(),
             Self::Queue(error) => (StatusCode::BAD_GATEWAY, error.to_string()).into_response(),
         }

@@ -1,5 +1,5 @@
-//! Serves the page for a queue of its own, with some jobs to look at: `cargo run`, and `DATABASE_URL=… cargo run` for one on
-//! PostgreSQL, which has schedules as well.
+//! Serves the page for a queue of its own, with some jobs to look at: `cargo run --manifest-path examples/desk/Cargo.toml`. With
+//! `DATABASE_URL=…` before it the queue is on PostgreSQL, and has schedules as well.
 
 use std::{error::Error, time::Duration};
 

@@ -1,5 +1,11 @@
 //! The page is asked over HTTP, as a browser asks for it, and its buttons are pressed.
 
+#![allow(
+    missing_docs,
+    clippy::disallowed_methods,
+    reason = "a test waits for a server in real time"
+)]
+
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
@@ -77,6 +83,9 @@ fn a_job_is_seen_and_its_buttons_work() {
     assert!(matches!(queue.state(later).unwrap(), JobState::Discarded { .. }));
     ask(address, "POST /do", &format!("verb=remove&id={later}"));
     assert_eq!(queue.state(later).unwrap(), JobState::Gone);
+    let elsewhere = "POST /do HTTP/1.1\r\nsec-fetch-site: cross-site\r\nx-rest:";
+    let answer = ask(address, elsewhere, &format!("verb=remove&id={later}"));
+    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     assert!(ask(address, "POST /do", "verb=explode&id=1").starts_with("HTTP/1.1 400"));
     assert!(ask(address, "POST /do", "verb=pause&name=x").starts_with("HTTP/1.1 502"));
     assert!(!ask(address, "GET /?stage=%27%3E%3Cscript%3E", "").contains("<script>"));
