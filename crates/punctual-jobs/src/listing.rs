@@ -6,7 +6,7 @@
 
 use std::{fmt, time::SystemTime};
 
-use crate::JobId;
+use crate::{JobId, Priority};
 
 /// How far a job has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -138,6 +138,8 @@ pub struct JobStatus {
     pub schedule: Option<String>,
     /// The tick for which that was.
     pub tick: Option<SystemTime>,
+    /// Its priority.
+    pub priority: Priority,
     /// How far it has come.
     pub stage: JobStage,
     /// The moment from which on it may run, or might. `None` if that never comes, in memory.

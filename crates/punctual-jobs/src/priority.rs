@@ -53,4 +53,13 @@ impl Priority {
             Self::Low => 1,
         }
     }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn of_number(number: i16) -> Self {
+        match number {
+            ..0 => Self::High,
+            0 => Self::Normal,
+            1.. => Self::Low,
+        }
+    }
 }

@@ -64,6 +64,7 @@ impl Board {
             due: entry.moment.and_then(|moment| self.wall_of(moment)),
             attempts: entry.begun,
             max_attempts: entry.max_attempts,
+            priority: entry.priority,
             machine: (stage == JobStage::Running).then(machine::name_of_this),
             since,
             last_error: entry.last_error.clone(),

@@ -11,15 +11,15 @@ use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{connection::AskError, engine::PostgresEngine};
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, by_id::BY_HAND,
-    payload::Payload,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, Priority,
+    by_id::BY_HAND, payload::Payload,
 };
 
 /// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many.
 const LIST: &str = "\
 select id, name, payload, key, ordering_key, schedule, tick,
   case when claim is not null then 'running' when attempts < max_attempts then 'waiting' else 'discarded' end,
-  run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error
+  run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error, priority
   from @schema.job
  where id > $6 and ($1 is null
      or $1 = 'running' and claim is not null
@@ -144,5 +144,6 @@ fn status(row: &Row) -> JobStatus {
         machine: row.get(11),
         since: row.get(12),
         last_error: row.get(13),
+        priority: Priority::of_number(row.get(14)),
     }
 }

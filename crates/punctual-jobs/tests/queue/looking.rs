@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual_jobs::{
     Cancellation, JobDiscard, JobError, JobFilter, JobId, JobRemoval, JobRetry, JobRun, JobStage,
-    JobState, JobStatus, Jobs,
+    JobState, JobStatus, Jobs, Priority,
 };
 
 use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
@@ -35,7 +35,8 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     let runs = queue.now(Hold::new("job")).ordering_key("user/1").enqueue().unwrap();
     world.until("its begin", || world.log().has("job begins"));
     let before = world.wall();
-    let waits = queue.after(HOUR, Note::new("tea")).key("k").max_attempts(7).enqueue().unwrap();
+    let waits = queue.after(HOUR, Note::new("tea")).key("k").max_attempts(7);
+    let waits = waits.priority(Priority::Low).enqueue().unwrap();
     let all = queue.list(&JobFilter::new()).unwrap();
     assert_eq!(
         all.iter().map(|job| job.id).collect::<Vec<_>>(),
@@ -51,6 +52,7 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     assert!(runs.machine.as_ref().unwrap().ends_with(&format!(":{}", std::process::id())));
     assert!(runs.since.unwrap() <= world.wall() + Duration::from_secs(1));
     assert_eq!((waits.attempts, waits.max_attempts, waits.key.as_deref()), (0, 7, Some("k")));
+    assert_eq!((runs.priority, waits.priority), (Priority::Normal, Priority::Low));
     assert_eq!(waits.payload["text"], "tea");
     let due = waits.due.unwrap().duration_since(before).unwrap();
     assert!(due + Duration::from_secs(1) > HOUR && due < HOUR + Duration::from_secs(60), "{due:?}");
