@@ -44,7 +44,7 @@ use punctual::{Handle, TaskHandle};
 use self::board::State;
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, OpenError, OpenQueue, PastRun, Priority, QueueError,
+    JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority, QueueError,
     QueueFuture, Rescheduling, ShutdownReport, When,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
@@ -185,6 +185,10 @@ impl Engine for Board {
 
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
         QueueFuture::ready(self.jobs_of(&filter))
+    }
+
+    fn counts(&self) -> QueueFuture<Vec<KindCounts>> {
+        QueueFuture::ready(self.counts_by_kind())
     }
 
     fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {

@@ -366,6 +366,17 @@ impl Definitions {
     pub(crate) fn handled(&self, name: &str) -> Option<&Arc<Definition>> {
         self.kinds.get(name).filter(|kind| kind.handler.is_some())
     }
+
+    /// Returns the names of the kinds that this process handles, in their order.
+    #[cfg(any(feature = "postgres", feature = "metrics"))]
+    pub(crate) fn handled_names(&self) -> Vec<&'static str> {
+        let kinds = self.kinds.values();
+        let mut names: Vec<_> =
+            kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect();
+        // A map has them in another order in each process.
+        names.sort_unstable();
+        names
+    }
 }
 
 /// Returns the text with its control characters escaped: an error may say anything, and is neither to begin a

@@ -84,6 +84,7 @@
 //! * `gate`: the gate, on PostgreSQL.
 //! * `postgres`: the queue on PostgreSQL, and the gate. It adds three crates to what the gate has, two of them for the calendar of [`Schedule`],
 //!   and 59 in all; `docs/decisions/0061` says why.
+//! * `metrics`: the counts of a queue, for the recorder of the crate `metrics` that the program has.
 //! * `tls`: encrypted connections for the queue, by rustls.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -95,6 +96,7 @@ mod backoff;
 mod by_id;
 #[cfg(feature = "gate")]
 mod catch_up;
+mod counts;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
@@ -131,6 +133,7 @@ pub use crate::postgres::{
 pub use crate::{
     aligned::{Aligned, aligned},
     by_id::{JobDiscard, JobRemoval, JobRetry},
+    counts::KindCounts,
     error::{OpenError, QueueError},
     history::{HistoryFilter, JobOutcome, PastRun},
     in_memory::InMemory,

@@ -18,8 +18,8 @@ use punctual::WouldDeadlock;
 
 use crate::{
     Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
-    JobStatus, PastRun, Priority, QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
-    jobs::Definitions, names::Names, payload::Payload, run,
+    JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture, Rescheduling,
+    ShutdownReport, When, jobs::Definitions, names::Names, payload::Payload, run,
 };
 
 /// The engine that keeps the jobs.
@@ -29,6 +29,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>>;
+    fn counts(&self) -> QueueFuture<Vec<KindCounts>>;
     fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>>;
     fn retry(&self, id: JobId) -> QueueFuture<JobRetry>;
     fn discard(&self, id: JobId) -> QueueFuture<JobDiscard>;
@@ -102,6 +103,11 @@ impl JobQueue {
     pub(crate) fn owning(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {
         let owner = Some(Arc::new(Owner(Arc::clone(&engine))));
         Self { engine, definitions, _owner: owner }
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(crate) fn handled_names(&self) -> Vec<&'static str> {
+        self.definitions.handled_names()
     }
 
     pub(crate) fn borrowing(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {

@@ -4,7 +4,10 @@
 //! another generation, as if it was enqueued under its old id. A job that runs and is discarded is only marked: its own
 //! attempt takes it off the board.
 
-use std::{collections::BinaryHeap, time::SystemTime};
+use std::{
+    collections::{BTreeMap, BinaryHeap},
+    time::SystemTime,
+};
 
 use punctual::trigger::Due;
 
@@ -14,8 +17,8 @@ use super::{
     board::{Entry, Next, Stage, State},
 };
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, QueueError,
-    StopReason, by_id::BY_HAND, machine,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts,
+    QueueError, StopReason, by_id::BY_HAND, machine,
 };
 
 impl Board {
@@ -69,6 +72,31 @@ impl Board {
             since,
             last_error: entry.last_error.clone(),
         }
+    }
+
+    pub(super) fn counts_by_kind(&self) -> Result<Vec<KindCounts>, QueueError> {
+        let now = self.executor.clock().now();
+        let state = self.state.lock();
+        state.refuse_if_over()?;
+        let mut kinds: BTreeMap<&'static str, KindCounts> = BTreeMap::new();
+        let kept = state.jobs.values().map(|entry| (entry, stage_of(entry)));
+        let lost = state.discarded.iter().map(|(_, entry)| (entry, JobStage::Discarded));
+        for (entry, stage) in kept.chain(lost) {
+            let kind = kinds.entry(entry.definition.name).or_default();
+            match stage {
+                JobStage::Running => kind.running += 1,
+                JobStage::Discarded => kind.discarded += 1,
+                JobStage::Waiting => {
+                    kind.waiting += 1;
+                    let due_for = entry.moment.and_then(|due| now.checked_duration_since(due));
+                    kind.due += u64::from(due_for.is_some());
+                    kind.latency = kind.latency.max(due_for.unwrap_or_default());
+                }
+            }
+        }
+        drop(state);
+        let named = |(kind, counts): (&str, _)| KindCounts { kind: kind.to_owned(), ..counts };
+        Ok(kinds.into_iter().map(named).collect())
     }
 
     /// Returns what the wall clock shows at an instant, as far as it is known now.

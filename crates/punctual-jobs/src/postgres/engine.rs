@@ -31,8 +31,8 @@ use super::{
 };
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, OpenError, PastRun, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When,
+    JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
     job::with_sources,
     jobs::{Definitions, Opening, Periodic},
     pooler,
@@ -231,12 +231,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn handled_names(&self) -> Vec<&'static str> {
-        let kinds = self.definitions.kinds.values();
-        let mut names: Vec<_> =
-            kinds.filter(|kind| kind.handler.is_some()).map(|kind| kind.name).collect();
-        // A map has them in another order in each process.
-        names.sort_unstable();
-        names
+        self.definitions.handled_names()
     }
 
     /// Runs a future on the queue's thread, and returns its answer.
@@ -336,6 +331,10 @@ impl Engine for PostgresEngine {
 
     fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
         self.ask_me(move |me| async move { me.jobs_of(filter).await })
+    }
+
+    fn counts(&self) -> QueueFuture<Vec<KindCounts>> {
+        self.ask_me(|me| async move { me.counts_by_kind().await })
     }
 
     fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {

@@ -7,11 +7,13 @@
 //! A list takes no lock. Its conditions are chosen by parameters, which the server knows when it plans the statement: an
 //! unnamed one is planned each time. It then finds what runs and what is discarded by an index that has nothing else.
 
+use std::time::Duration;
+
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{connection::AskError, engine::PostgresEngine};
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, Priority,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts, Priority,
     by_id::BY_HAND, payload::Payload,
 };
 
@@ -28,6 +30,16 @@ select id, name, payload, key, ordering_key, schedule, tick,
    and ($2 is null or name = $2) and ($3 is null or key = $3)
    and ($4 is null or schedule = $4) and ($5 is null or ordering_key = $5)
  order by id limit $7";
+
+/// A row for each kind: how many of its jobs wait, are due, run and are discarded, and for how many seconds the first one
+/// has been due.
+const COUNTS: &str = "\
+select name, count(*) filter (where stage = 'w'), count(*) filter (where stage = 'w' and run_at <= time),
+  count(*) filter (where stage = 'r'), count(*) filter (where stage = 'd'),
+  extract(epoch from max(time - run_at) filter (where stage = 'w' and run_at <= time))::float8
+  from (select name, run_at, case when claim is not null then 'r' when attempts < max_attempts then 'w' else 'd' end as stage
+    from @schema.job) job, (select clock_timestamp() as time offset 0) now
+ group by name order by name collate \"C\"";
 
 /// $1 id. No row if there is no such job. One row: whether it runs, and whether another job has its key. One that was
 /// discarded is to be told no more: it is not discarded any longer.
@@ -88,6 +100,10 @@ impl PostgresEngine {
         Ok(self.ask(LIST, &params).await?.iter().map(status).collect())
     }
 
+    pub(super) async fn counts_by_kind(&self) -> Result<Vec<KindCounts>, AskError> {
+        Ok(self.ask(COUNTS, &[]).await?.iter().map(counts).collect())
+    }
+
     pub(super) async fn retry_job(&self, id: JobId) -> Result<JobRetry, AskError> {
         let rows = match self.ask(RETRY, &[(&id.0, Type::INT8)]).await {
             // Another machine has enqueued the key while this statement ran.
@@ -120,6 +136,19 @@ impl PostgresEngine {
             Some(row) if row.get(0) => JobRemoval::Running,
             Some(_) => JobRemoval::Removed,
         })
+    }
+}
+
+fn counts(row: &Row) -> KindCounts {
+    let count = |column| u64::try_from(row.get::<_, i64>(column)).unwrap_or(0);
+    let latency = row.get::<_, Option<f64>>(5).unwrap_or(0.0);
+    KindCounts {
+        kind: row.get(0),
+        waiting: count(1),
+        due: count(2),
+        running: count(3),
+        discarded: count(4),
+        latency: Duration::try_from_secs_f64(latency).unwrap_or_default(),
     }
 }
 

@@ -237,3 +237,28 @@ pub(crate) fn a_queue_that_was_shut_down_shows_nothing<W: World>() {
         assert!(matches!(error, punctual_jobs::QueueError::ShutDown), "{error}");
     }
 }
+
+pub(crate) fn counts_say_how_many_jobs_stand_where<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    assert_eq!(queue.counts().unwrap(), []);
+    let lost = queue.now(Flaky::new("call", 9)).max_attempts(1).enqueue().unwrap();
+    discarded(&world, lost.id());
+    queue.now(Hold::new("job")).ordering_key("user/1").enqueue().unwrap();
+    world.until("its begin", || world.log().has("job begins"));
+    // One waits for its turn, and two for their moment.
+    queue.now(Hold::new("next")).ordering_key("user/1").enqueue().unwrap();
+    queue.after(HOUR, Note::new("tea")).enqueue().unwrap();
+    queue.after(HOUR, Note::new("milk")).enqueue().unwrap();
+    world.until("a moment ago", || {
+        queue.counts().unwrap().iter().any(|it| it.kind == "hold" && !it.latency.is_zero())
+    });
+    let counts = queue.counts().unwrap();
+    let seen: Vec<_> = counts
+        .iter()
+        .map(|it| (it.kind.as_str(), [it.waiting, it.due, it.running, it.discarded]))
+        .collect();
+    assert_eq!(seen, [("flaky", [0, 0, 0, 1]), ("hold", [1, 1, 1, 0]), ("note", [2, 0, 0, 0])]);
+    assert!(counts[0].latency.is_zero() && counts[2].latency.is_zero(), "{counts:?}");
+    assert!(counts[1].latency < HOUR, "{counts:?}");
+}

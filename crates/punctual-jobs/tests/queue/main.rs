@@ -151,6 +151,7 @@ suite! {
         jobs_that_do_not_run_are_removed,
         a_discarded_job_leaves_the_line,
         a_queue_that_was_shut_down_shows_nothing,
+        counts_say_how_many_jobs_stand_where,
     },
     rescheduling::{
         a_job_can_run_earlier,
