@@ -32,7 +32,7 @@ each=()
 for package in "${packages[@]}"; do each+=(--package "$package"); done
 
 cargo fmt --all --check
-for features in --all-features --no-default-features "--features gate" "--features postgres"; do
+for features in --all-features --no-default-features "--features gate" "--features postgres" "--features metrics"; do
   # shellcheck disable=SC2086
   cargo clippy "${each[@]}" --all-targets $features --quiet -- -D warnings
 done
