@@ -32,6 +32,17 @@ fn one_after_another(server: &Server, key: Option<&str>, jobs: i64) -> (Duration
     (begun.elapsed() / u32::try_from(jobs).unwrap(), (written() - before) / jobs)
 }
 
+/// Runs jobs one after another beside the backlog, and says whether each takes about as long as it did without. Another
+/// process may have had the processor meanwhile, so it is tried a few times; a statement that reads the backlog is
+/// slower each time.
+fn is_as_fast(server: &Server, key: Option<&str>, fresh: Duration, what: &str) -> bool {
+    (0..4).any(|_| {
+        let (took, written) = one_after_another(server, key, 50);
+        println!("{what}: {fresh:?} before, {took:?} after, {written} bytes, for each job");
+        took < 3 * fresh + Duration::from_millis(10)
+    })
+}
+
 #[test]
 fn ordering_keys_that_are_idle_cost_nothing() {
     let server = Server::start();
@@ -48,8 +59,7 @@ fn ordering_keys_that_are_idle_cost_nothing() {
     ));
     server.sql("vacuum analyze punctual.job");
     let later = one_after_another(&server, Some("user/42"), 50);
-    println!("{keys} idle ordering keys: {fresh:?} before, {later:?} after, for each job");
-    assert!(later.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {later:?}");
+    assert!(is_as_fast(&server, Some("user/42"), fresh.0, &format!("{keys} idle ordering keys")));
     assert!(later.1 < 3 * fresh.1 + 10_000, "{fresh:?} {later:?}");
 }
 
@@ -70,14 +80,9 @@ fn a_backlog_that_cannot_run_costs_nothing() {
          insert into punctual.job (name, payload) select 'unknown', '{{}}' from generate_series(1, 100 * {each}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    let plain = one_after_another(&server, None, 50);
-    let ordered = one_after_another(&server, Some("user/42"), 50);
-    println!(
-        "{} jobs that cannot run: {fresh:?} before, {plain:?} and in order {ordered:?}",
-        200 * each
-    );
-    for (took, _) in [plain, ordered] {
-        assert!(took < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {took:?}");
+    for key in [None, Some("user/42")] {
+        let what = format!("{} jobs that cannot run, with the key {key:?}", 200 * each);
+        assert!(is_as_fast(&server, key, fresh.0, &what));
     }
 }
 
@@ -93,9 +98,7 @@ fn jobs_of_a_high_priority_that_are_not_due_cost_nothing() {
            select 'work', '{{}}', -1, now() + interval '1 day' from generate_series(1, {jobs}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    let after = one_after_another(&server, None, 50);
-    println!("{jobs} urgent jobs of tomorrow: {fresh:?} before, {after:?} after, for each job");
-    assert!(after.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {after:?}");
+    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} urgent jobs of tomorrow")));
 }
 
 #[test]
@@ -114,9 +117,7 @@ fn a_backlog_behind_a_limit_costs_nothing() {
          insert into punctual.job (name, payload) select 'rationed', '{{}}' from generate_series(1, {jobs}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    let behind = one_after_another(&server, None, 50);
+    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} jobs behind a limit")));
     let waiting = "select count(*) from punctual.job where name = 'rationed' and attempts = 0";
     assert_eq!(server.value(waiting), jobs.to_string());
-    println!("{jobs} jobs behind a limit: {fresh:?} before, {behind:?} after, for each job");
-    assert!(behind.0 < 3 * fresh.0 + Duration::from_millis(10), "{fresh:?} {behind:?}");
 }
