@@ -11,6 +11,10 @@
 //! * A tick that was skipped because the database could not be asked is not settled, and is planned again.
 //! * After a pause of the process, or of all of them, the tick that was planned before it is late. If one run stands for all,
 //!   the gate leaves it out for the last one.
+//! * A replica may have planned a tick before the row left an earlier one open: the name had no row, a replica whose clock is
+//!   behind made it, and died in its run or gave it back. A claim of the later tick would settle the earlier one. So if each is
+//!   to run, the trigger's own rule is applied before a claim to the row that was seen ([`CatchingUp::puts_off`]): if it has an
+//!   earlier tick next, that one is planned, and the later one behind it. With the other policies the later one stands for it.
 //!
 //! The replica that is granted a tick counts those that are missed before it, from the row as it was before its claim: what it
 //! could not ask about itself may have run on others.
@@ -31,7 +35,7 @@ use punctual::{
 
 use super::{
     event::{GateEvent, Reporter},
-    rules::CORRECTION,
+    rules::{CORRECTION, OnHolderDeath, Row, Rule, Seen, Verdict},
 };
 use crate::catch_up::{CatchUp, ON_TIME};
 
@@ -50,7 +54,8 @@ pub(super) struct CatchingUp {
 struct Known {
     /// Ticks up to this one have run, or run on another replica.
     settled: Option<SystemTime>,
-    /// The first tick that was skipped because the database could not be asked, until it can.
+    /// The first tick that is to be asked about again, until it is: the database could not be asked, or a later tick was
+    /// planned although the row leaves this one open.
     unasked: Option<SystemTime>,
     /// When the trigger was asked for the first time.
     born: Option<SystemTime>,
@@ -73,6 +78,16 @@ enum LastPlan {
 /// How many missed ticks are counted at a time.
 const MOST_COUNTED: u64 = 1_000;
 const MICROSECOND: Duration = Duration::from_micros(1);
+/// A row has moments without what is below a microsecond, and a tick may have some.
+const BELOW_MICROSECOND: Duration = Duration::from_nanos(999);
+
+/// A question about a tick, by the clock of the replica, which its trigger plans by.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) tick: SystemTime,
+    pub(super) rule: Rule,
+    pub(super) now: SystemTime,
+}
 
 impl CatchingUp {
     pub(super) fn new(
@@ -84,17 +99,55 @@ impl CatchingUp {
         Self { name, next_after, catch_up, reporter, known: Mutex::default() }
     }
 
-    /// The row has this tick, whose run has ended or has not.
-    pub(super) fn note_row(&self, tick: SystemTime, is_done: bool) {
-        let settled = if is_done { Some(tick) } else { tick.checked_sub(MICROSECOND) };
+    /// Notes what the row of the name says, and returns whether the tick that is asked about is not to be claimed: there is no
+    /// row, and it is older than this replica; or the row leaves an earlier one open, and the trigger plans that one now.
+    pub(super) fn puts_off(&self, seen: &Seen, verdict: Verdict, asked: Asked) -> bool {
+        match &seen.row {
+            None if self.needs_row(asked.tick) => {
+                self.note_no_row();
+                true
+            }
+            // A row that is not believed says nothing.
+            Some(row) if !matches!(verdict, Verdict::SetBack(_)) => {
+                self.note_row(row, asked.rule);
+                let is_claim = verdict == Verdict::Free && matches!(asked.rule, Rule::Ticks(_));
+                is_claim && self.goes_back(asked)
+            }
+            _ => false,
+        }
+    }
+
+    /// Notes the ticks that a row settles: also that of a run which has not ended, if it does not run again.
+    fn note_row(&self, row: &Row, rule: Rule) {
+        let is_over = rule == Rule::Ticks(OnHolderDeath::Skip) && !row.is_orphan;
+        let is_settled = row.done || is_over;
+        let last = if is_settled { Some(row.tick) } else { row.tick.checked_sub(MICROSECOND) };
+        let settled = last.map(|last| last + BELOW_MICROSECOND);
         let mut known = self.known.lock();
         (known.settled, known.unasked) = (settled, None);
     }
 
     /// There is no row: nothing was missed before this replica began.
-    pub(super) fn note_no_row(&self) {
+    fn note_no_row(&self) {
         let mut known = self.known.lock();
         (known.settled, known.unasked) = (known.born, None);
+    }
+
+    /// Has the trigger plan the first tick that is not settled, and returns `true`, if that is before the one that is asked about.
+    fn goes_back(&self, Asked { tick, now, .. }: Asked) -> bool {
+        if !matches!(self.catch_up, CatchUp::Each(_)) {
+            return false;
+        }
+        // A moment that was requested is no tick, and does not wait for any.
+        let first = self.first_from(tick + BELOW_MICROSECOND);
+        let is_tick = first.is_some_and(|first| first < tick + MICROSECOND);
+        let settled = self.known.lock().settled.filter(|_| is_tick);
+        let next = settled.and_then(|settled| self.choose(settled, LastPlan::Tick(tick), now));
+        let earlier = next.filter(|next| *next < tick);
+        if earlier.is_some() {
+            self.known.lock().unasked = earlier;
+        }
+        earlier.is_some()
     }
 
     /// A tick was skipped because the database could not be asked.
@@ -102,8 +155,8 @@ impl CatchingUp {
         self.known.lock().unasked.get_or_insert(tick);
     }
 
-    /// A run of this tick was granted. Those between it and the last one that the row had are missed: no replica has run
-    /// them, and none will.
+    /// A run of this tick was granted. Those between it and the last one that the row settled are missed: no replica has ended
+    /// their run, and none will.
     pub(super) fn note_granted(&self, tick: SystemTime) {
         let known = self.known.lock();
         let is_made_up = known.is_late && known.planned == Some(tick);
@@ -118,7 +171,7 @@ impl CatchingUp {
     }
 
     /// Whether a tick is made up for only if the name has a row: it is older than this replica.
-    pub(super) fn needs_row(&self, tick: SystemTime) -> bool {
+    fn needs_row(&self, tick: SystemTime) -> bool {
         self.known.lock().born.is_some_and(|born| tick <= born)
     }
 

@@ -56,7 +56,8 @@ pub enum GateEvent {
         error: String,
     },
     /// Ticks of a name that [catches up](super::NamedGate::catch_up) were missed and do not run: another one stands for them, or they
-    /// were longer ago than its window. Each replica that finds them tells it.
+    /// were longer ago than its window. The replica that has the next run tells it. A tick whose replica died in its run is one of
+    /// them if it would have run again.
     #[non_exhaustive]
     TicksMissed {
         /// The name.
@@ -150,7 +151,8 @@ pub struct GateStatistics {
     pub asked: u64,
     /// How many of those it granted.
     pub granted: u64,
-    /// How often it answered that the tick had been claimed by another replica, or by this one, and was over.
+    /// How often it answered that the tick had been claimed by another replica, or by this one, and was over; or, of a name that
+    /// [catches up](super::NamedGate::catch_up), that an earlier one runs first or that none was missed.
     pub refused: u64,
     /// How often it answered that it is to be asked again: the tick was early by the database's clock, or
     /// a replica held it.

@@ -33,7 +33,7 @@ use tokio_postgres::types::Type;
 
 use super::{
     Gate, boot_clock,
-    catching_up::CatchingUp,
+    catching_up::{Asked, CatchingUp},
     connection::{AskError, Connection},
     error::GateError,
     event::{GateEvent, Reporter},
@@ -62,6 +62,8 @@ pub(crate) struct Ask {
     pub(crate) name: Arc<str>,
     pub(crate) tick: SystemTime,
     pub(crate) rule: Rule,
+    /// What the clock of this replica shows.
+    pub(crate) now: SystemTime,
     /// The failed run that is tried again.
     pub(crate) retry_of: Option<Arc<LeaseState>>,
     /// Told which ticks are settled, if missed ones are made up for.
@@ -262,16 +264,9 @@ impl Keeper {
         let seen = self.look(&ask.name, ask.deadline, *last_fence).await?;
         let verdict = decide(&seen, ask.tick, ask.rule);
         if let Some(catching_up) = &ask.catching_up {
-            match (&seen.row, &verdict) {
-                (None, _) if catching_up.needs_row(ask.tick) => {
-                    catching_up.note_no_row();
-                    return Ok(Answer::Passed);
-                }
-                // A row that is not believed says nothing.
-                (Some(row), verdict) if !matches!(verdict, Verdict::SetBack(_)) => {
-                    catching_up.note_row(row.tick, row.done);
-                }
-                _ => {}
+            let asked = Asked { tick: ask.tick, rule: ask.rule, now: ask.now };
+            if catching_up.puts_off(&seen, verdict, asked) {
+                return Ok(Answer::Passed);
             }
         }
         match verdict {

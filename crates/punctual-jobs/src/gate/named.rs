@@ -96,8 +96,12 @@ impl NamedGate {
     ///
     /// A replica begins at its start, after an outage of the database, and after a pause, behind the last tick that has run. So after a
     /// deploy of ten minutes what was missed runs once, or each of it, on one replica. A name that has never run has missed
-    /// nothing. Missed ticks, which no replica has run, are [counted](super::Gate::statistics) and [told](super::GateEvent::TicksMissed) by
-    /// the replica that has the next run, a thousand at most; a run of a late tick is counted as made up for.
+    /// nothing from before a replica began. Missed ticks, which no replica has run, are [counted](super::Gate::statistics) and [told](super::GateEvent::TicksMissed) by
+    /// the replica that has the next run, a thousand at most; a run of a late tick is counted as made up for. A tick whose replica
+    /// died in its run is one of the missed if it would have run again ([`OnHolderDeath::Rerun`]) and does not.
+    ///
+    /// Replicas need not have begun at the same time, or have clocks that agree: with [`CatchUp::Each`] one that has planned a tick
+    /// runs an earlier one first if no replica has run that by then and it is within the window.
     ///
     /// The task should have the default policy for missed runs, [`Coalesce`](punctual::MissedRuns::Coalesce);
     /// [`Skip`](punctual::MissedRuns::Skip) would leave out what is made up for.
@@ -146,6 +150,7 @@ impl RunGate for NamedGate {
             named: self.clone(),
             task: tick.task_id(),
             tick: whole_micros(tick.planned_wall()),
+            now: tick.clock().wall_time(),
             is_on_wall: tick.is_on_wall(),
             attempt: tick.attempt(),
             retry_of: None,
@@ -156,7 +161,7 @@ impl RunGate for NamedGate {
             };
             (question.tick, question.retry_of) = (retry.tick, Some(retry.failed));
         } else if let Some(catching_up) = self.catching_up() {
-            if catching_up.is_left_out(question.tick, tick.clock().wall_time()) {
+            if catching_up.is_left_out(question.tick, question.now) {
                 return Entry::Skip;
             }
         }
@@ -169,6 +174,8 @@ struct Question {
     named: NamedGate,
     task: TaskId,
     tick: SystemTime,
+    /// What the clock of this replica shows.
+    now: SystemTime,
     is_on_wall: bool,
     attempt: u32,
     /// The failed run of the same tick, if it is asked for once more.
@@ -181,13 +188,13 @@ impl Question {
         let NamedGate { gate, name, rule, .. } = &self.named;
         let (gate, name) = (gate.clone(), Arc::clone(name));
         let catching_up = self.named.catching_up();
-        let (requests, tick, retry_of) =
-            (gate.0.requests.clone(), self.tick, self.retry_of.clone());
+        let (requests, retry_of) = (gate.0.requests.clone(), self.retry_of.clone());
+        let (tick, now) = (self.tick, self.now);
         let rule = retry_of.as_ref().map_or(*rule, |failed| Rule::Retry(failed.fence));
         let deadline = tokio::time::Instant::now() + gate.0.request_timeout;
         let (reply, entry) = gate::later();
         let reply = Box::new(move |answer| reply.send(self.entry(answer)));
-        let ask = Ask { name, tick, rule, retry_of, catching_up, deadline, reply, gate };
+        let ask = Ask { name, tick, rule, now, retry_of, catching_up, deadline, reply, gate };
         if let Err(SendError(Request::Ask(ask))) = requests.send(Request::Ask(ask)) {
             (ask.reply)(Answer::Unreachable("the gate's own thread has ended".to_owned()));
         }
@@ -322,7 +329,7 @@ impl Lease for HeldLease {
 }
 
 /// Returns a moment as the database has it: without what is below a microsecond.
-fn whole_micros(moment: SystemTime) -> SystemTime {
+pub(super) fn whole_micros(moment: SystemTime) -> SystemTime {
     let Ok(since) = moment.duration_since(UNIX_EPOCH) else { return moment };
     moment - Duration::from_nanos(u64::from(since.subsec_nanos() % 1000))
 }

@@ -13,6 +13,8 @@ pub(super) enum Fault {
     LoseALeave,
     /// A tick that did not run is given back as one that did.
     GiveBackTheTickAsDone,
+    /// A look at a row whose tick is older than ten seconds shows one of that moment.
+    LookAtALaterTick,
     /// A job is claimed although another machine has it.
     ClaimWhatIsClaimed,
     /// A job is claimed before its moment.
@@ -66,6 +68,7 @@ impl Fault {
         Self::RenewAnothersLease,
         Self::LoseALeave,
         Self::GiveBackTheTickAsDone,
+        Self::LookAtALaterTick,
         Self::ClaimWhatIsClaimed,
         Self::ClaimWithoutLookingAtTheClock,
         Self::ClaimWithoutALease,

@@ -1,6 +1,7 @@
 //! The statements of the gate.
 
 use super::{
+    caught_ledger::ON_TIME,
     database::{Answer, Database, Moment, Statement},
     fault::Fault,
     table::Transaction,
@@ -22,6 +23,19 @@ pub(super) struct GateRow {
 }
 
 impl GateRow {
+    /// Returns the row of a name whose run of this tick has ended.
+    pub(super) fn of_ended(tick: Moment) -> Self {
+        Self {
+            tick,
+            done: true,
+            fence: 0,
+            overtaken: -1,
+            holder: "process 0".to_owned(),
+            lease: 1_000_000,
+            lease_until: tick,
+        }
+    }
+
     /// Returns the fencing token of the run and when it has ended, if it has.
     pub(super) fn ended(&self) -> Option<(i64, Moment)> {
         (self.done && self.lease_until != UNIX_EPOCH).then_some((self.fence, self.lease_until))
@@ -35,6 +49,8 @@ pub(super) struct Grant {
     pub(super) tick: Moment,
     pub(super) fence: i64,
     pub(super) at: Moment,
+    /// The tick of the row before, and whether its run had ended.
+    pub(super) before: Option<(Moment, bool)>,
 }
 
 /// The statements, as they are sent.
@@ -72,10 +88,12 @@ impl GateStatement<'_> {
 
     fn look(&self) -> Answer {
         let now = Value::Time(self.database.now);
+        let forgets = self.database.has(Fault::LookAtALaterTick);
+        let earliest = if forgets { self.database.now - ON_TIME } else { Moment::MIN };
         Answer::row(match self.database.gates.rows().get(&self.name()) {
             Some(row) => vec![
                 now,
-                Value::Time(row.tick),
+                Value::Time(row.tick.max(earliest)),
                 Value::Bool(row.done),
                 Value::Int8(row.fence),
                 Value::Time(row.lease_until),
@@ -105,7 +123,8 @@ impl GateStatement<'_> {
         self.database.last_fence += 1;
         let (fence, at) = (self.database.last_fence, self.database.now);
         let (tick, lease) = (self.parameters.time(2), self.parameters.span(4));
-        self.database.grants.push(Grant { name: self.name(), tick, fence, at });
+        let before = self.database.gates.rows().get(&self.name()).map(|row| (row.tick, row.done));
+        self.database.grants.push(Grant { name: self.name(), tick, fence, at, before });
         self.write(GateRow {
             tick,
             done: false,

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    caught_ledger::CAUGHT,
     database::{Database, Moment},
     plan::{Millis, Plan, Trouble},
     random::Random,
@@ -51,6 +52,8 @@ pub(super) struct Ledger {
     /// The jobs that were told as discarded, and by which process.
     pub(super) told: Vec<(i64, u64)>,
     pub(super) schedules: SeenSchedules,
+    /// How many ticks of the gate that makes up for them were told as missed.
+    pub(super) missed_of_gate: u64,
     /// How many bodies there were.
     pub(super) bodies: u64,
 }
@@ -80,6 +83,7 @@ impl Ledger {
             enqueued: BTreeMap::new(),
             told: Vec::new(),
             schedules: SeenSchedules::default(),
+            missed_of_gate: 0,
             bodies: 0,
         }
     }
@@ -136,6 +140,9 @@ impl Ledger {
         }
         if name == "delay" {
             return self.is_delayed(fence, grant.at);
+        }
+        if name == CAUGHT {
+            self.is_caught_up(&grant);
         }
         let clock = self.database.now + 50_000;
         if grant.tick > clock && !self.was_set_back() {
@@ -302,11 +309,12 @@ impl Ledger {
         self.no_tick_is_taken_twice();
         self.jobs_are_done();
         self.schedules_go_on();
+        self.missed_ticks_are_told();
     }
 
     /// Returns by how much clocks may disagree. A task that makes up for all missed runs at once has the last tick by its own
     /// clock next, and waits until that has come by the server's.
-    fn disagreement(&self) -> Moment {
+    pub(super) fn disagreement(&self) -> Moment {
         let set = self.plan.troubles.iter().map(|(_, trouble)| match trouble {
             Trouble::SetClock(_, by) | Trouble::SetServerClock(by) => by.abs(),
             _ => 0,

@@ -1,6 +1,9 @@
 //! The plan of a seed: how the replicas are set, and the troubles of theirs and of the database.
 
+use std::time::Duration;
+
 use super::random::Random;
+use crate::CatchUp;
 
 /// In milliseconds, of the simulation or as a span.
 pub(super) type Millis = u64;
@@ -57,6 +60,26 @@ pub(super) struct Drawn {
     pub(super) ago: Millis,
 }
 
+/// A gate that makes up for missed ticks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CaughtGate {
+    /// `none`, `last` or `each`, and the window.
+    pub(super) catch_up: &'static str,
+    pub(super) window: Millis,
+    /// How long before the beginning a replica has run it last, if one has.
+    pub(super) ago: Option<Millis>,
+}
+
+/// Returns the policy of this name.
+pub(super) fn catch_up(name: &str, window: Millis) -> CatchUp {
+    let window = Duration::from_millis(window);
+    match name {
+        "none" => CatchUp::None,
+        "last" => CatchUp::Last(window),
+        _ => CatchUp::Each(window),
+    }
+}
+
 /// What a person does with a schedule, by the queue of a replica.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Act {
@@ -81,6 +104,7 @@ pub(super) struct Plan {
     pub(super) length: Millis,
     pub(super) troubles: Vec<(Millis, Trouble)>,
     pub(super) schedules: Vec<Drawn>,
+    pub(super) caught: CaughtGate,
     /// When, by which replica, to which schedule.
     pub(super) acts: Vec<(Millis, usize, usize, Act)>,
 }
@@ -107,12 +131,51 @@ impl Plan {
             ["r0", "r1", "r2"].map(|name| Drawn::of(name, &mut random)).to_vec();
         let count = random.between(0, 6);
         let acts = (0..count).map(|_| act(&mut random, length)).collect();
-        Self { seed, gate_lease, job_lease, period, skews, jobs, length, troubles, schedules, acts }
+        // What came later is drawn apart, so that all else of a seed stays as it was.
+        let mut random = Random::new(seed ^ 0x0ca7_c4ed);
+        let caught = CaughtGate::of(&mut random);
+        let nap = random.between(11_000, 25_000);
+        let length = if random.once_in(6) {
+            sleep(&mut troubles, nap, random.between(0, length));
+            length + nap
+        } else {
+            length
+        };
+        Self {
+            seed,
+            gate_lease,
+            job_lease,
+            period,
+            skews,
+            jobs,
+            length,
+            troubles,
+            schedules,
+            caught,
+            acts,
+        }
     }
 
     pub(super) fn has(&self, is_such: impl Fn(&Trouble) -> bool) -> bool {
         self.troubles.iter().any(|(_, trouble)| is_such(trouble))
     }
+}
+
+impl CaughtGate {
+    fn of(random: &mut Random) -> Self {
+        let ago = random.pick(&[0, 3_000, 15_000, 45_000, 600_000]);
+        Self {
+            catch_up: random.pick(&["none", "last", "each"]),
+            window: random.pick(&[1_000, 20_000, 60_000, 3_600_000]),
+            ago: (!random.once_in(4)).then_some(ago),
+        }
+    }
+}
+
+/// Freezes all replicas, for longer than a tick is on time.
+fn sleep(troubles: &mut Vec<(Millis, Trouble)>, span: Millis, at: Millis) {
+    troubles.extend((0..REPLICAS).map(|replica| (at, Trouble::Freeze(replica, span))));
+    troubles.sort_by_key(|(at, _)| *at);
 }
 
 impl Drawn {

@@ -22,14 +22,15 @@ use tokio::{
 
 use super::{
     actor::{self, Actor},
+    caught_ledger::CAUGHT,
     database::Moment,
     ledger::{BEGIN, DELAY, Ledger},
     network::{GateConnector, Network},
-    plan::{Act, Drawn, Millis, Plan},
+    plan::{self, Act, Drawn, Millis, Plan},
     wire::News,
 };
 use crate::{
-    CatchUp, Job, JobError, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
+    Job, JobError, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
     gate::{Gate, GateEvent, NamedGate, OnHolderDeath},
     postgres::Simulated,
 };
@@ -71,12 +72,6 @@ impl Job for Rowed {
 
 impl Drawn {
     fn schedule(&self, period: Millis) -> Schedule {
-        let window = Duration::from_millis(self.window);
-        let catch_up = match self.catch_up {
-            "none" => CatchUp::None,
-            "last" => CatchUp::Last(window),
-            _ => CatchUp::Each(window),
-        };
         let overlap = match self.overlap {
             "skip" => Overlap::Skip,
             "queue" => Overlap::QueueOne,
@@ -86,7 +81,10 @@ impl Drawn {
         let schedule = Schedule::every(self.name, Duration::from_millis(period), &Rowed {});
         let schedule = schedule.jitter(Duration::from_millis(self.jitter)).max_attempts(3);
         let on_edit = if self.code_wins { OnEdit::CodeWins } else { OnEdit::RowWins };
-        schedule.catch_up(catch_up).overlap(overlap).on_edit(on_edit)
+        schedule
+            .catch_up(plan::catch_up(self.catch_up, self.window))
+            .overlap(overlap)
+            .on_edit(on_edit)
     }
 }
 
@@ -169,10 +167,12 @@ impl Process {
     /// Opens the gate, and submits the task of each name.
     fn open_gate(&mut self, plan: &Plan, shared: &Shared) {
         let ledger = Arc::clone(shared);
-        let listener = move |event: &GateEvent| {
-            if let GateEvent::Skipped { name, tick, .. } = event {
+        let listener = move |event: &GateEvent| match event {
+            GateEvent::Skipped { name, tick, .. } => {
                 ledger.lock().skipped.insert((name.to_string(), moment(*tick)));
             }
+            GateEvent::TicksMissed { ticks, .. } => ledger.lock().missed_of_gate += ticks,
+            _ => {}
         };
         let lease = Duration::from_millis(plan.gate_lease);
         let gate = Gate::postgres(URL).lease(lease).on_event(listener);
@@ -199,6 +199,11 @@ impl Process {
         let delayed = named("delay").with_delay(delay);
         let every = punctual::trigger::every(delay);
         self.repeat("delay", delayed, every, burst, shared);
+        let caught = named(CAUGHT);
+        let policy = plan::catch_up(plan.caught.catch_up, plan.caught.window);
+        let every = aligned(period);
+        let trigger = caught.catch_up(move |after| every.next_after(after), policy);
+        self.repeat(CAUGHT, caught, trigger, (MissedRuns::Coalesce, always), shared);
         self.gate = Some(gate);
     }
 

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    caught_ledger::ON_TIME,
     database::Moment,
     ledger::Ledger,
     schedule_rows::{Change, ScheduleRow},
@@ -22,9 +23,6 @@ pub(super) struct SeenSchedules {
     /// When each was settled last.
     settled: BTreeMap<String, Moment>,
 }
-
-/// How long a tick that is due counts as on time.
-const ON_TIME: i64 = 10_000_000;
 
 /// What may pass between a statement and its commit, or between two messages.
 const SLACK: i64 = 2_000_000;
@@ -159,4 +157,4 @@ fn is_put(old: &ScheduleRow, new: &ScheduleRow) -> bool {
 }
 
 /// From 1970 to the year 2000, in microseconds.
-const SINCE_1970: i64 = 946_684_800_000_000;
+pub(super) const SINCE_1970: i64 = 946_684_800_000_000;
