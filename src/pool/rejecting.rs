@@ -22,6 +22,7 @@ use crate::{
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
+        thread,
     },
     task::{Cancellation, Task},
     time::Timestamp,
@@ -198,15 +199,17 @@ impl Refuser for Pool {
 
     fn discard_oldest(&self) {
         self.settle_first();
-        if let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() {
-            self.entry_removed();
-            let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
-            if found != Cancellation::TooLate && element.is_periodic() {
-                let why = "it was discarded for another task";
-                self.callbacks.hooks.tell_displaced(&*element, sequence, why);
-            }
-            discard(element);
+        let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
+            // Another submitter has the room and has yet to queue its task, so this one would only ask again.
+            return thread::yield_now();
+        };
+        self.entry_removed();
+        let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
+        if found != Cancellation::TooLate && element.is_periodic() {
+            let why = "it was discarded for another task";
+            self.callbacks.hooks.tell_displaced(&*element, sequence, why);
         }
+        discard(element);
     }
 
     fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {

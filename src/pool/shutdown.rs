@@ -35,7 +35,7 @@ use crate::{
     drained::DrainedTasks,
     entry::Requeue,
     layers::{Keeps, ListedMember},
-    queue::Admission,
+    queue::{Admission, SnapshotEntry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -231,6 +231,7 @@ impl Pool {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
+        self.remove_ended();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
         let poll = |waker: &_| self.lifecycle.poll_terminated(&mut place, waker);
@@ -252,6 +253,7 @@ impl Pool {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return;
         }
+        self.remove_ended();
         let mut place = Place::default();
         wait::block_on(self.clock(), |waker| {
             self.lifecycle.poll_terminated_or_given_up(&mut place, waker)
@@ -259,6 +261,23 @@ impl Pool {
         if self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }
+    }
+
+    /// Takes the entries of tasks that have ended out of the closed queue. A thread that cancels a task takes its entry
+    /// out only when it has dropped the closure, and may wait in that drop for the end of the pool. No worker takes the
+    /// entry meanwhile if it is parked, and otherwise none does before it is due.
+    fn remove_ended(&self) {
+        if !self.queue.is_closed() || self.queue.is_finished() {
+            return;
+        }
+        let listed = self.queue.snapshot(Arc::clone);
+        for SnapshotEntry { ticket, element: task, .. } in &listed {
+            if task.state().is_done() {
+                self.remove(*ticket);
+            }
+        }
+        // As in `remove_put_off_where`.
+        listed.into_iter().for_each(|entry| discard(entry.element));
     }
 
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see

@@ -35,6 +35,7 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
     (
         "a task owns the executor that runs it, which a driven one does not permit: it is not `Send`",
         &[
+            "group_limits::executor_end::the_capture_of_a_",
             "panics::processes::a_worker_may_own_its_executor_in_a_thread_local",
             "reentrancy::calls_from_inside::a_task_cannot_close_its_own_executor_unless",
             "reentrancy::places::anything_can_be_done_to_an_executor_from_anywhere",

@@ -269,10 +269,10 @@ impl Ledger {
 
     /// Notes how late a run starts. What was asked of a task may be late since then, and may be beside its schedule.
     /// A calendar's first moment that has passed when it is submitted means then.
-    pub(crate) fn is_late(&mut self, id: usize, late: Duration, now: Duration, is_worker: bool) {
+    pub(crate) fn is_late(&mut self, id: usize, late: Duration, began: Duration, is_worker: bool) {
         let record = &self.tasks[id];
         let is_first = matches!(record.plan.kind, Kind::Calendar(..)) && record.starts == 1;
-        let late = if is_first { late.min(now.saturating_sub(record.submitted)) } else { late };
+        let late = if is_first { late.min(began.saturating_sub(record.submitted)) } else { late };
         let is_bound = is_worker && !record.is_moved && !matches!(record.plan.kind, Kind::Once);
         let is_bound = is_bound && !record.plan.kind.is_called();
         // By the wall clock, once it was set, the run may be on time.

@@ -3,7 +3,7 @@
 
 use std::{cell::Cell, panic, sync::Arc, time::Duration};
 
-use punctual::current_task;
+use punctual::{TaskContext, current_task};
 
 use crate::{
     calls::{Caller, Launched},
@@ -177,9 +177,12 @@ impl Capture {
         let is_worker = world.is_worker() && !is_submitter;
         let task = current_task();
         let late = task.as_ref().map_or(Duration::ZERO, |task| task.lateness());
+        let planned = task.as_ref().and_then(TaskContext::planned);
+        // When the worker read the clock, which may have been moved since.
+        let began = planned.map(|planned| planned.saturating_duration_since(world.begin) + late);
         let plan = world.note(|ledger, now| {
             ledger.starts(id, now, is_worker);
-            ledger.is_late(id, late, now, is_worker);
+            ledger.is_late(id, late, began.unwrap_or(now), is_worker);
             ledger.tasks[id].plan
         });
         if let Some(task) = task.filter(|_| is_worker) {

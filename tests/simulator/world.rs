@@ -350,7 +350,7 @@ impl World {
             }
             thread::yield_now();
         }
-        panic!("an actor waits for ever");
+        panic!("an actor waits for ever: {:?}", self.handle);
     }
 
     fn stop(&self) {

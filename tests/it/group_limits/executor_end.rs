@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{CancelReason, DropPolicy, MissedRuns};
+use punctual::{CancelReason, DropPolicy, MissedRuns, ScheduledThreadPoolExecutor};
 
 use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
@@ -243,4 +243,54 @@ fn a_group_of_an_executor_that_was_shut_down() {
         assert!(group.is_terminated() && !group.pause());
         assert_eq!(group.cancel_all(), 0);
     }
+}
+
+/// A capture that stops the executor and waits for its end when it is dropped.
+struct Closes(Option<ScheduledThreadPoolExecutor>);
+
+impl Drop for Closes {
+    fn drop(&mut self) {
+        self.0.take().expect("dropped once").close().expect("this is no worker");
+    }
+}
+
+/// A thread that cancels a task drops its closure. If that waits for the end of the executor, it does not wait for the
+/// entry of this task, which is parked because its group is paused.
+#[test]
+fn the_capture_of_a_parked_task_may_wait_for_the_end() {
+    let (_clock, executor) =
+        manual_with(|it| it.executes_existing_delayed_tasks_after_shutdown(false));
+    let (handle, group) = (executor.handle(), executor.group("g").build().unwrap());
+    group.pause();
+    let owner = Closes(Some(executor));
+    let task = group.submit(move || drop(owner)).unwrap();
+    eventually("it is parked", || group.statistics().waiting == 1);
+    assert!(in_time("the cancelling thread goes on", move || task.cancel()));
+    assert_terminated(&handle);
+}
+
+/// The same, for a task that is due in an hour, and that the executor would keep until then.
+#[test]
+fn the_capture_of_a_task_that_is_kept_may_wait_for_the_end() {
+    let (_clock, executor) = manual(1);
+    let handle = executor.handle();
+    let owner = Closes(Some(executor));
+    let task = handle.schedule(Duration::from_secs(3_600), move || drop(owner)).unwrap();
+    assert!(in_time("the cancelling thread goes on", move || task.cancel()));
+    assert_terminated(&handle);
+}
+
+/// The same, for one that waits for its turn, with the owner dropped and not closed.
+#[test]
+fn the_capture_of_a_task_that_waits_its_turn_may_drop_the_owner() {
+    let (_clock, executor) = manual(2);
+    let (handle, group) = (executor.handle(), executor.group("g").limit(1).build().unwrap());
+    let busy = Busy::start(&group);
+    let task = group.submit(move || drop(executor)).unwrap();
+    eventually("it is parked", || group.statistics().waiting == 1);
+    let cancelling = elsewhere(move || task.cancel());
+    eventually("the owner is being dropped", || handle.is_shutdown());
+    busy.end();
+    assert!(cancelling.get());
+    assert_terminated(&handle);
 }
