@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING`], and it is asked again as well. In a transaction of the program's own it waits as that says.
+//! [`GREETING`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]), as that says.
 //!
 //! # Ordering keys
 //!
@@ -110,6 +110,10 @@ with found as (
     from found where j.id = found.id and runs
 )
 select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
+
+/// $1 key: a row if a job that waits or runs has it.
+pub(crate) const HAS_KEY: &str =
+    "select from @schema.job where key = $1 and (claim is not null or attempts < max_attempts)";
 
 /// $1 id
 pub(crate) const STATE: &str =
@@ -335,3 +339,9 @@ select told.id from told
  where exists (select from written where written.id = told.id)
     or not exists (select from @schema.job j
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
+
+/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
+/// that does not would end a transaction of the program's own.
+pub(crate) fn waiting(statement: &str) -> String {
+    statement.replace(" nowait", "").replace(" skip locked", "")
+}

@@ -35,6 +35,7 @@ mod schedules;
 #[path = "../support/mod.rs"]
 mod support;
 mod telling;
+mod transactions;
 mod versions;
 
 /// Returns `long` for a long run and `short` otherwise.
