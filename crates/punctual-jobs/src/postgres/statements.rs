@@ -277,7 +277,7 @@ macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
             "with dead as (
-  select id, retired",
+  select id, name, retired",
             $columns,
             " from @schema.job j
    where claim is not null and not exists (
@@ -287,22 +287,24 @@ macro_rules! sweep {
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
 )",
             $history,
-            "
-update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
-  cancelled = false, untold = j.attempts >= j.max_attempts,
-  run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
-  from dead where j.id = dead.id and not dead.retired"
+            ", swept as (
+  update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
+    cancelled = false, untold = j.attempts >= j.max_attempts,
+    run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
+    from dead where j.id = dead.id and not dead.retired
+)
+select name, count(*) from dead group by name"
         )
     };
 }
 
 /// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
-/// [tells](TELL) of those that are discarded is open.
+/// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
 /// The same, which writes each of these attempts into the history.
 pub(crate) const SWEEP_WITH_HISTORY: &str = sweep!(
-    ", name, key, schedule, tick, attempts, worker, claimed_at",
+    ", key, schedule, tick, attempts, worker, claimed_at",
     ", noted as (
   insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
   select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),

@@ -111,6 +111,9 @@ fn machine() {
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
     queue.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
+    for kind in queue.outcomes() {
+        say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
+    }
     say("closed", &[]);
 }
 
