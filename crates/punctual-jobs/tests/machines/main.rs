@@ -24,6 +24,7 @@ mod limits;
 mod logs;
 mod looking;
 mod machine;
+mod older_tables;
 mod opening;
 mod outages;
 mod past;
