@@ -73,8 +73,10 @@ impl JobQueue {
     /// | `punctual_jobs_due` | the jobs that are due and wait |
     /// | `punctual_jobs_latency_seconds` | how long ago the first of them became due |
     ///
+    /// It also hands the [outcomes](Self::publish_outcomes) of this process to it.
+    ///
     /// A kind that has no job any more goes to zero if this program has a handler for it. One machine is enough: each
-    /// counts the jobs of all.
+    /// counts the jobs of all. The others call [`publish_outcomes`](Self::publish_outcomes).
     ///
     /// Costs what [`counts`](Self::counts) costs, and blocks as that does, and as long as the recorder does.
     ///
@@ -92,6 +94,7 @@ impl JobQueue {
     /// metrics::with_local_recorder(&recorder, || queue.publish_metrics("main"))?;
     /// let page = recorder.handle().render();
     /// assert!(page.contains("punctual_jobs{queue=\"main\",kind=\"mail\",stage=\"waiting\"} 1\n"));
+    /// assert!(page.contains("punctual_jobs_runs_total{queue=\"main\",kind=\"mail\",outcome=\"ran\"} 0\n"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -109,6 +112,7 @@ impl JobQueue {
             }
         }
         counted.iter().for_each(|counts| published::publish(queue, counts));
+        self.publish_outcomes(queue);
         Ok(())
     }
 }

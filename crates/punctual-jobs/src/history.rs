@@ -31,6 +31,16 @@ pub enum JobOutcome {
 }
 
 impl JobOutcome {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Succeeded,
+        Self::Failed,
+        Self::Discarded,
+        Self::Snoozed,
+        Self::Released,
+        Self::Lost,
+        Self::Cancelled,
+    ];
+
     const WORDS: [(&'static str, Self); 7] = [
         ("ran", Self::Succeeded),
         ("failed", Self::Failed),

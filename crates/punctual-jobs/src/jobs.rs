@@ -17,7 +17,7 @@ use punctual::Trigger;
 
 use crate::{
     DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, names::Names,
-    payload::Payload, schedule::BoxedTrigger,
+    outcomes::Outcomes, payload::Payload, schedule::BoxedTrigger,
 };
 
 pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
@@ -97,6 +97,8 @@ pub(crate) struct Periodic {
 pub(crate) struct Definitions {
     pub(crate) kinds: HashMap<&'static str, Arc<Definition>>,
     pub(crate) on_discarded: Option<OnDiscarded>,
+    /// How the runs have ended.
+    pub(crate) outcomes: Outcomes,
 }
 
 impl Jobs {
@@ -296,7 +298,7 @@ impl Jobs {
         }
         let kinds = self.kinds.into_iter();
         let kinds = kinds.map(|(name, kind)| (name, Arc::new(kind.definition))).collect();
-        let definitions = Definitions { kinds, on_discarded: self.on_discarded };
+        let definitions = Definitions::new(kinds, self.on_discarded);
         engine.open_queue(Opening {
             definitions: Arc::new(definitions),
             periodic: self.periodic,
@@ -344,6 +346,15 @@ impl fmt::Debug for Jobs {
 }
 
 impl Definitions {
+    fn new(
+        kinds: HashMap<&'static str, Arc<Definition>>,
+        on_discarded: Option<OnDiscarded>,
+    ) -> Self {
+        let handled = kinds.values().filter(|kind| kind.handler.is_some());
+        let outcomes = Outcomes::of_kinds(handled.map(|kind| kind.name));
+        Self { kinds, on_discarded, outcomes }
+    }
+
     /// Returns how many attempts a job of this name has.
     pub(crate) fn max_attempts(&self, name: &str) -> u32 {
         self.kinds.get(name).map_or(backoff::MAX_ATTEMPTS, |kind| kind.max_attempts)

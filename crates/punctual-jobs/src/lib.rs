@@ -109,6 +109,7 @@ mod jobs;
 mod listing;
 mod machine;
 mod names;
+mod outcomes;
 mod payload;
 #[cfg(feature = "gate")]
 pub mod pooler;
@@ -143,6 +144,7 @@ pub use crate::{
     jobs::{Jobs, OpenQueue},
     listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,
+    outcomes::KindOutcomes,
     priority::Priority,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,

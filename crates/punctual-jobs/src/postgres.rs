@@ -12,7 +12,7 @@
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
-//! * [`verbs`], and [`transaction`]: what callers ask; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
+//! * [`verbs`]: what callers ask, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends.
 //!
 //! # Which claim

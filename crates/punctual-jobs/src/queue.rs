@@ -19,7 +19,8 @@ use punctual::WouldDeadlock;
 use crate::{
     Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
     JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When, jobs::Definitions, names::Names, payload::Payload, run,
+    ShutdownReport, When, jobs::Definitions, names::Names, outcomes::Outcomes, payload::Payload,
+    run,
 };
 
 /// The engine that keeps the jobs.
@@ -108,6 +109,10 @@ impl JobQueue {
     #[cfg(feature = "metrics")]
     pub(crate) fn handled_names(&self) -> Vec<&'static str> {
         self.definitions.handled_names()
+    }
+
+    pub(crate) fn ends(&self) -> &Outcomes {
+        &self.definitions.outcomes
     }
 
     pub(crate) fn borrowing(engine: Arc<dyn Engine>, definitions: Arc<Definitions>) -> Self {

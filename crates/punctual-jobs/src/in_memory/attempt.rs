@@ -180,6 +180,7 @@ impl Board {
         let mut aftermath = Aftermath { turns: state.leave_lines(id), ..Aftermath::default() };
         let Some(entry) = state.jobs.get(&id) else { return aftermath };
         let (ended, error) = state.ending(entry, &outcome);
+        self.definitions.outcomes.note(entry.definition.name, ended);
         self.note_run(state, id, ended, error);
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use tokio_postgres::types::Type;
 
 use super::{claims::Claimed, connection::AskError, engine::PostgresEngine, statements};
-use crate::{When, run::Outcome};
+use crate::{JobOutcome, When, run::Outcome};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -25,6 +25,33 @@ pub(super) enum How {
 pub(super) struct Ended {
     pub(super) job: Claimed,
     pub(super) how: How,
+    /// It was asked for before, and there was no answer.
+    may_be_written: bool,
+}
+
+impl Ended {
+    pub(super) fn new(job: Claimed, how: How) -> Self {
+        Self { job, how, may_be_written: false }
+    }
+
+    /// Returns what the run counts as. `None` if another machine has written down its end: that one counts it.
+    fn outcome(&self, became: Became) -> Option<JobOutcome> {
+        match became {
+            Became::Gone if matches!(self.how, How::Ended(Outcome::Succeeded)) => {
+                Some(JobOutcome::Succeeded)
+            }
+            Became::Gone => Some(JobOutcome::Cancelled),
+            Became::Discarded => Some(JobOutcome::Discarded),
+            Became::Waiting => Some(self.how.outcome()),
+            Became::Lost if self.may_be_written => Some(match self.how.outcome() {
+                JobOutcome::Failed if self.job.begun >= self.job.max_attempts => {
+                    JobOutcome::Discarded
+                }
+                outcome => outcome,
+            }),
+            Became::Lost | Became::Held => None,
+        }
+    }
 }
 
 /// The state of the job after its end was written down.
@@ -34,8 +61,9 @@ enum Became {
     Held,
     Waiting,
     Discarded,
-    /// It is gone, or the claim was lost before.
-    NotOurs,
+    Gone,
+    /// The claim was lost before, or ended by a question without an answer.
+    Lost,
 }
 
 impl How {
@@ -46,6 +74,17 @@ impl How {
             Self::Ended(Outcome::Discarded(_)) => "discarded",
             Self::Ended(Outcome::Snoozed(_)) => "snoozed",
             Self::Freed | Self::Refused(_) => "freed",
+        }
+    }
+
+    /// Returns what the run counts as, if the job waits again or its state is not known.
+    fn outcome(&self) -> JobOutcome {
+        match self {
+            Self::Ended(Outcome::Succeeded) => JobOutcome::Succeeded,
+            Self::Ended(Outcome::Failed(..)) => JobOutcome::Failed,
+            Self::Ended(Outcome::Discarded(_)) => JobOutcome::Discarded,
+            Self::Ended(Outcome::Snoozed(_)) => JobOutcome::Snoozed,
+            Self::Freed | Self::Refused(_) => JobOutcome::Released,
         }
     }
 
@@ -72,7 +111,8 @@ impl Became {
             "held" => Self::Held,
             "waiting" => Self::Waiting,
             "discarded" => Self::Discarded,
-            _ => Self::NotOurs,
+            "gone" => Self::Gone,
+            _ => Self::Lost,
         }
     }
 }
@@ -82,7 +122,7 @@ const LONGEST_DELAY: f64 = 1e9;
 
 impl PostgresEngine {
     /// Returns the ends that could not be written down.
-    pub(super) async fn write(&self, all: Vec<Ended>) -> Vec<Ended> {
+    pub(super) async fn write(&self, mut all: Vec<Ended>) -> Vec<Ended> {
         if all.is_empty() {
             return all;
         }
@@ -93,12 +133,13 @@ impl PostgresEngine {
                     all.into_iter().partition(|ended| became(ended) == Some(Became::Held));
                 for ended in written {
                     let became = became(&ended);
-                    self.is_written(ended, became.unwrap_or(Became::NotOurs));
+                    self.is_written(ended, became.unwrap_or(Became::Lost));
                 }
                 held
             }
             Err(error) => {
                 self.report_failure(&error);
+                all.iter_mut().for_each(|ended| ended.may_be_written = true);
                 all
             }
         }
@@ -125,7 +166,10 @@ impl PostgresEngine {
     }
 
     fn is_written(&self, ended: Ended, became: Became) {
-        let Ended { job, how } = ended;
+        if let Some(outcome) = ended.outcome(became) {
+            self.definitions.outcomes.note(&ended.job.name, outcome);
+        }
+        let Ended { job, how, .. } = ended;
         self.claims.forget(job.claim);
         match (became, how) {
             (Became::Waiting, How::Freed | How::Refused(_)) => {
@@ -139,5 +183,65 @@ impl PostgresEngine {
             (Became::Discarded, _) => self.tell_soon(),
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Job, payload::Payload};
+
+    #[derive(serde::Serialize, serde::Deserialize)]
+    struct Mail {}
+
+    impl Job for Mail {
+        const NAME: &'static str = "mail";
+    }
+
+    fn ended(how: How, begun: u32, may_be_written: bool) -> Ended {
+        let job = Claimed {
+            id: 1,
+            claim: 7,
+            name: Mail::NAME.to_owned(),
+            payload: Payload::of(&Mail {}).expect("it is JSON"),
+            begun,
+            max_attempts: 3,
+            key: None,
+            tick: None,
+        };
+        Ended { job, how, may_be_written }
+    }
+
+    /// What a run counts as, by the state of its job, and if that is not known.
+    #[test]
+    fn an_end_counts_as_what_was_written_down() {
+        let error = || "no route".to_owned();
+        let failed = || How::Ended(Outcome::Failed(error(), Duration::ZERO));
+        let snoozed = || How::Ended(Outcome::Snoozed(Duration::ZERO));
+        let ran = || How::Ended(Outcome::Succeeded);
+        let given_up = || How::Ended(Outcome::Discarded(error()));
+        let known = |how, became| ended(how, 1, false).outcome(became);
+        assert_eq!(known(ran(), Became::Gone), Some(JobOutcome::Succeeded));
+        for how in [failed(), snoozed(), given_up(), How::Freed] {
+            assert_eq!(known(how, Became::Gone), Some(JobOutcome::Cancelled));
+        }
+        assert_eq!(known(failed(), Became::Waiting), Some(JobOutcome::Failed));
+        assert_eq!(known(snoozed(), Became::Waiting), Some(JobOutcome::Snoozed));
+        for how in [How::Freed, How::Refused(error())] {
+            assert_eq!(known(how, Became::Waiting), Some(JobOutcome::Released));
+        }
+        for how in [failed(), snoozed(), given_up()] {
+            assert_eq!(known(how, Became::Discarded), Some(JobOutcome::Discarded));
+        }
+        for how in [ran(), failed(), snoozed(), given_up(), How::Freed] {
+            assert_eq!(known(how, Became::Lost), None, "another machine has counted it");
+        }
+        let asked = |how, begun| ended(how, begun, true).outcome(Became::Lost);
+        assert_eq!(asked(ran(), 1), Some(JobOutcome::Succeeded));
+        assert_eq!(asked(failed(), 2), Some(JobOutcome::Failed));
+        assert_eq!(asked(failed(), 3), Some(JobOutcome::Discarded));
+        assert_eq!(asked(How::Freed, 3), Some(JobOutcome::Released));
     }
 }

@@ -115,6 +115,10 @@ impl PostgresEngine {
     async fn sweep(&self) -> Result<(), AskError> {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
-        self.pulse.ask(statement, &[(&DIED, Type::TEXT)]).await.map(drop)
+        for row in self.pulse.ask(statement, &[(&DIED, Type::TEXT)]).await? {
+            let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
+            self.definitions.outcomes.note_lost(row.get(0), attempts);
+        }
+        Ok(())
     }
 }

@@ -43,7 +43,7 @@ select name, count(*) filter (where stage = 'w'), count(*) filter (where stage =
 
 /// $1 id. No row if there is no such job. One row: whether it runs, and whether another job has its key. One that was
 /// discarded is to be told no more: it is not discarded any longer.
-const RETRY: &str = "\
+pub(super) const RETRY: &str = "\
 with found as (
   select id, key, claim is not null as runs, attempts >= max_attempts as is_discarded
     from @schema.job where id = $1 for update nowait
@@ -61,7 +61,7 @@ with found as (
 select runs, is_taken, (select count(*) from told) from judged";
 
 /// $1 id, $2 the error of a job without one. No row if there is no such job. One row: whether it runs.
-const DISCARD: &str = "\
+pub(super) const DISCARD: &str = "\
 with found as (
   select id, claim is not null as runs, attempts < max_attempts as is_left
     from @schema.job where id = $1 for update nowait
@@ -74,7 +74,7 @@ with found as (
 select runs, (select count(*) from told) from found";
 
 /// $1 id. No row if there is no such job. One row: whether it runs.
-const REMOVE: &str = "\
+pub(super) const REMOVE: &str = "\
 with found as (
   select id, claim is not null as runs from @schema.job where id = $1 for update nowait
 ), removed as (
@@ -110,32 +110,48 @@ impl PostgresEngine {
             Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => return Ok(JobRetry::KeyTaken),
             rows => rows?,
         };
-        Ok(match rows.first() {
-            None => JobRetry::Unknown,
-            Some(row) if row.get(0) => JobRetry::Running,
-            Some(row) if row.get(1) => JobRetry::KeyTaken,
-            Some(_) => JobRetry::Due,
-        })
+        Ok(retried(&rows))
     }
 
     pub(super) async fn discard_job(&self, id: JobId) -> Result<JobDiscard, AskError> {
         let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
-        let rows = self.ask(DISCARD, &params).await?;
-        let Some(row) = rows.first() else { return Ok(JobDiscard::Unknown) };
-        if !row.get::<_, bool>(0) {
-            return Ok(JobDiscard::Discarded);
+        let discarded = discarded(&self.ask(DISCARD, &params).await?);
+        if discarded == JobDiscard::Signalled {
+            self.claims.cancel(id.0);
         }
-        self.claims.cancel(id.0);
-        Ok(JobDiscard::Signalled)
+        Ok(discarded)
     }
 
     pub(super) async fn remove_job(&self, id: JobId) -> Result<JobRemoval, AskError> {
-        let rows = self.ask(REMOVE, &[(&id.0, Type::INT8)]).await?;
-        Ok(match rows.first() {
-            None => JobRemoval::Unknown,
-            Some(row) if row.get(0) => JobRemoval::Running,
-            Some(_) => JobRemoval::Removed,
-        })
+        Ok(removed(&self.ask(REMOVE, &[(&id.0, Type::INT8)]).await?))
+    }
+}
+
+/// Returns what the rows of [`RETRY`] say.
+pub(super) fn retried(rows: &[Row]) -> JobRetry {
+    match rows.first() {
+        None => JobRetry::Unknown,
+        Some(row) if row.get(0) => JobRetry::Running,
+        Some(row) if row.get(1) => JobRetry::KeyTaken,
+        Some(_) => JobRetry::Due,
+    }
+}
+
+/// Returns what the rows of [`DISCARD`] say.
+pub(super) fn discarded(rows: &[Row]) -> JobDiscard {
+    match rows.first() {
+        None => JobDiscard::Unknown,
+        Some(row) if row.get(0) => JobDiscard::Signalled,
+        Some(_) => JobDiscard::Discarded,
+    }
+}
+
+/// Returns what the rows of [`REMOVE`] say.
+pub(super) fn removed(rows: &[Row]) -> JobRemoval {
+    match rows.first() {
+        None => JobRemoval::Unknown,
+        Some(row) if row.get(0) => JobRemoval::Running,
+        Some(_) => JobRemoval::Removed,
     }
 }
 

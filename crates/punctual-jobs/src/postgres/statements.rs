@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING`], and it is asked again as well. In a transaction of the program's own it waits as that says.
+//! [`GREETING`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]), as that says.
 //!
 //! # Ordering keys
 //!
@@ -110,6 +110,10 @@ with found as (
     from found where j.id = found.id and runs
 )
 select id, runs, (select pg_notify('@channel', '') from removed where ordering_key is not null) from found";
+
+/// $1 key: a row if a job that waits or runs has it.
+pub(crate) const HAS_KEY: &str =
+    "select from @schema.job where key = $1 and (claim is not null or attempts < max_attempts)";
 
 /// $1 id
 pub(crate) const STATE: &str =
@@ -273,7 +277,7 @@ macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
             "with dead as (
-  select id, retired",
+  select id, name, retired",
             $columns,
             " from @schema.job j
    where claim is not null and not exists (
@@ -283,22 +287,24 @@ macro_rules! sweep {
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
 )",
             $history,
-            "
-update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
-  cancelled = false, untold = j.attempts >= j.max_attempts,
-  run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
-  from dead where j.id = dead.id and not dead.retired"
+            ", swept as (
+  update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
+    cancelled = false, untold = j.attempts >= j.max_attempts,
+    run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
+    from dead where j.id = dead.id and not dead.retired
+)
+select name, count(*) from dead group by name"
         )
     };
 }
 
 /// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
-/// [tells](TELL) of those that are discarded is open.
+/// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
 /// The same, which writes each of these attempts into the history.
 pub(crate) const SWEEP_WITH_HISTORY: &str = sweep!(
-    ", name, key, schedule, tick, attempts, worker, claimed_at",
+    ", key, schedule, tick, attempts, worker, claimed_at",
     ", noted as (
   insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
   select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
@@ -335,3 +341,9 @@ select told.id from told
  where exists (select from written where written.id = told.id)
     or not exists (select from @schema.job j
      where j.id = told.id and j.attempts = told.attempts and untold and worker = $1)";
+
+/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
+/// that does not would end a transaction of the program's own.
+pub(crate) fn waiting(statement: &str) -> String {
+    statement.replace(" nowait", "").replace(" skip locked", "")
+}

@@ -1,7 +1,33 @@
-//! Enqueueing a job in a transaction of the caller: it is stored if that commits, and only then.
+//! The verbs in a transaction of the caller's: what they do is done if that commits, and only then.
+//!
+//! Each is the statement that the queue itself asks, on the caller's connection, and changed in one point: it waits for a row that
+//! another transaction has locked, because an error would end the caller's transaction. What it has waited for may have
+//! changed the answer, so each of them decides by the row as it is under its lock:
+//!
+//! * An id names one row for good. If that is gone the job is gone.
+//! * A key may have gone to another job meanwhile, which the statement has not seen, since it sees the database as it was when
+//!   it began. So a key that leads nowhere is looked up once more, and the verb is asked again if it leads to a job now.
+//! * A retry of a discarded job may find that its key was enqueued again and committed while it waited for just that. The
+//!   server refuses it then, and a savepoint keeps the transaction alive.
+//!
+//! Other machines are told by the server, when the transaction commits: a notification is a part of it. A token that is to be
+//! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
+//! is locked, which no heartbeat and no claim waits for.
 
-use super::verbs::Enqueue;
-use crate::{JobBuilder, JobHandle, QueueError};
+use tokio_postgres::{Row, Transaction, error::SqlState, types::Type};
+
+use super::{
+    Schema,
+    connection::Param,
+    looking::{self, DISCARD, REMOVE, RETRY},
+    moment::moment,
+    statements,
+    verbs::{self, Enqueue},
+};
+use crate::{
+    Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
+    QueueError, Rescheduling, When, by_id::BY_HAND, names::Names,
+};
 
 impl JobBuilder<'_> {
     /// Stores the job in a transaction of the program's own, in the same database: the job exists if the
@@ -26,13 +52,8 @@ impl JobBuilder<'_> {
     ///
     /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
     /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
-    pub async fn enqueue_in(
-        self,
-        transaction: &tokio_postgres::Transaction<'_>,
-    ) -> Result<JobHandle, QueueError> {
-        let Some((clock, schema)) = self.tables() else {
-            return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
-        };
+    pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
+        let (clock, schema) = self.tables().ok_or(NO_TRANSACTIONS)?;
         let new_job = self.checked()?;
         let enqueue = Enqueue::new(new_job, &clock);
         let statement = schema.name_in(enqueue.statement());
@@ -42,6 +63,166 @@ impl JobBuilder<'_> {
             if let Some(job) = enqueue.handle(&rows) {
                 return Ok(job);
             }
+        }
+    }
+}
+
+const NO_TRANSACTIONS: QueueError =
+    QueueError::Unsupported("an in-memory queue has no transactions");
+
+/// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,
+/// and otherwise it never was; other machines see nothing of it before. They need no more of the queue than its name, so they
+/// also work after its shutdown.
+///
+/// **What is locked.** Each of these locks the row of its one job until the transaction ends, also if its answer is that
+/// nothing was changed. Claims, heartbeats and other jobs wait for none of it. What waits is this:
+///
+/// * the job itself: it is not claimed, and if it runs its end is written down after the transaction; the run keeps its worker's
+///   place until then, and its [ordering key](JobBuilder::ordering_key) and its [limit](crate::JobLimit) wait with it;
+/// * each verb for the same job, and each enqueueing of its key, on all machines; and the ticks of a schedule that
+///   [replaces](crate::Overlap::Replace) it.
+///
+/// So keep the transaction short. A verb waits for a job that another transaction has locked, for as long as this transaction's
+/// `lock_timeout` says; two that lock the same jobs in different orders may end in a deadlock, which the server ends by an error for one of
+/// them.
+///
+/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A
+/// running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
+///
+/// ```no_run
+/// # use punctual_jobs::{JobQueue, QueueError};
+/// # async fn cancel(queue: &JobQueue, client: &mut tokio_postgres::Client) -> Result<(), Box<dyn std::error::Error>> {
+/// let transaction = client.transaction().await?;
+/// transaction.execute("update orders set state = 'cancelled' where id = 42", &[]).await?;
+/// queue.cancel_in(&transaction, "ship/42").await?;
+/// transaction.commit().await?;
+/// # Ok(())
+/// # }
+/// ```
+impl JobQueue {
+    /// The same as [`reschedule`](Self::reschedule) in a transaction. A delay counts from this call, and not from the commit.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
+    /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
+    pub async fn reschedule_in(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &str,
+        when: impl Into<When>,
+    ) -> Result<Rescheduling, QueueError> {
+        let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let (time, delay) = moment(when.into(), &clock);
+        let more = [(&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
+        let rows = by_key(transaction, &schema, statements::RESCHEDULE, key, &more).await?;
+        Ok(verbs::moved(&rows))
+    }
+
+    /// The same as [`cancel`](Self::cancel) in a transaction. A token is raised within a heartbeat of the commit.
+    ///
+    /// # Errors
+    ///
+    /// As of [`reschedule_in`](Self::reschedule_in).
+    pub async fn cancel_in(
+        &self,
+        transaction: &Transaction<'_>,
+        key: &str,
+    ) -> Result<Cancellation, QueueError> {
+        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let rows = by_key(transaction, &schema, statements::CANCEL, key, &[]).await?;
+        Ok(verbs::cancelled(&rows))
+    }
+
+    /// The same as [`retry`](Self::retry) in a transaction. It takes a savepoint, so that the transaction goes on if another job has
+    /// the key by now.
+    ///
+    /// # Errors
+    ///
+    /// As of [`reschedule_in`](Self::reschedule_in).
+    pub async fn retry_in(
+        &self,
+        transaction: &Transaction<'_>,
+        id: JobId,
+    ) -> Result<JobRetry, QueueError> {
+        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
+        transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
+        let statement = schema.name_in(&statements::waiting(RETRY));
+        let rows = transaction.query_typed(&statement, &[(&id.0, Type::INT8)]).await;
+        let (ends, answer) = match rows {
+            Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
+            // Another transaction has enqueued the key, and has committed while this one waited for it.
+            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                let undone =
+                    "rollback to savepoint punctual_retry; release savepoint punctual_retry";
+                (undone, JobRetry::KeyTaken)
+            }
+            Err(error) => return Err(server(error)),
+        };
+        transaction.batch_execute(ends).await.map_err(server)?;
+        Ok(answer)
+    }
+
+    /// The same as [`discard`](Self::discard) in a transaction. A token is raised within a heartbeat of the commit.
+    ///
+    /// # Errors
+    ///
+    /// As of [`reschedule_in`](Self::reschedule_in).
+    pub async fn discard_in(
+        &self,
+        transaction: &Transaction<'_>,
+        id: JobId,
+    ) -> Result<JobDiscard, QueueError> {
+        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
+        Ok(looking::discarded(&asked(transaction, &schema, DISCARD, &params).await?))
+    }
+
+    /// The same as [`remove`](Self::remove) in a transaction.
+    ///
+    /// # Errors
+    ///
+    /// As of [`reschedule_in`](Self::reschedule_in).
+    pub async fn remove_in(
+        &self,
+        transaction: &Transaction<'_>,
+        id: JobId,
+    ) -> Result<JobRemoval, QueueError> {
+        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let params = [(&id.0 as _, Type::INT8)];
+        Ok(looking::removed(&asked(transaction, &schema, REMOVE, &params).await?))
+    }
+}
+
+async fn asked(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    statement: &str,
+    params: &[Param<'_>],
+) -> Result<Vec<Row>, QueueError> {
+    let statement = schema.name_in(&statements::waiting(statement));
+    let rows = transaction.query_typed(&statement, params).await;
+    rows.map_err(|error| QueueError::Server(error.into()))
+}
+
+/// Asks for the job with this key, until there is one or none has it.
+async fn by_key(
+    transaction: &Transaction<'_>,
+    schema: &Schema,
+    statement: &str,
+    key: &str,
+    more: &[Param<'_>],
+) -> Result<Vec<Row>, QueueError> {
+    Names::Job.check(key).map_err(QueueError::InvalidName)?;
+    let only: [Param<'_>; 1] = [(&key, Type::TEXT)];
+    let params = [&only[..], more].concat();
+    loop {
+        let rows = asked(transaction, schema, statement, &params).await?;
+        if !rows.is_empty()
+            || asked(transaction, schema, statements::HAS_KEY, &only).await?.is_empty()
+        {
+            return Ok(rows);
         }
     }
 }

@@ -119,21 +119,16 @@ impl PostgresEngine {
             [(&key as _, Type::TEXT), (&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
         let rows = self.ask(statements::RESCHEDULE, &params).await?;
         self.wake_when_due(when);
-        Ok(match rows.first() {
-            None => Rescheduling::Unknown,
-            Some(row) if row.get(0) => Rescheduling::Moved,
-            Some(_) => Rescheduling::Running,
-        })
+        Ok(moved(&rows))
     }
 
     pub(super) async fn cancel_job(&self, key: &str) -> Result<Cancellation, AskError> {
         let rows = self.ask(statements::CANCEL, &[(&key, Type::TEXT)]).await?;
-        let Some(row) = rows.first() else { return Ok(Cancellation::Unknown) };
-        if !row.get::<_, bool>(1) {
-            return Ok(Cancellation::Removed);
+        let cancelled = cancelled(&rows);
+        if let Some(row) = rows.first().filter(|_| cancelled == Cancellation::Signalled) {
+            self.claims.cancel(row.get(0));
         }
-        self.claims.cancel(row.get(0));
-        Ok(Cancellation::Signalled)
+        Ok(cancelled)
     }
 
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
@@ -148,5 +143,23 @@ impl PostgresEngine {
         } else {
             JobState::Waiting { attempts: u32::try_from(begun).unwrap_or(0), last_error }
         })
+    }
+}
+
+/// Returns what the rows of [`RESCHEDULE`](statements::RESCHEDULE) say.
+pub(super) fn moved(rows: &[Row]) -> Rescheduling {
+    match rows.first() {
+        None => Rescheduling::Unknown,
+        Some(row) if row.get(0) => Rescheduling::Moved,
+        Some(_) => Rescheduling::Running,
+    }
+}
+
+/// Returns what the rows of [`CANCEL`](statements::CANCEL) say.
+pub(super) fn cancelled(rows: &[Row]) -> Cancellation {
+    match rows.first() {
+        None => Cancellation::Unknown,
+        Some(row) if row.get(1) => Cancellation::Signalled,
+        Some(_) => Cancellation::Removed,
     }
 }

@@ -163,7 +163,7 @@ impl Worker {
             let (engine, job) = (Arc::clone(&self.engine), claimed_by(&row));
             self.running.spawn(async move {
                 let how = running::run(engine, job.clone()).await;
-                Ended { job, how }
+                Ended::new(job, how)
             });
         }
     }

@@ -323,7 +323,10 @@ impl JobStatement<'_> {
             dead.clear();
         }
         let silent = self.database.has(Fault::DiscardWithoutAWord);
+        let mut attempts = std::collections::BTreeMap::<String, i64>::new();
         for &id in &dead {
+            let name = self.database.jobs.rows()[&id].name.clone();
+            *attempts.entry(name).or_default() += 1;
             if self.database.jobs.rows()[&id].retired {
                 self.database.jobs.delete(self.transaction, id);
                 continue;
@@ -336,7 +339,9 @@ impl JobStatement<'_> {
                 row.run_at = now + (f64::from(row.attempts.min(10)).exp() * 1e6) as i64;
             });
         }
-        Answer { writes: !dead.is_empty(), ..Answer::default() }
+        let rows = attempts.into_iter();
+        let rows = rows.map(|(name, count)| vec![Value::Text(name), Value::Int8(count)]).collect();
+        Answer { rows, writes: !dead.is_empty(), ..Answer::default() }
     }
 
     fn tell(&mut self) -> Answer {

@@ -32,6 +32,14 @@ pub(crate) fn start_with_lease(server: &Server, number: usize, lease: Duration) 
     replica
 }
 
+/// Starts a machine that looks for jobs by itself only after such a time.
+pub(crate) fn start_that_polls(server: &Server, number: usize, poll: Duration) -> Replica {
+    let orders = format!("url={}\npoll={}", server.url(), poll.as_millis());
+    let mut replica = Replica::start("machine::machine", number, &orders, 0);
+    replica.wait_for("open");
+    replica
+}
+
 /// Starts a machine that dies as soon as it is to tell of a discarded job.
 pub(crate) fn start_that_dies_telling(server: &Server, number: usize) -> Replica {
     let orders = format!("url={}\ndies=telling", server.url());
@@ -84,6 +92,9 @@ fn machine() {
         let lease = orders.millis("lease");
         postgres = postgres.lease(lease).heartbeat(lease / 4);
     }
+    if orders.has("poll") {
+        postgres = postgres.poll(orders.millis("poll"));
+    }
     if orders.has("history") {
         postgres = postgres.history(Duration::from_secs(3600));
     }
@@ -100,6 +111,9 @@ fn machine() {
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
     queue.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
+    for kind in queue.outcomes() {
+        say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
+    }
     say("closed", &[]);
 }
 

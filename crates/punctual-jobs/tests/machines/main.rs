@@ -24,6 +24,7 @@ mod limits;
 mod logs;
 mod looking;
 mod machine;
+mod older_tables;
 mod opening;
 mod outages;
 mod past;
@@ -35,6 +36,7 @@ mod schedules;
 #[path = "../support/mod.rs"]
 mod support;
 mod telling;
+mod transactions;
 mod versions;
 
 /// Returns `long` for a long run and `short` otherwise.

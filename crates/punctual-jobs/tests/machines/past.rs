@@ -64,6 +64,12 @@ fn an_end_that_comes_too_late_is_not_in_the_history() {
     let how: Vec<_> = runs.iter().map(|run| (run.attempt, run.outcome)).collect();
     assert_eq!(how, [(1, JobOutcome::Lost), (2, JobOutcome::Succeeded)]);
     assert_ne!(runs[0].machine, runs[1].machine);
+    // The machine that has found the lost run counts it, and the one that comes too late counts nothing.
+    let counted = |said: Vec<Said>| {
+        said.into_iter().find(|said| said.word == "counted_stubborn").map(|said| said.numbers)
+    };
+    assert_eq!(counted(other.end()), Some(vec![1, 1]));
+    assert_eq!(counted(frozen.end()), Some(vec![0, 0]));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The history: each run that has ended, once, with how it has.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use punctual_jobs::{
     Cancellation, HistoryFilter, JobDiscard, JobError, JobId, JobOutcome, JobRun, Jobs, PastRun,
@@ -115,4 +115,103 @@ pub(crate) fn a_removed_job_leaves_its_history<W: World>() {
     let before = runs(&world, job.id(), 1);
     world.queue().remove(job.id()).unwrap();
     assert_eq!(runs(&world, job.id(), 1), before);
+}
+
+/// The ends of each kind: the kind, the outcome, and how many.
+type Ends = BTreeMap<(String, String), u64>;
+
+fn ends_of(runs: &[PastRun]) -> Ends {
+    let mut ends = Ends::new();
+    for run in runs {
+        *ends.entry((run.kind.clone(), run.outcome.to_string())).or_default() += 1;
+    }
+    ends
+}
+
+fn counted<W: World>(world: &W) -> Ends {
+    const ALL: [JobOutcome; 7] = [
+        JobOutcome::Succeeded,
+        JobOutcome::Failed,
+        JobOutcome::Discarded,
+        JobOutcome::Snoozed,
+        JobOutcome::Released,
+        JobOutcome::Lost,
+        JobOutcome::Cancelled,
+    ];
+    let mut ends = Ends::new();
+    for kind in world.queue().outcomes() {
+        let seen = ALL.into_iter().filter(|outcome| kind.of(*outcome) > 0);
+        ends.extend(seen.map(|of| ((kind.kind.clone(), of.to_string()), kind.of(of))));
+    }
+    ends
+}
+
+pub(crate) fn each_end_is_counted_as_the_history_has_it<W: World>() {
+    let world = W::open(|scene| {
+        standard(scene)
+            .on(|run: &JobRun, _: Snoozer| match run.attempt() {
+                1 if run.key().is_some() => Err(JobError::snooze(Duration::from_secs(3600))),
+                1 => panic!("a panic is a failure"),
+                _ => Err(JobError::discard("of no use")),
+            })
+            .backoff::<Snoozer>(|_| SHORT)
+    });
+    let queue = world.queue();
+    let handled: Vec<_> = queue.outcomes().into_iter().map(|kind| kind.kind).collect();
+    assert_eq!(handled, ["flaky", "hold", "note", "snoozer"], "also those without a run");
+    assert_eq!(counted(&world), Ends::new());
+    queue.now(Flaky::new("call", 1)).enqueue().unwrap();
+    queue.now(Flaky::new("lost", 9)).max_attempts(2).enqueue().unwrap();
+    queue.now(Snoozer {}).key("snoozed").enqueue().unwrap();
+    queue.now(Snoozer {}).enqueue().unwrap();
+    let begun = |job: Hold, key: &str| {
+        let begins = format!("{} begins", job.text);
+        let job = queue.now(job).key(key).enqueue().unwrap();
+        world.until("its begin", || world.log().has(&begins));
+        job.id()
+    };
+    begun(Hold::new("first"), "cancelled");
+    assert_eq!(queue.cancel("cancelled").unwrap(), Cancellation::Signalled);
+    let given_up = begun(Hold::new("second"), "given up");
+    assert_eq!(queue.discard(given_up).unwrap(), JobDiscard::Signalled);
+    begun(Hold::that_forgives("third"), "forgives");
+    assert_eq!(queue.cancel("forgives").unwrap(), Cancellation::Signalled);
+    begun(Hold::that_fails("fourth"), "replaced");
+    let later = queue.after(Duration::from_secs(3600), Note::new("later"));
+    later.key("replaced").enqueue().unwrap();
+    world.scene().gate.cancel();
+    let expected = [
+        ("flaky", "ran", 1),
+        ("flaky", "failed", 2),
+        ("flaky", "discarded", 1),
+        ("hold", "ran", 1),
+        ("hold", "cancelled", 2),
+        ("hold", "discarded", 1),
+        ("snoozer", "snoozed", 1),
+        ("snoozer", "failed", 1),
+        ("snoozer", "discarded", 1),
+    ];
+    let expected: Ends = expected
+        .into_iter()
+        .map(|(kind, how, runs)| ((kind.to_owned(), how.to_owned()), runs))
+        .collect();
+    world.until("all ends", || counted(&world) == expected);
+    assert_eq!(ends_of(&queue.history(&HistoryFilter::new()).unwrap()), expected);
+    let line = queue.outcomes()[0].to_string();
+    assert_eq!(line, "\"flaky\" ran 1, failed 2, discarded 1");
+}
+
+pub(crate) fn what_a_shutdown_gives_back_is_counted_as_released<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    queue.now(Hold::new("job")).enqueue().unwrap();
+    queue.now(Hold::that_forgives("other")).enqueue().unwrap();
+    world.until("their begin", || world.log().has("job begins") && world.log().has("other begins"));
+    // It waits, and has no run.
+    queue.after(Duration::from_secs(3600), Note::new("later")).enqueue().unwrap();
+    let report = world.shutdown(SHORT, 50 * SHORT);
+    assert_eq!(report.ran.len(), 1, "{report:?}");
+    let counted = counted(&world).into_iter().map(|((kind, how), runs)| (kind, how, runs));
+    let word = |word: &str| ("hold".to_owned(), word.to_owned(), 1);
+    assert_eq!(counted.collect::<Vec<_>>(), [word("freed"), word("ran")]);
 }

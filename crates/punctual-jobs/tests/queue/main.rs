@@ -136,6 +136,8 @@ suite! {
         the_history_says_how_a_run_has_ended,
         the_history_is_filtered_and_paged,
         a_removed_job_leaves_its_history,
+        each_end_is_counted_as_the_history_has_it,
+        what_a_shutdown_gives_back_is_counted_as_released,
     },
     looking::{
         a_list_says_how_each_job_stands,

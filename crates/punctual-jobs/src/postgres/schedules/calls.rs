@@ -13,7 +13,7 @@ use super::{
 use crate::{
     JobId, JobQueue, QueueError, QueueFuture,
     names::Names,
-    postgres::{connection::AskError, engine::PostgresEngine},
+    postgres::{connection::AskError, engine::PostgresEngine, statements},
     queue::Question,
 };
 
@@ -193,7 +193,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
             return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
         };
         let Asked { statement, params } = self.question?;
-        let text = schema.name_in(&texts::waiting(statement));
+        let text = schema.name_in(&statements::waiting(statement));
         loop {
             let rows = transaction.query_typed(&text, &borrowed(&params)).await;
             let rows = rows.map_err(|error| QueueError::Server(error.into()))?;

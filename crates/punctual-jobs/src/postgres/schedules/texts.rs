@@ -9,7 +9,7 @@
 //!
 //! [`SETTLE`] passes over a row that another transaction has locked. The verbs lock with `nowait`, and are asked again until
 //! their limit; [`PUT`] and [`DECLARE`] may wait for a row of that name as long as the lock time-out says. In a
-//! transaction of the program's own a verb waits ([`waiting`]), because an error would end the transaction; the row stays
+//! transaction of the program's own a verb waits ([`waiting`](crate::postgres::statements::waiting)), because an error would end the transaction; the row stays
 //! locked until that ends, and its ticks wait.
 //!
 //! # Room
@@ -272,9 +272,3 @@ select null, '{}'::int8[], -1 from @schema.job_schedule
 
 /// What the last column of [`RUN_NOW`] is if it has to be asked again.
 pub(crate) const ASK_AGAIN: i64 = -1;
-
-/// Returns a statement that waits for locks, as long as the lock time-out of its transaction says: an error of one
-/// that does not would end a transaction of the program's own.
-pub(crate) fn waiting(statement: &str) -> String {
-    statement.replace(" nowait", "").replace(" skip locked", "")
-}

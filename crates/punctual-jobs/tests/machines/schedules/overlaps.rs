@@ -1,10 +1,15 @@
 //! Ticks that come while a job of the schedule waits or runs.
 
-use punctual_jobs::{CatchUp, Job, JobQueue, Overlap, Schedule};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use punctual_jobs::{CatchUp, Job, JobLimit, JobQueue, JobRun, Overlap, Schedule};
 
 use super::{Desk, SECOND};
 use crate::{
-    kinds::{Stubborn, Wait, Work},
+    kinds::{Rationed, Stubborn, Wait, Work},
     support::{LIMIT, block_on, server::Server, wait_until},
 };
 
@@ -59,6 +64,36 @@ fn allow_has_as_many_at_once() {
         desk.expect("work 1");
     }
     assert_eq!(desk.queue.schedules().run_now("a").call().unwrap(), None, "there is no room");
+}
+
+/// The schedule may have six jobs, of which two run at once over both machines.
+#[test]
+fn a_limited_kind_with_a_schedule_has_both() {
+    let server = Server::start();
+    let runs = Arc::<[AtomicUsize; 3]>::default();
+    let open = || {
+        let runs = Arc::clone(&runs);
+        Desk::open_with(&server, |jobs| {
+            let jobs = jobs.on(move |run: &JobRun, _: Rationed| {
+                let now = runs[0].fetch_add(1, Ordering::SeqCst) + 1;
+                runs[1].fetch_max(now, Ordering::SeqCst);
+                let slept = run.token().sleep(SECOND / 3);
+                runs[0].fetch_sub(1, Ordering::SeqCst);
+                runs[2].fetch_add(1, Ordering::SeqCst);
+                Ok(slept?)
+            });
+            jobs.limit::<Rationed>(JobLimit::at_once(2))
+        })
+    };
+    let (desk, _other) = (open(), open());
+    let job = Rationed { number: 1, millis: 0 };
+    desk.put(Schedule::every("a", SECOND / 10, &job).overlap(Overlap::Allow(6)));
+    desk.until("a", |status| {
+        assert!(status.outstanding <= 6, "{status}");
+        let is_full = status.outstanding == 6 && status.skipped > 3;
+        is_full && runs[2].load(Ordering::SeqCst) >= 8
+    });
+    assert_eq!(runs[1].load(Ordering::SeqCst), 2, "two ran at once, and never three");
 }
 
 #[test]

@@ -1,0 +1,223 @@
+//! Outcomes: how many runs have ended how, in this process, since the queue was opened.
+//!
+//! A monitor wants rates: how many runs of a kind fail in a minute, and how many succeed. The [counts](crate::KindCounts) of
+//! jobs do not say, because a job that has succeeded is gone. So each queue counts the ends of its runs, at the one place where
+//! it learns what has become of the job: an atomic addition for each end, also if no caller ever looks.
+//!
+//! # Whose ends they are
+//!
+//! The numbers are those of one process, and a monitor adds up what all processes say. So each end is counted in one process: in
+//! the one that has written it down. An attempt whose machine has died is counted as lost by the machine that finds that out,
+//! which is also the one that writes it into the history, if there is one; a machine that was believed dead and comes with an end
+//! later counts nothing. So the sums are the rows of the history, but for what a killed process knew and had not told yet, and for
+//! answers of the server that never came: an end that may have been written down is counted as what the run was.
+//!
+//! Kinds that this process handles have a place from the start. The sweep may find lost attempts of others, which get theirs
+//! under a lock that nothing else takes but a look.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use parking_lot::Mutex;
+
+use crate::{JobOutcome, JobQueue};
+
+/// How many runs of one kind have ended how in this process; from [`JobQueue::outcomes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KindOutcomes {
+    /// The name of the kind.
+    pub kind: String,
+    /// Those that have [succeeded](JobOutcome::Succeeded).
+    pub succeeded: u64,
+    /// Those that have [failed](JobOutcome::Failed), and whose jobs are tried again.
+    pub failed: u64,
+    /// Those after which the job was [discarded](JobOutcome::Discarded).
+    pub discarded: u64,
+    /// Those that have put their job off: [`Snoozed`](JobOutcome::Snoozed).
+    pub snoozed: u64,
+    /// Those whose job was given back, by a shutdown or by an executor without room: [`Released`](JobOutcome::Released).
+    pub released: u64,
+    /// Those of machines that this one has found dead: [`Lost`](JobOutcome::Lost).
+    pub lost: u64,
+    /// Those that did not succeed, and whose job was cancelled or replaced meanwhile: [`Cancelled`](JobOutcome::Cancelled).
+    pub cancelled: u64,
+}
+
+impl KindOutcomes {
+    /// Returns the number for one outcome.
+    #[must_use]
+    pub fn of(&self, outcome: JobOutcome) -> u64 {
+        match outcome {
+            JobOutcome::Succeeded => self.succeeded,
+            JobOutcome::Failed => self.failed,
+            JobOutcome::Discarded => self.discarded,
+            JobOutcome::Snoozed => self.snoozed,
+            JobOutcome::Released => self.released,
+            JobOutcome::Lost => self.lost,
+            JobOutcome::Cancelled => self.cancelled,
+        }
+    }
+}
+
+/// One line for a log, with the outcomes that there were: `"mail" ran 17, failed 2, lost 1`.
+impl fmt::Display for KindOutcomes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.kind)?;
+        let seen = JobOutcome::ALL.into_iter().filter(|outcome| self.of(*outcome) > 0);
+        for (place, outcome) in seen.enumerate() {
+            let comma = if place == 0 { "" } else { "," };
+            write!(f, "{comma} {outcome} {}", self.of(outcome))?;
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of one kind, in the order of [`JobOutcome::ALL`].
+type Tally = [AtomicU64; JobOutcome::ALL.len()];
+
+/// The numbers of a queue.
+pub(crate) struct Outcomes {
+    handled: BTreeMap<&'static str, Tally>,
+    #[cfg_attr(
+        not(feature = "postgres"),
+        allow(dead_code, reason = "only machines find others dead")
+    )]
+    others: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Outcomes {
+    pub(crate) fn of_kinds(names: impl IntoIterator<Item = &'static str>) -> Self {
+        let handled = names.into_iter().map(|name| (name, Tally::default())).collect();
+        Self { handled, others: Mutex::default() }
+    }
+
+    /// A run has ended.
+    pub(crate) fn note(&self, kind: &str, outcome: JobOutcome) {
+        self.add(kind, outcome, 1);
+    }
+
+    /// Attempts of machines that have died were found.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn note_lost(&self, kind: &str, attempts: u64) {
+        if !self.add(kind, JobOutcome::Lost, attempts) {
+            *self.others.lock().entry(kind.to_owned()).or_default() += attempts;
+        }
+    }
+
+    /// Returns `false` if this process does not handle the kind.
+    fn add(&self, kind: &str, outcome: JobOutcome, runs: u64) -> bool {
+        let Some(tally) = self.handled.get(kind) else { return false };
+        // Relaxed: each number stands for itself, and nothing is read by it.
+        tally[outcome as usize].fetch_add(runs, Ordering::Relaxed);
+        true
+    }
+
+    fn now(&self) -> Vec<KindOutcomes> {
+        let handled = self.handled.iter().map(|(kind, tally)| {
+            let of = |outcome: JobOutcome| tally[outcome as usize].load(Ordering::Relaxed);
+            KindOutcomes {
+                kind: (*kind).to_owned(),
+                succeeded: of(JobOutcome::Succeeded),
+                failed: of(JobOutcome::Failed),
+                discarded: of(JobOutcome::Discarded),
+                snoozed: of(JobOutcome::Snoozed),
+                released: of(JobOutcome::Released),
+                lost: of(JobOutcome::Lost),
+                cancelled: of(JobOutcome::Cancelled),
+            }
+        });
+        let mut all: Vec<_> = handled.collect();
+        let others = self.others.lock();
+        all.extend(others.iter().map(|(kind, lost)| KindOutcomes {
+            kind: kind.clone(),
+            lost: *lost,
+            ..KindOutcomes::default()
+        }));
+        drop(others);
+        all.sort_unstable_by(|one, other| one.kind.cmp(&other.kind));
+        all
+    }
+}
+
+/// Outcomes.
+impl JobQueue {
+    /// Returns how the runs of each kind have ended in this process since the queue was opened, in the order of the names. Each
+    /// kind that this process handles is there, also if none of its runs has ended. (Sidekiq: `Stats#processed` and `failed`.)
+    ///
+    /// A run is counted when its end is known: on PostgreSQL when it is written down. So the sum over all processes is how many runs
+    /// there were, except for those of a process that was killed before it was asked; the attempt that a machine did not survive is
+    /// counted by the machine that finds it. If an answer of the server is lost, the run may be counted by two machines.
+    ///
+    /// Costs one atomic addition for each run, and a look costs a few loads for each kind. Does not block, and asks no database. The
+    /// numbers are read one after the other.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// use punctual_jobs::{InMemory, Job, JobError, Jobs};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Mail {}
+    /// impl Job for Mail { const NAME: &'static str = "mail"; }
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let jobs = Jobs::new()
+    ///     .on(|run, _: Mail| if run.attempt() == 1 { Err(JobError::new("no route")) } else { Ok(()) });
+    /// let queue = jobs.open(InMemory::on(&executor))?;
+    /// queue.after(Duration::from_secs(5), Mail {}).enqueue()?;
+    /// assert!(clock.run_until(|| queue.outcomes()[0].succeeded == 1));
+    /// assert_eq!(queue.outcomes()[0].to_string(), "\"mail\" ran 1, failed 1");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn outcomes(&self) -> Vec<KindOutcomes> {
+        self.ends().now()
+    }
+
+    /// Hands the [outcomes](Self::outcomes) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling thread
+    /// uses: the counter `punctual_jobs_runs_total`, with the labels `queue`, whose value the program chooses, `kind`, and `outcome`,
+    /// which is a word of [`JobOutcome`]: `ran`, `failed`, `discarded`, `snoozed`, `freed`, `lost` or `cancelled`.
+    ///
+    /// Call it in each process: its counters are its own, unlike the gauges of [`publish_metrics`](Self::publish_metrics), which
+    /// hands these to the recorder as well. Asks no database, and blocks as long as the recorder does.
+    ///
+    /// ```
+    /// # use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// # use punctual_jobs::{InMemory, Job, Jobs};
+    /// # use serde::{Deserialize, Serialize};
+    /// # #[derive(Serialize, Deserialize)] struct Mail {}
+    /// # impl Job for Mail { const NAME: &'static str = "mail"; }
+    /// # let clock = ManualClock::new();
+    /// # let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// # let queue = Jobs::new().on(|_run, _: Mail| Ok(())).open(InMemory::on(&executor))?;
+    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    /// queue.now(Mail {}).enqueue()?;
+    /// # clock.run_until(|| queue.outcomes()[0].succeeded == 1);
+    /// metrics::with_local_recorder(&recorder, || queue.publish_outcomes("main"));
+    /// let page = recorder.handle().render();
+    /// assert!(page.contains("punctual_jobs_runs_total{queue=\"main\",kind=\"mail\",outcome=\"ran\"} 1\n"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[cfg(feature = "metrics")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
+    pub fn publish_outcomes(&self, queue: &str) {
+        const RUNS: &str = "punctual_jobs_runs_total";
+        metrics::describe_counter!(RUNS, metrics::Unit::Count, "Runs of jobs that have ended.");
+        for kind in self.outcomes() {
+            for outcome in JobOutcome::ALL {
+                let labels = [
+                    metrics::Label::new("queue", queue.to_owned()),
+                    metrics::Label::new("kind", kind.kind.clone()),
+                    metrics::Label::new("outcome", outcome.to_string()),
+                ];
+                metrics::counter!(RUNS, labels.to_vec()).absolute(kind.of(outcome));
+            }
+        }
+    }
+}
