@@ -75,11 +75,12 @@ macro_rules! free_slots {
     ($from:literal, $of:literal) => {
         concat!(
             "free as materialized (
-  select slot from generate_series(0, ",
+  select place.slot from generate_series(0, ",
             $of,
-            " - 1) slot
-   where not exists (select from @schema.job o where o.name = ($1::text[])[1] and o.slot = slot and o.claim = o.slot_claim)
-   order by (slot - ",
+            " - 1) place(slot)
+   where not exists (select from @schema.job o
+     where o.name = ($1::text[])[1] and o.slot = place.slot and o.claim = o.slot_claim)
+   order by (place.slot - ",
             $from,
             " + ",
             $of,

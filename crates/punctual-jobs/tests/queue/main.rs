@@ -173,6 +173,7 @@ suite! {
     limits::{
         of_a_limited_kind_so_many_run_at_once,
         a_limit_of_one_excludes,
+        a_slot_is_used_while_another_is_taken,
         a_kind_that_is_full_holds_up_no_other,
         the_next_of_a_limit_is_the_first_by_priority_and_moment,
         a_waiting_job_of_a_limit_can_be_cancelled_moved_and_replaced,
