@@ -163,6 +163,7 @@ pub(crate) fn tick_job(
         ordering_key: Some(format!("every {schedule}")),
         max_attempts,
         priority: Priority::Normal,
+        limit_key: None,
     }
 }
 

@@ -16,8 +16,8 @@ use std::{
 use punctual::Trigger;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, names::Names,
-    outcomes::Outcomes, payload::Payload, schedule::BoxedTrigger,
+    DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, job_limit::Limits,
+    names::Names, outcomes::Outcomes, payload::Payload, schedule::BoxedTrigger,
 };
 
 pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
@@ -81,7 +81,7 @@ pub(crate) struct Definition {
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
-    pub(crate) limit: Option<JobLimit>,
+    pub(crate) limits: Limits,
 }
 
 /// A schedule: a job that is enqueued at each tick of a trigger.
@@ -156,9 +156,10 @@ impl Jobs {
         self
     }
 
-    /// Limits how many jobs of this kind run at once, over all machines: see [`JobLimit`].
+    /// Limits how many jobs of this kind run at once, over all machines: see [`JobLimit`]. A kind may have two limits: one for
+    /// the kind, and one [for each key](JobLimit::for_each_key).
     pub fn limit<J: Job>(mut self, limit: JobLimit) -> Self {
-        self.definition::<J>().limit = Some(limit);
+        self.definition::<J>().limits.set(limit);
         self
     }
 
@@ -317,7 +318,7 @@ impl Jobs {
                 max_attempts: backoff::MAX_ATTEMPTS,
                 backoff: None,
                 time_limit: None,
-                limit: None,
+                limits: Limits::default(),
             },
         });
         if kind.type_id != type_id {

@@ -1,7 +1,7 @@
-//! The texts by which jobs are found: the name of a kind, a key, an ordering key, the name of a schedule.
+//! The texts by which jobs are found: the name of a kind, a key, an ordering key, a limit key, the name of a schedule.
 //!
 //! They are checked here, before either engine sees them, so that both accept the same ones. A text of PostgreSQL has
-//! no NUL; the round over the ordering keys begins after the empty one; and an index has no room for long ones.
+//! no NUL; the rounds over the ordering keys and the limit keys begin after the empty one; and an index has no room for long ones.
 
 use std::{error::Error, fmt};
 
@@ -11,10 +11,11 @@ pub(crate) enum Names {
     Kind,
     Job,
     Ordering,
+    Limit,
     Schedule,
 }
 
-/// A name of a kind or of a schedule, a key or an ordering key that no queue accepts: it is empty, has a NUL character, or is too
+/// A name of a kind or of a schedule, a key, an ordering key or a limit key that no queue accepts: it is empty, has a NUL character, or is too
 /// long. Says which of them, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidName {
@@ -33,7 +34,7 @@ impl Names {
     /// Returns how many bytes it may have.
     fn longest(self) -> usize {
         match self {
-            Self::Kind | Self::Ordering | Self::Schedule => 128,
+            Self::Kind | Self::Ordering | Self::Limit | Self::Schedule => 128,
             Self::Job => 512,
         }
     }
@@ -63,6 +64,7 @@ impl fmt::Display for InvalidName {
             Names::Kind => "the name of a kind of jobs",
             Names::Job => "the key of a job",
             Names::Ordering => "an ordering key",
+            Names::Limit => "a limit key",
             Names::Schedule => "the name of a schedule",
         })?;
         match self.problem {

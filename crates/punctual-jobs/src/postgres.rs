@@ -4,7 +4,7 @@
 //!
 //! * [`tables`]: what is stored, and how it is made; in a [`schema`] of its own.
 //! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one. [`claiming`] has
-//!   those that claim jobs.
+//!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
 //!   [`encryption`].
 //! * [`worker`]: when jobs are claimed, and [`sources`], which; [`listening`] wakes it. Each claimed job becomes a task of the
@@ -42,6 +42,7 @@ mod encryption;
 mod ending;
 mod engine;
 mod heartbeat;
+pub(crate) mod limiting;
 mod listening;
 mod looking;
 mod moment;

@@ -75,6 +75,7 @@ pub(crate) struct NewJob {
     pub(crate) ordering_key: Option<String>,
     pub(crate) max_attempts: u32,
     pub(crate) priority: Priority,
+    pub(crate) limit_key: Option<String>,
 }
 
 /// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
@@ -137,6 +138,7 @@ impl JobQueue {
             ordering_key: None,
             max_attempts: self.definitions.max_attempts(J::NAME),
             priority: Priority::Normal,
+            limit_key: None,
         });
         JobBuilder { queue: self, name: J::NAME, new_job }
     }
@@ -344,6 +346,17 @@ impl JobBuilder<'_> {
         self
     }
 
+    /// Gives the job a limit key, of 1 to 128 bytes, without a NUL: the tenant, the account or the service for which it is. A kind
+    /// may have a [limit](crate::JobLimit) for each of them, and the limit keys of a kind with a limit take turns. A kind without a limit takes
+    /// no notice of it. If a waiting job is replaced by its [key](Self::key), the new one's limit key counts. Solid Queue and Inngest: `key` of
+    /// `concurrency`; River and Oban: `partition`; Hatchet: `expression`; BullMQ: `group`.
+    pub fn limit_key(mut self, key: impl Into<String>) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.limit_key = Some(key.into());
+        }
+        self
+    }
+
     /// Sets whether the job begins before others that are due; without this call it is [`Priority::Normal`]. Every attempt
     /// has it. If a waiting job is replaced by its [key](Self::key), the new one's priority counts.
     pub fn priority(mut self, priority: Priority) -> Self {
@@ -388,6 +401,7 @@ impl JobBuilder<'_> {
         let valid = Names::Kind.check(name);
         let valid = valid.and_then(|()| Names::Job.check_if_any(&new_job.key));
         let valid = valid.and_then(|()| Names::Ordering.check_if_any(&new_job.ordering_key));
+        let valid = valid.and_then(|()| Names::Limit.check_if_any(&new_job.limit_key));
         valid.map_err(QueueError::InvalidName)?;
         Ok(new_job)
     }

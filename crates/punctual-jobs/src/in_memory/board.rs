@@ -63,6 +63,7 @@ pub(super) struct Entry {
     /// The moment, if the wall clock decides.
     pub(super) wall: Option<SystemTime>,
     pub(super) priority: Priority,
+    pub(super) limit_key: Option<String>,
     /// How many attempts have begun.
     pub(super) begun: u32,
     pub(super) max_attempts: u32,
@@ -133,6 +134,7 @@ impl Board {
             moment,
             wall: wall_of(&due),
             priority: new_job.priority,
+            limit_key: new_job.limit_key,
             begun: 0,
             max_attempts: new_job.max_attempts,
             last_error: None,

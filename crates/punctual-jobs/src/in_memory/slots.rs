@@ -1,17 +1,24 @@
-//! Limits of kinds: so many jobs of one run at once, and the others wait in a line.
+//! Limits of kinds: so many jobs of one run at once, or of one limit key of it, and the others wait in lines.
 //!
-//! It is the line of an ordering key ([`ordering`](super::ordering)) with more than one turn: a job comes to the line when
-//! it is due and has its turn, if it has an ordering key. It has a slot from when it is the first of the line and one is
-//! free until its attempt ends, or until it is moved or cancelled before that has begun. The first of the line gets the slot
-//! then, and a task that is due at once. The line is in the order of priorities and then of moments.
+//! It is the line of an ordering key ([`ordering`](super::ordering)) with more than one turn: a job comes to a line when
+//! it is due and has its turn, if it has an ordering key. It has a slot from when it is the next and one is
+//! free until its attempt ends, or until it is moved or cancelled before that has begun. The next job gets the slot
+//! then, and a task that is due at once.
+//!
+//! There is a line for each priority and limit key of a kind; jobs without a limit key have the empty one. The next job is the
+//! first, by moment, of an *open* line: one that is not empty, and whose key has a slot left. Of these it is the line with the
+//! highest priority, and then the one whose key follows the key that was served last, so the keys take turns.
 //!
 //! # Invariants, under the lock
 //!
-//! * A job is in the line or has a slot, and not both.
-//! * While the line is not empty all slots are taken.
+//! * A job is in a line or has a slot, and not both.
+//! * While a line is open all slots of the kind are taken.
+//!
+//! So a job that comes can begin itself or none can, and of the jobs that wait one can begin for each that leaves.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    ops::Bound::{Excluded, Unbounded},
     time::Instant,
 };
 
@@ -19,31 +26,43 @@ use super::{
     board::{Next, Stage, State},
     ordering::{Arrival, at_once},
 };
-use crate::Priority;
+use crate::{Priority, job_limit::Limits};
 
-type Place = (Priority, Option<Instant>, i64);
+type LimitedLine = (Priority, String);
 
 #[derive(Default)]
 pub(super) struct Slots {
     /// The jobs that run, or are about to.
     taken: HashSet<i64>,
-    line: BTreeSet<Place>,
+    /// How many of them there are of each limit key that has any.
+    taken_of_key: HashMap<String, usize>,
+    lines: BTreeMap<LimitedLine, BTreeSet<(Option<Instant>, i64)>>,
+    open: BTreeSet<LimitedLine>,
+    /// The limit key that was served last.
+    last_key: String,
+}
+
+/// Where a job of a limited kind waits.
+struct PlaceInLine {
+    kind: &'static str,
+    limits: Limits,
+    line: LimitedLine,
+    moment: Option<Instant>,
 }
 
 impl State {
     /// A job is due, and has its turn.
     pub(super) fn enter(&mut self, id: i64) -> Arrival {
-        let Some((name, places)) = self.limit_of(id) else { return Arrival::Go };
-        let Some(place) = self.place_in_line(id) else { return Arrival::Wait(None) };
-        let slots = self.slots.entry(name).or_default();
+        let Some(place) = self.place_in_line(id) else { return Arrival::Go };
+        let slots = self.slots.entry(place.kind).or_default();
         if slots.taken.contains(&id) {
             return Arrival::Go;
         }
-        slots.line.insert(place);
+        slots.wait(id, &place);
         if let Some(entry) = self.jobs.get_mut(&id) {
             entry.stage = Stage::InLine;
         }
-        match self.give_slot(name, places) {
+        match self.give_slot(&place) {
             Some(next) if next.id == id => Arrival::Go,
             next => Arrival::Wait(next),
         }
@@ -51,41 +70,98 @@ impl State {
 
     /// A job does not wait for a slot any more, and does not run. Returns the job that is next.
     pub(super) fn leave_slot(&mut self, id: i64) -> Option<Next> {
-        let (name, places) = self.limit_of(id)?;
         let place = self.place_in_line(id)?;
-        let slots = self.slots.get_mut(name)?;
-        slots.line.remove(&place);
-        slots.taken.remove(&id);
-        self.give_slot(name, places)
+        self.slots.get_mut(place.kind)?.leave(id, &place);
+        self.give_slot(&place)
     }
 
     /// Whether a job has a slot, and so goes on without letting another one go first.
     pub(super) fn has_slot(&self, id: i64) -> bool {
-        let slots = self.limit_of(id).and_then(|(name, _)| self.slots.get(name));
+        let definition = self.jobs.get(&id).map(|entry| &entry.definition);
+        let limited = definition.filter(|definition| definition.limits.is_some());
+        let slots = limited.and_then(|definition| self.slots.get(definition.name));
         slots.is_some_and(|slots| slots.taken.contains(&id))
     }
 
-    fn limit_of(&self, id: i64) -> Option<(&'static str, usize)> {
-        let definition = &self.jobs.get(&id)?.definition;
-        Some((definition.name, definition.limit?.places()))
-    }
-
-    fn place_in_line(&self, id: i64) -> Option<Place> {
+    /// Returns where a job waits for a slot; `None` if its kind has no limit.
+    fn place_in_line(&self, id: i64) -> Option<PlaceInLine> {
         let entry = self.jobs.get(&id)?;
+        let (kind, limits) = (entry.definition.name, entry.definition.limits);
         let is_ordered = entry.ordering_key.is_some();
         let priority = if is_ordered { Priority::Normal } else { entry.priority };
-        Some((priority, entry.moment, id))
+        let line = (priority, entry.limit_key.clone().unwrap_or_default());
+        limits.is_some().then_some(PlaceInLine { kind, limits, line, moment: entry.moment })
     }
 
-    /// Gives a slot to the first of the line, if one is free.
-    fn give_slot(&mut self, name: &'static str, places: usize) -> Option<Next> {
-        let slots = self.slots.get_mut(name).filter(|slots| slots.taken.len() < places)?;
-        let (_, _, id) = slots.line.pop_first()?;
-        slots.taken.insert(id);
+    /// Gives a slot to the next job of the kind, if one is free.
+    fn give_slot(&mut self, place: &PlaceInLine) -> Option<Next> {
+        let id = self.slots.get_mut(place.kind)?.take_next(place.limits)?;
         let entry = self.jobs.get_mut(&id)?;
         entry.stage = Stage::Waiting(None);
         entry.generation += 1;
         let due = at_once(entry.moment);
         Some(Next { id, generation: entry.generation, due })
+    }
+}
+
+impl Slots {
+    fn wait(&mut self, id: i64, place: &PlaceInLine) {
+        self.lines.entry(place.line.clone()).or_default().insert((place.moment, id));
+        self.note_open(&place.line.1, place.limits);
+    }
+
+    fn leave(&mut self, id: i64, place: &PlaceInLine) {
+        if let Some(line) = self.lines.get_mut(&place.line) {
+            line.remove(&(place.moment, id));
+        }
+        if self.taken.remove(&id) {
+            if let Some(taken) = self.taken_of_key.get_mut(&place.line.1) {
+                *taken -= 1;
+            }
+        }
+        self.note_open(&place.line.1, place.limits);
+    }
+
+    /// Takes a slot for the next job.
+    fn take_next(&mut self, limits: Limits) -> Option<i64> {
+        if limits.of_kind().is_some_and(|most| self.taken.len() >= most) {
+            return None;
+        }
+        let line = self.next_line()?.clone();
+        let (_, id) = self.lines.get_mut(&line)?.pop_first()?;
+        let (_, key) = line;
+        self.taken.insert(id);
+        *self.taken_of_key.entry(key.clone()).or_default() += 1;
+        self.note_open(&key, limits);
+        self.last_key = key;
+        Some(id)
+    }
+
+    fn next_line(&self) -> Option<&LimitedLine> {
+        let first = self.open.first()?;
+        let after = (first.0, self.last_key.clone());
+        let next = self.open.range((Excluded(after), Unbounded)).next();
+        Some(next.filter(|(priority, _)| *priority == first.0).unwrap_or(first))
+    }
+
+    /// Notes which lines of a key are open, after one of them or the slots of the key have changed.
+    fn note_open(&mut self, key: &str, limits: Limits) {
+        let taken = self.taken_of_key.get(key).copied().unwrap_or(0);
+        if taken == 0 {
+            self.taken_of_key.remove(key);
+        }
+        let is_free = limits.of_key().is_none_or(|most| taken < most);
+        for priority in [Priority::High, Priority::Normal, Priority::Low] {
+            let line = (priority, key.to_owned());
+            let is_empty = self.lines.get(&line).is_none_or(BTreeSet::is_empty);
+            if is_empty {
+                self.lines.remove(&line);
+            }
+            if is_free && !is_empty {
+                self.open.insert(line);
+            } else {
+                self.open.remove(&line);
+            }
+        }
     }
 }

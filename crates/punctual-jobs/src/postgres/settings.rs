@@ -64,7 +64,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 ///
 /// A program in another language, or a person, enqueues a job by a row:
 /// `insert into punctual.job (name, payload) values ('remind', '{"user": 42}')`. It is found by the next poll.
-/// Columns that such a row may set are `ordering_key`, `key`, `run_at` and `max_attempts`.
+/// Columns that such a row may set are `ordering_key`, `limit_key`, `key`, `run_at`, `priority` and `max_attempts`.
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
 pub struct Postgres {
     executor: Handle,

@@ -1,7 +1,9 @@
 //! The sources of jobs that a worker claims from, in turn.
 //!
 //! The kinds without a limit are a *group*, and so is each kind with one. A group has jobs with an ordering key and jobs
-//! without, which are claimed by two statements. Which of all these sources is asked first changes from claim to claim, and
+//! without, which are claimed by two statements; and the kinds without a limit have jobs with a limit key, which are asked for
+//! only if there are some. Of a kind with a limit each is asked until it claims no more: the limit
+//! keys take turns ([`limiting`]), and one claim may leave room that another key can use. Which of all these sources is asked first changes from claim to claim, and
 //! so does which name of a group comes first, and which ordering key: a backlog of one kind does not keep the others away.
 //!
 //! A claim that another machine has spoiled, by taking the same turn or slot, is asked again a few times. If that does not
@@ -16,8 +18,9 @@ use super::{
     connection::{AskError, Param},
     ending::Ended,
     engine::PostgresEngine,
-    statements,
+    limiting, statements,
 };
+use crate::job_limit::Limits;
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;
@@ -25,40 +28,86 @@ const AGAIN: u32 = 3;
 pub(super) struct Sources {
     engine: Arc<PostgresEngine>,
     groups: Vec<Group>,
-    /// Which group, and whether its jobs with an ordering key, in the order in which they are asked.
-    order: Vec<(usize, bool)>,
+    /// Which jobs of which group, in the order in which they are asked.
+    order: Vec<(usize, Which)>,
     /// Jobs may have become due since the last claim.
     marks: bool,
+    /// The slot with which the search for free ones begins, whatever the limit.
+    first_slot: i32,
+    /// Jobs with a limit key may be due.
+    has_keyed: bool,
+}
+
+/// Which jobs of a group.
+#[derive(Clone, Copy)]
+enum Which {
+    /// Those without a key, of kinds without a limit.
+    Plain,
+    /// Those with a limit key, of kinds without a limit.
+    Keyed,
+    /// Those without an ordering key, of a kind with a limit.
+    Turns,
+    /// Those with an ordering key.
+    Ordered,
 }
 
 struct Group {
     /// The kinds, the one first that is asked for first.
     names: Vec<&'static str>,
-    /// How many slots the kind has, and with which one the search begins.
-    slots: Option<(i32, i32)>,
+    slots: Option<SlotCounts>,
     /// The ordering key that was served last.
     last_key: String,
+    /// The limit key that was served last.
+    last_turn: String,
+}
+
+/// How many slots a kind has, and each of its limit keys.
+struct SlotCounts {
+    kind: Option<i32>,
+    key: Option<i32>,
+}
+
+impl SlotCounts {
+    fn of(limits: Limits) -> Self {
+        let count = |places: Option<usize>| places.map(|it| i32::try_from(it).unwrap_or(i32::MAX));
+        Self { kind: count(limits.of_kind()), key: count(limits.of_key()) }
+    }
 }
 
 impl Sources {
     pub(super) fn of(engine: &Arc<PostgresEngine>) -> Self {
-        let mut unlimited = Group { names: Vec::new(), slots: None, last_key: String::new() };
-        let mut groups = Vec::new();
+        let group = |names, slots| {
+            let (last_key, last_turn) = (String::new(), String::new());
+            Group { names, slots, last_key, last_turn }
+        };
+        let (mut unlimited, mut groups) = (Vec::new(), Vec::new());
         for name in engine.handled_names() {
-            match engine.definitions.handled(name).and_then(|kind| kind.limit) {
-                None => unlimited.names.push(name),
-                Some(limit) => {
-                    let places = i32::try_from(limit.places()).unwrap_or(i32::MAX);
-                    let slots = Some((places, first_slot(&engine.worker, places)));
-                    groups.push(Group { names: vec![name], slots, last_key: String::new() });
+            match engine.definitions.handled(name).map(|kind| kind.limits) {
+                Some(limits) if limits.is_some() => {
+                    groups.push(group(vec![name], Some(SlotCounts::of(limits))));
                 }
+                _ => unlimited.push(name),
             }
         }
-        if !unlimited.names.is_empty() {
-            groups.push(unlimited);
+        if !unlimited.is_empty() {
+            groups.push(group(unlimited, None));
         }
-        let order = (0..groups.len()).flat_map(|group| [(group, false), (group, true)]).collect();
-        Self { engine: Arc::clone(engine), groups, order, marks: true }
+        let which = |group: &Group| match group.slots {
+            None => &[Which::Plain, Which::Keyed, Which::Ordered][..],
+            Some(_) => &[Which::Turns, Which::Ordered],
+        };
+        let all = groups.iter().enumerate();
+        let all = all.flat_map(|(place, group)| which(group).iter().map(move |it| (place, *it)));
+        let order = all.collect();
+        let first_slot = first_slot(&engine.worker);
+        Self {
+            engine: Arc::clone(engine),
+            groups,
+            order,
+            marks: true,
+            first_slot,
+            has_keyed: false,
+        }
     }
 
     pub(super) fn look_for_due(&mut self) {
@@ -76,18 +125,20 @@ impl Sources {
         self.order.rotate_left(1);
         self.groups.iter_mut().for_each(|group| group.names.rotate_left(1));
         let mut claimed = Vec::new();
-        for (group, has_keys) in self.order.clone() {
-            let rest = free - claimed.len();
-            if rest == 0 {
+        for (group, which) in self.order.clone() {
+            if claimed.len() == free {
                 break;
             }
-            let rows = if has_keys {
-                self.claim_first(group, rest).await
-            } else {
-                self.claim_others(group, rest).await
+            let answer = match which {
+                Which::Plain => {
+                    self.claim_of_unlimited(claiming::CLAIM, group, free, &mut claimed).await
+                }
+                Which::Keyed => self.claim_keyed(group, free, &mut claimed).await,
+                Which::Turns => self.claim_turns(group, free, &mut claimed).await,
+                Which::Ordered => self.claim_first(group, free, &mut claimed).await,
             };
-            match rows {
-                Ok(rows) => claimed.extend(rows),
+            match answer {
+                Ok(()) => {}
                 // The jobs that were claimed before have to run.
                 Err(_) if !claimed.is_empty() => break,
                 Err(error) => return Err(error),
@@ -96,75 +147,141 @@ impl Sources {
         Ok(claimed)
     }
 
-    /// Claims jobs without an ordering key.
-    async fn claim_others(&self, group: usize, most: usize) -> Result<Vec<Row>, AskError> {
-        let (group, most) = (&self.groups[group], most as i64);
+    async fn claim_of_unlimited(
+        &self,
+        statement: &str,
+        group: usize,
+        most: usize,
+        claimed: &mut Vec<Row>,
+    ) -> Result<(), AskError> {
+        let (group, more) = (&self.groups[group], (most - claimed.len()) as i64);
         let params: [Param<'_>; 3] = [
             (&group.names, Type::TEXT_ARRAY),
             (&self.engine.worker, Type::TEXT),
-            (&most, Type::INT8),
+            (&more, Type::INT8),
         ];
-        let rows = self.ask(group, [claiming::CLAIM, claiming::CLAIM_LIMITED], &params).await;
-        Ok(rows?.unwrap_or_default())
+        claimed.extend(self.ask(statement, &params).await?.unwrap_or_default());
+        Ok(())
+    }
+
+    async fn claim_keyed(
+        &mut self,
+        group: usize,
+        most: usize,
+        claimed: &mut Vec<Row>,
+    ) -> Result<(), AskError> {
+        self.mark_due().await?;
+        if self.has_keyed {
+            self.claim_of_unlimited(claiming::CLAIM_KEYED, group, most, claimed).await?;
+            self.has_keyed = claimed.len() == most;
+        }
+        Ok(())
+    }
+
+    /// Claims jobs without an ordering key, of a kind with a limit, until there are none.
+    async fn claim_turns(
+        &mut self,
+        group: usize,
+        most: usize,
+        claimed: &mut Vec<Row>,
+    ) -> Result<(), AskError> {
+        self.mark_due().await?;
+        while claimed.len() < most {
+            let last_turn = &self.groups[group].last_turn;
+            let more = (most - claimed.len()) as i64;
+            let rows = self.ask_limited(limiting::CLAIM_TURNS, group, more, last_turn).await?;
+            let rows = rows.unwrap_or_default();
+            let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(10)) else { break };
+            self.groups[group].last_turn = last.get(9);
+            claimed.extend(rows);
+        }
+        Ok(())
     }
 
     /// Claims the first jobs of ordering keys.
-    async fn claim_first(&mut self, group: usize, most: usize) -> Result<Vec<Row>, AskError> {
-        while std::mem::take(&mut self.marks) {
-            let marked = self.engine.work.ask(statements::MARK_DUE, &[]).await?;
-            self.marks = marked.len() == statements::MARKED_AT_MOST;
-        }
-        let mut claimed = Vec::new();
+    async fn claim_first(
+        &mut self,
+        group: usize,
+        most: usize,
+        claimed: &mut Vec<Row>,
+    ) -> Result<(), AskError> {
+        self.mark_due().await?;
         loop {
-            let (of, more) = (&self.groups[group], (most - claimed.len()) as i64);
-            let params: [Param<'_>; 4] = [
-                (&of.names, Type::TEXT_ARRAY),
-                (&self.engine.worker, Type::TEXT),
-                (&more, Type::INT8),
-                (&of.last_key, Type::TEXT),
-            ];
-            let statements = [claiming::CLAIM_FIRST, claiming::CLAIM_FIRST_LIMITED];
-            let rows = match self.ask(of, statements, &params).await {
-                Ok(Some(rows)) => rows,
-                Ok(None) => return Ok(claimed),
-                // The jobs that were claimed before have to run.
-                Err(_) if !claimed.is_empty() => return Ok(claimed),
-                Err(error) => return Err(error),
-            };
-            let last_key = &mut self.groups[group].last_key;
-            let began_at_first = last_key.is_empty();
+            let more = (most - claimed.len()) as i64;
+            let Some(rows) = self.ask_for_first(group, more).await? else { return Ok(()) };
+            let it = &mut self.groups[group];
+            let began_at_first = it.last_key.is_empty();
             let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
+            // Of some limit keys more jobs were found than there were slots for: there may be others.
+            let is_limited = it.slots.as_ref().is_some_and(|slots| slots.key.is_some());
+            let may_go_on = is_limited && !rows.is_empty();
             claimed.extend(rows);
             if claimed.len() == most {
-                *last_key = served.unwrap_or_default();
-                return Ok(claimed);
+                it.last_key = served.unwrap_or_default();
+                return Ok(());
             }
             // After the last key the first one comes.
-            last_key.clear();
-            if began_at_first {
-                return Ok(claimed);
+            it.last_key.clear();
+            if began_at_first && !may_go_on {
+                return Ok(());
             }
         }
     }
 
-    /// Asks the first statement for kinds without a limit, and the second one for a kind that has one. `None` if others
-    /// have spoiled it each time.
+    async fn ask_for_first(&self, group: usize, more: i64) -> Result<Option<Vec<Row>>, AskError> {
+        let of = &self.groups[group];
+        if of.slots.is_some() {
+            let statement = limiting::CLAIM_FIRST_LIMITED;
+            return self.ask_limited(statement, group, more, &of.last_key).await;
+        }
+        let params: [Param<'_>; 4] = [
+            (&of.names, Type::TEXT_ARRAY),
+            (&self.engine.worker, Type::TEXT),
+            (&more, Type::INT8),
+            (&of.last_key, Type::TEXT),
+        ];
+        self.ask(claiming::CLAIM_FIRST, &params).await
+    }
+
+    async fn ask_limited(
+        &self,
+        statement: &str,
+        group: usize,
+        more: i64,
+        after: &String,
+    ) -> Result<Option<Vec<Row>>, AskError> {
+        let of = &self.groups[group];
+        let (kind, key) = of.slots.as_ref().map_or((None, None), |it| (it.kind, it.key));
+        let params: [Param<'_>; 7] = [
+            (&of.names[0], Type::TEXT),
+            (&self.engine.worker, Type::TEXT),
+            (&more, Type::INT8),
+            (after, Type::TEXT),
+            (&kind, Type::INT4),
+            (&self.first_slot, Type::INT4),
+            (&key, Type::INT4),
+        ];
+        self.ask(statement, &params).await
+    }
+
+    async fn mark_due(&mut self) -> Result<(), AskError> {
+        while std::mem::take(&mut self.marks) {
+            let rows = self.engine.work.ask(statements::MARK_DUE, &[]).await?;
+            let Some(row) = rows.first() else { return Ok(()) };
+            self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
+            self.has_keyed |= row.get::<_, bool>(1);
+        }
+        Ok(())
+    }
+
+    /// Asks a claim. `None` if others have spoiled it each time.
     async fn ask(
         &self,
-        group: &Group,
-        [unlimited, limited]: [&str; 2],
+        statement: &str,
         params: &[Param<'_>],
     ) -> Result<Option<Vec<Row>>, AskError> {
-        let mut params = params.to_vec();
-        let statement = match &group.slots {
-            None => unlimited,
-            Some((slots, first)) => {
-                params.extend([(first as _, Type::INT4), (slots as _, Type::INT4)]);
-                limited
-            }
-        };
         for _ in 0..=AGAIN {
-            match self.engine.work.ask(statement, &params).await {
+            match self.engine.work.ask(statement, params).await {
                 Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {}
                 answer => return answer.map(Some),
             }
@@ -173,9 +290,9 @@ impl Sources {
     }
 }
 
-/// Returns a slot that depends on the worker, so that several begin their search at different ones.
-fn first_slot(worker: &str, slots: i32) -> i32 {
+/// Returns a number that depends on the worker, so that several begin their search at different slots.
+fn first_slot(worker: &str) -> i32 {
     let sum =
         worker.bytes().fold(0_i32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-    sum.rem_euclid(slots)
+    sum.rem_euclid(1 << 30)
 }

@@ -38,8 +38,8 @@ set search_path = pg_catalog";
 /// The version of the tables.
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 
-/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 whether
-/// the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
+/// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 limit key or
+/// the empty text, $10 whether the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
 /// again.
 ///
 /// A job with that key that runs loses it, and is retired: it is over when its attempt is.
@@ -51,20 +51,21 @@ with moment as materialized (
 ), retired as (
   update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
 ), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8
+  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9
     from moment, (select count(*) from retired) before_the_key_is_free
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
     name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when $9 and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when $9 and j.attempts = 0 then j.due else excluded.due end,
-    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority
+    run_at = case when $10 and j.attempts = 0 then j.run_at else excluded.run_at end,
+    due = case when $10 and j.attempts = 0 then j.due else excluded.due end,
+    attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
+    limit_key = excluded.limit_key
    where j.claim is null
   returning id, due
 )
 select id, false, case when due then pg_notify('@channel', '') end from sent";
 
-/// The same without $9, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
+/// The same without $10, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
 /// if that job has ended or come just now: to be asked again.
 ///
 /// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
@@ -73,8 +74,8 @@ pub(crate) const SEND_UNIQUE: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), sent as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8 from moment
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9 from moment
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
   returning id, due
 ), told as (
@@ -166,16 +167,23 @@ with moment as materialized (
 select newest, exists (select from taken), exists (select from enqueued), early,
   (select ahead from ahead where newest is not null), (select count(*) from told) from asked";
 
-/// Marks jobs with an ordering key that have become due; as many rows as were marked.
+/// Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked, and whether any job
+/// with a limit key, of whatever kind, is due.
 pub(crate) const MARK_DUE: &str = "\
-update @schema.job set due = true where id in (
-  select id from @schema.job
-   where ordering_key is not null and claim is null and attempts < max_attempts and not due and run_at <= now()
-   order by run_at limit 1000 for update skip locked)
-returning 1";
+with marked as (
+  update @schema.job set due = true where id in (
+    select id from @schema.job
+     where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due and run_at <= now()
+     order by run_at limit 1000 for update skip locked)
+  returning limit_key
+)
+select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
+    select from @schema.job
+     where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due)
+  from marked";
 
 /// How many rows [`MARK_DUE`] marks at most.
-pub(crate) const MARKED_AT_MOST: usize = 1000;
+pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
 macro_rules! end {
     ($columns:literal, $history:literal) => {
@@ -193,7 +201,7 @@ macro_rules! end {
 ), gone as (
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
-  returning ended.claim, ordering_key is not null or slot_claim is not null as wakes
+  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
     worker = case when discards then j.worker end, untold = discards,
@@ -204,7 +212,7 @@ macro_rules! end {
     due = due and how = 'freed'
     from ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and how <> 'ran' and not standing.retired
-  returning ended.claim, ordering_key is not null or slot_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
+  returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null or how = 'freed' as wakes, j.untold as is_discarded
 )",
             $history,
             ", told as (

@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -135,6 +135,23 @@ comment on table @schema.job_run is 'The runs of punctual that have ended, for a
 const SLOTS: &str = "\
 alter table @schema.job add column slot int, add column slot_claim bigint;
 create unique index job_slot on @schema.job (name, slot) where claim = slot_claim;
+";
+
+/// A program of an older version that is open meanwhile goes on. It knows no limit keys, and claims jobs with one as if they
+/// had none. With a long backlog it claims slowly until it is gone, since no index is in its order any more.
+const KEYS: &str = "\
+alter table @schema.job add column limit_key text collate \"C\" not null default '',
+  add column key_slot int, add column key_claim bigint;
+drop index @schema.job_waiting, @schema.job_not_due;
+create index job_waiting on @schema.job (name, priority, limit_key, run_at, id)
+  where ordering_key is null and claim is null and attempts < max_attempts;
+create index job_keyed on @schema.job (name, priority, run_at, id)
+  where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts;
+create index job_turns on @schema.job (name, priority, limit_key)
+  where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due;
+create index job_not_due on @schema.job (run_at)
+  where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due;
+create unique index job_key_slot on @schema.job (name, limit_key, key_slot) where claim = key_claim;
 ";
 
 const PREPARE: &str = "\

@@ -35,6 +35,7 @@ pub(super) struct Enqueue {
     keeps_moment: bool,
     is_unique: bool,
     priority: i16,
+    limit_key: String,
 }
 
 impl Enqueue {
@@ -51,6 +52,7 @@ impl Enqueue {
             keeps_moment: new_job.keeps_moment,
             is_unique: new_job.is_unique,
             priority: new_job.priority.number(),
+            limit_key: new_job.limit_key.unwrap_or_default(),
         }
     }
 
@@ -68,6 +70,7 @@ impl Enqueue {
             (&self.max_attempts, Type::INT4),
             (&self.key, Type::TEXT),
             (&self.priority, Type::INT2),
+            (&self.limit_key, Type::TEXT),
         ];
         if !self.is_unique {
             params.push((&self.keeps_moment, Type::BOOL));

@@ -462,8 +462,8 @@ impl JobStatement<'_> {
         for &id in &marked {
             self.change(id, |row| row.due = true);
         }
-        let rows = marked.iter().map(|_| vec![Value::Int4(1)]).collect();
-        Answer { writes: !marked.is_empty(), rows, ..Answer::default() }
+        let row = vec![Value::Int8(marked.len() as i64), Value::Bool(false)];
+        Answer { writes: !marked.is_empty(), ..Answer::row(row) }
     }
 
     fn leave(&mut self) -> Answer {

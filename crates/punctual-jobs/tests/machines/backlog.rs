@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use punctual::ScheduledThreadPoolExecutor;
 
 use crate::{
-    kinds::{RATIONED_AT_ONCE, Work},
+    kinds::{RATIONED_AT_ONCE, SHARED_AT_ONCE, Work},
     machine::{sender, start},
     size,
     support::server::Server,
@@ -120,4 +120,35 @@ fn a_backlog_behind_a_limit_costs_nothing() {
     assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} jobs behind a limit")));
     let waiting = "select count(*) from punctual.job where name = 'rationed' and attempts = 0";
     assert_eq!(server.value(waiting), jobs.to_string());
+}
+
+/// A look asks about each limit key that has a job that is due, and about none of the jobs that wait behind it.
+#[test]
+fn a_backlog_behind_limit_keys_that_are_full_costs_a_look_at_each_key() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let fresh = one_after_another(&server, None, 50);
+    let jobs = size(20_000, 100_000);
+    // All slots of the keys are taken elsewhere.
+    let fill = |from: i64, keys: i64| {
+        let last = from + keys - 1;
+        server.sql(&format!(
+            "insert into punctual.job_worker values ('elsewhere', now() + interval '1 day') on conflict do nothing;
+             insert into punctual.job (name, payload, limit_key, key_slot, key_claim, claim, worker, claimed_at, attempts)
+               select 'shared', '{{}}', 'key ' || key, slot, -2 * key - slot - 1, -2 * key - slot - 1, 'elsewhere', now(), 1
+                 from generate_series({from}, {last}) key, generate_series(0, {SHARED_AT_ONCE} - 1) slot;
+             insert into punctual.job (name, payload, limit_key, due)
+               select 'shared', '{{}}', 'key ' || {from} + n % {keys}, true from generate_series(1, {jobs}) n"
+        ));
+        server.sql("vacuum analyze punctual.job");
+    };
+    fill(1, 1);
+    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} jobs behind one full limit key")));
+    fill(2, 1000);
+    let many = one_after_another(&server, None, 50).0;
+    println!("{jobs} jobs behind 1,000 full limit keys: {many:?} for each job");
+    assert!(many < 3 * fresh.0 + Duration::from_millis(300), "{fresh:?} {many:?}");
+    let waiting = "select count(*) from punctual.job where name = 'shared' and attempts = 0";
+    assert_eq!(server.value(waiting), (2 * jobs).to_string());
 }

@@ -65,3 +65,28 @@ pub(crate) struct Rationed {
 impl Job for Rationed {
     const NAME: &'static str = "rationed";
 }
+
+/// How many jobs of the kind [`Shared`] run at once of each limit key.
+pub(crate) const SHARED_AT_ONCE: u32 = 2;
+
+/// Works for a while, and so many of each limit key at once.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Shared {
+    pub(crate) number: i64,
+    pub(crate) millis: u64,
+}
+
+impl Job for Shared {
+    const NAME: &'static str = "shared";
+}
+
+/// Works for a while. Its limits are those of the queue.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Held {
+    pub(crate) number: i64,
+    pub(crate) millis: u64,
+}
+
+impl Job for Held {
+    const NAME: &'static str = "held";
+}

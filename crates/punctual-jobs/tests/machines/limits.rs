@@ -9,7 +9,7 @@ use punctual::ScheduledThreadPoolExecutor;
 use rustix::process::Signal;
 
 use crate::{
-    kinds::{RATIONED_AT_ONCE, Rationed},
+    kinds::{RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared},
     machine::{LEASE, drained, sender, start, start_with_clock},
     size,
     support::server::Server,
@@ -18,22 +18,22 @@ use crate::{
 /// Has the server write down when claims begin and end. A claim that ends is committed before its slot is seen as free, so
 /// by these moments no two claims of one slot overlap.
 const LEDGER: &str = "
-create table public.ledger (at timestamptz, ended bigint, begun bigint);
+create table public.ledger (at timestamptz, ended bigint, begun bigint, key text);
 create function public.note() returns trigger language plpgsql as $$ begin
   if TG_OP = 'DELETE' then
-    insert into public.ledger values (clock_timestamp(), old.claim, null);
+    insert into public.ledger values (clock_timestamp(), old.claim, null, old.limit_key);
   elsif new.claim is distinct from old.claim then
-    insert into public.ledger values (clock_timestamp(), old.claim, new.claim);
+    insert into public.ledger values (clock_timestamp(), old.claim, new.claim, new.limit_key);
   end if;
   return null;
 end $$;
 create trigger noted after update or delete on punctual.job for each row execute function public.note()";
 
-/// Returns how many claims there were, and how many at once at most.
-fn claims(server: &Server) -> (usize, usize) {
-    let rows = server.sql(
-        "select coalesce(ended, 0), coalesce(begun, 0) from public.ledger order by at, begun nulls first",
-    );
+/// Returns how many claims there were of a limit key, and how many at once at most.
+fn claims(server: &Server, key: &str) -> (usize, usize) {
+    let rows = server.sql(&format!(
+        "select coalesce(ended, 0), coalesce(begun, 0) from public.ledger where key = '{key}' order by at, begun nulls first",
+    ));
     let (mut live, mut all, mut most) = (BTreeMap::new(), 0, 0);
     for row in rows {
         if row[0] != "0" {
@@ -58,29 +58,88 @@ fn enqueue(server: &Server, jobs: i64, millis: u64) {
     }
 }
 
+/// Three machines with clocks that differ, of which one is killed and one is frozen, again and again.
+fn trouble(server: &Server, word: &str) {
+    let mut machines =
+        [start(server, 0), start_with_clock(server, 1, 7), start_with_clock(server, 2, -7)];
+    for round in 0..size(2, 20) {
+        let frozen = round % 2;
+        machines[frozen].wait_for(word);
+        machines[frozen].signal(Signal::STOP);
+        machines[2].wait_for(word);
+        machines[2].signal(Signal::KILL);
+        machines[2] = start_with_clock(server, 2, -7);
+        std::thread::sleep(LEASE * 2);
+        machines[frozen].signal(Signal::CONT);
+    }
+    drained(server);
+}
+
 #[test]
 fn a_limit_holds_over_machines_that_are_killed_and_frozen() {
     let server = Server::start();
     let jobs = size(300, 6000);
     enqueue(&server, jobs, 20);
     server.sql(LEDGER);
-    let mut machines =
-        [start(&server, 0), start_with_clock(&server, 1, 7), start_with_clock(&server, 2, -7)];
-    for round in 0..size(2, 20) {
-        let frozen = round % 2;
-        machines[frozen].wait_for("rationed");
-        machines[frozen].signal(Signal::STOP);
-        machines[2].wait_for("rationed");
-        machines[2].signal(Signal::KILL);
-        machines[2] = start_with_clock(&server, 2, -7);
-        std::thread::sleep(LEASE * 2);
-        machines[frozen].signal(Signal::CONT);
-    }
-    drained(&server);
-    let (all, most) = claims(&server);
+    trouble(&server, "rationed");
+    let (all, most) = claims(&server, "");
     println!("{jobs} jobs of a limit of {RATIONED_AT_ONCE}: {all} claims, {most} at once at most");
     assert_eq!(most, RATIONED_AT_ONCE as usize);
     assert!(all >= jobs as usize);
+}
+
+#[test]
+fn a_limit_for_each_key_holds_over_machines_that_are_killed_and_frozen() {
+    let server = Server::start();
+    let (jobs, keys) = (size(600, 9000), 4);
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    for number in 0..jobs {
+        let job = queue.now(Shared { number, millis: 20 }).max_attempts(20);
+        let key = number % keys;
+        let job = if key > 0 { job.limit_key(key.to_string()) } else { job };
+        let job = if number % 7 == 0 { job.ordering_key((number % 3).to_string()) } else { job };
+        job.enqueue().unwrap();
+    }
+    server.sql(LEDGER);
+    trouble(&server, "shared");
+    let of_keys: Vec<_> = ["", "1", "2", "3"].map(|key| claims(&server, key)).into();
+    println!("{jobs} jobs, {SHARED_AT_ONCE} at once of each of {keys} keys: {of_keys:?}");
+    assert!(of_keys.iter().all(|(_, most)| *most == SHARED_AT_ONCE as usize), "{of_keys:?}");
+    assert!(of_keys.iter().map(|(all, _)| all).sum::<usize>() >= jobs as usize);
+}
+
+/// A limit key with many jobs holds up no other, on one machine with four threads.
+#[test]
+fn a_limit_key_with_many_jobs_lets_the_others_have_their_turns() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    drop(sender(&executor, &server.url()));
+    let jobs = size(20_000, 100_000);
+    let insert = |kind: &str, key: &str, count: i64| {
+        server.sql(&format!(
+            "insert into punctual.job (name, payload, limit_key, due, run_at)
+               select '{kind}', '{{\"number\": 0, \"millis\": 5}}', '{key}', true, now() - interval '1 hour'
+                 from generate_series(1, {count}) n"
+        ));
+    };
+    for kind in ["shared", "rationed"] {
+        insert(kind, "many", jobs);
+        insert(kind, "one", 1);
+        insert(kind, "another", 1);
+    }
+    server.sql(LEDGER);
+    let machine = start(&server, 0);
+    let left = "select count(*) from punctual.job where limit_key in ('one', 'another')";
+    crate::support::wait_until("the others have run", || server.value(left) == "0");
+    machine.kill();
+    let before = "select count(*) from public.ledger where begun is not null and key = 'many'
+        and begun < (select max(begun) from public.ledger where key in ('one', 'another'))";
+    let before: i64 = server.value(before).parse().unwrap();
+    println!(
+        "beside {jobs} jobs of one limit key of each kind: {before} of them began before those of others"
+    );
+    assert!(before <= 20, "{before}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use punctual::{Handle, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobError, JobLimit, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
 
 use crate::{
-    kinds::{Abort, RATIONED_AT_ONCE, Rationed, Stubborn, Wait, Work},
+    kinds::{Abort, RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared, Stubborn, Wait, Work},
     support::{
         LIMIT, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
@@ -144,6 +144,12 @@ fn handled() -> Jobs {
             Ok(())
         })
         .limit::<Rationed>(JobLimit::at_once(RATIONED_AT_ONCE))
+        .on(|run: &JobRun, job: Shared| {
+            say("shared", &[job.number, run.attempt().into()]);
+            run.token().sleep(Duration::from_millis(job.millis))?;
+            Ok(())
+        })
+        .limit::<Shared>(JobLimit::at_once(SHARED_AT_ONCE).for_each_key())
         .on(|run: &JobRun, job: Stubborn| {
             say("stubborn", &[job.number, run.attempt().into()]);
             // A second attempt takes twice as long.

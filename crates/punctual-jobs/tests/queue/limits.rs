@@ -68,6 +68,17 @@ fn held<W: World>() -> W {
     world
 }
 
+pub(crate) fn a_slot_is_used_while_another_is_taken<W: World>() {
+    let world = W::open(|scene| standard(scene).limit::<Hold>(JobLimit::at_once(2)));
+    world.queue().now(Hold::new("first")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("first begins"));
+    world.queue().now(Hold::new("second")).enqueue().unwrap();
+    world.until("its begin", || world.log().has("second begins"));
+    assert_eq!(world.log().len(), 2);
+    world.scene().gate.cancel();
+    world.until("both ends", || world.log().len() == 4);
+}
+
 pub(crate) fn a_kind_that_is_full_holds_up_no_other<W: World>() {
     let world = held::<W>();
     for text in ["second", "third", "fourth", "fifth", "sixth"] {

@@ -20,6 +20,7 @@ mod in_memory_only;
 #[cfg(feature = "postgres")]
 mod in_tables;
 mod keys;
+mod limit_keys;
 mod limits;
 mod looking;
 mod names;
@@ -84,6 +85,7 @@ suite! {
     names::{
         a_key_that_no_job_can_have_is_refused,
         an_ordering_key_that_no_job_can_have_is_refused,
+        a_limit_key_that_no_job_can_have_is_refused,
         a_name_that_no_kind_can_have_is_refused,
     },
     outcomes::{
@@ -175,6 +177,7 @@ suite! {
     limits::{
         of_a_limited_kind_so_many_run_at_once,
         a_limit_of_one_excludes,
+        a_slot_is_used_while_another_is_taken,
         a_kind_that_is_full_holds_up_no_other,
         the_next_of_a_limit_is_the_first_by_priority_and_moment,
         a_waiting_job_of_a_limit_can_be_cancelled_moved_and_replaced,
@@ -182,6 +185,19 @@ suite! {
         a_job_between_two_attempts_has_no_slot,
         a_limit_and_an_ordering_key_hold_together,
         a_shutdown_releases_what_waits_for_a_slot,
+    },
+    limit_keys::{
+        of_each_limit_key_so_many_run_at_once,
+        a_limit_of_the_kind_and_one_of_each_key_hold_together,
+        a_limit_key_that_is_full_holds_up_no_other,
+        limit_keys_take_turns,
+        a_priority_is_before_the_turn_of_a_limit_key,
+        a_waiting_job_of_a_limit_key_can_be_changed,
+        a_job_that_is_cancelled_or_fails_gives_its_key_slot_back,
+        a_job_between_two_attempts_has_no_key_slot,
+        a_limit_key_and_an_ordering_key_hold_together,
+        a_kind_without_a_limit_takes_no_notice_of_limit_keys,
+        a_shutdown_releases_what_waits_for_a_key_slot,
     },
     priorities::{
         jobs_that_are_due_begin_by_priority,

@@ -49,6 +49,19 @@ pub(crate) fn an_ordering_key_that_no_job_can_have_is_refused<W: World>() {
     world.expect(&["accepted"; 4]);
 }
 
+pub(crate) fn a_limit_key_that_no_job_can_have_is_refused<W: World>() {
+    let world = W::open(standard);
+    let queue = world.queue();
+    for (key, problem) in wrong(128) {
+        let message = format!("a limit key {problem}");
+        refused(queue.now(Note::new("x")).limit_key(&key).enqueue(), message);
+    }
+    for key in ["o".repeat(128), " ".to_owned(), "\u{1}".to_owned(), "\u{10FFFF}".to_owned()] {
+        queue.now(Note::new("accepted")).limit_key(key).enqueue().unwrap();
+    }
+    world.expect(&["accepted"; 4]);
+}
+
 #[derive(Serialize, Deserialize)]
 struct Nameless {}
 
