@@ -49,6 +49,10 @@ impl World {
         let is_kept = || {
             // An actor that has seen one limit of its shutdown may wait for the other.
             self.clock.advance(self.clock.next_deadline().unwrap_or_default());
+            // What waits for it then has only to be scheduled; that each returns is seen at the end.
+            if self.handle.is_terminated() {
+                return None;
+            }
             self.note(|ledger, _| {
                 let Waits { drops, limited, has_own_drop, has_given_up, .. } = ledger.waits;
                 (limited > 0 && !has_own_drop)
@@ -59,7 +63,7 @@ impl World {
             })
         };
         if let Some(what) = self.still(is_kept) {
-            self.is_wrong(true, what);
+            self.is_wrong(true, &format!("{what}: {:?}", self.handle));
         }
         self.lets_go.cancel();
         if !self.pool.driven {
