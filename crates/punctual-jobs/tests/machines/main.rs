@@ -36,6 +36,7 @@ mod schedules;
 mod support;
 mod telling;
 mod versions;
+mod windows;
 
 /// Returns `long` for a long run and `short` otherwise.
 fn size<T>(short: T, long: T) -> T {
