@@ -232,7 +232,9 @@ pub(crate) fn a_limit_key_and_an_ordering_key_hold_together<W: World>() {
         hold(order, "a", order);
     }
     hold("b", "b", "9");
-    hold("behind", "c", "1");
+    // Later than the one before it, which otherwise may come to the line of its ordering key second.
+    let behind = world.queue().after(SHORT, Hold::new("behind")).limit_key("c");
+    behind.ordering_key("1").enqueue().unwrap();
     world.until("the other", || world.log().has("b begins"));
     world.settle();
     assert_eq!(begins(&world), ["a", "b"], "a job waits for its turn and its slot");
