@@ -32,6 +32,7 @@ mod past;
 mod ready;
 mod slots;
 mod stopping;
+mod tokens;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -87,11 +88,14 @@ impl OpenQueue for InMemory {
             return Err(OpenError::Setting(what));
         }
         let definitions = opening.definitions;
+        let has_windows = definitions.kinds.values().any(|kind| kind.limits.has_window());
+        let clock = self.executor.clock().clone();
         let board = Arc::new_cyclic(|me| Board {
             me: me.clone(),
+            has_windows,
             executor: self.executor,
             definitions: Arc::clone(&definitions),
-            state: Mutex::new(State::new(self.history)),
+            state: Mutex::new(State::new(self.history, clock)),
             fences: AtomicU64::new(0),
             periodic: Mutex::new(Vec::new()),
         });
@@ -110,6 +114,8 @@ struct Board {
     me: std::sync::Weak<Board>,
     executor: Handle,
     definitions: Arc<Definitions>,
+    /// Whether any kind has a limit for a window of time.
+    has_windows: bool,
     state: Mutex<State>,
     /// The last fencing token that was drawn.
     fences: AtomicU64,

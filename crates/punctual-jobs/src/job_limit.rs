@@ -1,10 +1,12 @@
-//! Limits of kinds: how many jobs of a kind, or of one limit key of it, run at once, over all machines.
+//! Limits of kinds: how many jobs of a kind, or of one limit key of it, run at once, or begin in a window of time, over all machines.
 //!
-//! A limit is a value beside a kind's other settings, and what enforces it is beside each engine: slots in the tables
-//! (`postgres/limiting.rs`), and lines in memory (`in_memory/slots.rs`). A kind
+//! A limit is a value beside a kind's other settings, and what enforces it is beside each engine: slots and buckets in the tables
+//! (`postgres/limiting.rs`), and lines and buckets in memory (`in_memory/slots.rs`, `in_memory/tokens.rs`). A kind
 //! without a limit has neither.
 
-/// How many jobs of a kind run at once; for [`Jobs::limit`](crate::Jobs::limit). Solid Queue: `limits_concurrency`,
+use std::time::Duration;
+
+/// How many jobs of a kind run at once, or begin in a window of time; for [`Jobs::limit`](crate::Jobs::limit). Solid Queue: `limits_concurrency`,
 /// Sidekiq: `Limiter.concurrent`, River: a concurrency limit, Inngest: `concurrency`. Java: a `Semaphore`, over machines.
 ///
 /// On PostgreSQL the limit holds over all machines, and a database index enforces it: never more than n jobs of the kind,
@@ -49,17 +51,65 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a limit does nothing until it is given to `Jobs::limit`"]
 pub struct JobLimit {
-    at_once: u32,
+    at_once: Option<u32>,
+    window: Option<JobWindow>,
     is_for_each_key: bool,
+}
+
+/// How many jobs may begin in a window of time: a token bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JobWindow {
+    /// How many tokens the bucket has when it is full.
+    pub(crate) burst: u32,
+    /// After how many microseconds it has another one.
+    pub(crate) gap: u64,
 }
 
 /// The largest limit: a claim looks through the places.
 const MOST: u32 = 100_000;
 
+const LONGEST_WINDOW: Duration = Duration::from_secs(400 * 24 * 3600);
+
 impl JobLimit {
     /// Lets so many jobs run at once, at least one and at most 100,000.
     pub fn at_once(jobs: u32) -> Self {
-        Self { at_once: jobs.clamp(1, MOST), is_for_each_key: false }
+        Self { at_once: Some(jobs.clamp(1, MOST)), window: None, is_for_each_key: false }
+    }
+
+    /// Lets so many jobs begin in a window of time, at least one and at most 100,000; the window is at least a millisecond and at most
+    /// 400 days. A rate limit: Inngest: `throttle`, Oban: `rate_limit`, Sidekiq: `Limiter.leaky`.
+    ///
+    /// It is a **token bucket** (GCRA): n jobs may begin at once if none has for a while, and after that one each n-th part of the
+    /// window. So in a window of that length, wherever it begins, 2n - 1 jobs begin at most, and over longer times n in each.
+    /// A service that counts in windows of its own and must never see more than n is given a limit of half of that.
+    ///
+    /// **An attempt takes a token when it is claimed.** One that fails, is put off, or is lost with its machine has spent it, and so has a
+    /// claim that a shutdown gives back. On PostgreSQL the moments are those of the claims by the database's clock, so a machine
+    /// that has claimed a job and is held up begins it later. In memory they are those of the executor's clock.
+    ///
+    /// If no token is there, the machines look again when the next one is. While two versions with different windows run, each
+    /// has a bucket of its own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual_jobs::JobLimit;
+    ///
+    /// // Two at once, and a hundred each minute, of each limit key.
+    /// let limit = JobLimit::at_once(2).and_in_window(100, Duration::from_secs(60)).for_each_key();
+    /// # let _ = limit;
+    /// ```
+    pub fn in_window(jobs: u32, window: Duration) -> Self {
+        Self { at_once: None, window: None, is_for_each_key: false }.and_in_window(jobs, window)
+    }
+
+    /// Adds a limit for a [window of time](Self::in_window): both hold.
+    pub fn and_in_window(mut self, jobs: u32, window: Duration) -> Self {
+        let burst = jobs.clamp(1, MOST);
+        let window = window.clamp(Duration::from_millis(1), LONGEST_WINDOW);
+        // Rounded up: never more than were asked for.
+        let gap = (window.as_micros() as u64).div_ceil(burst.into());
+        self.window = Some(JobWindow { burst, gap });
+        self
     }
 
     /// Has the limit hold for each [limit key](crate::JobBuilder::limit_key) of the kind, and not for the kind as a whole. The
@@ -110,11 +160,25 @@ impl Limits {
 
     /// Returns how many jobs of the kind run at once, if there is a limit.
     pub(crate) fn of_kind(self) -> Option<usize> {
-        self.kind.map(|limit| limit.at_once as usize)
+        self.kind?.at_once.map(|most| most as usize)
     }
 
     /// Returns how many jobs of one key run at once, if there is a limit.
     pub(crate) fn of_key(self) -> Option<usize> {
-        self.key.map(|limit| limit.at_once as usize)
+        self.key?.at_once.map(|most| most as usize)
+    }
+
+    /// Returns the window of the kind, if it has one.
+    pub(crate) fn window_of_kind(self) -> Option<JobWindow> {
+        self.kind?.window
+    }
+
+    /// Returns the window of each key, if it has one.
+    pub(crate) fn window_of_key(self) -> Option<JobWindow> {
+        self.key?.window
+    }
+
+    pub(crate) fn has_window(self) -> bool {
+        self.window_of_kind().is_some() || self.window_of_key().is_some()
     }
 }

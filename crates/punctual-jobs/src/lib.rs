@@ -60,7 +60,7 @@
 //!   learns that: the [token](JobRun::token) of the run is raised, and it gets no [fencing token](JobRun::fencing_token).
 //! * **Jobs with one ordering key** run one at a time, in the order of their moments.
 //! * **A [limit](JobLimit) of a kind, or of each of its limit keys, holds over all machines.** Never more of its jobs have a claim at once. In memory it holds
-//!   in the process. Limit keys take turns.
+//!   in the process. Limit keys take turns. In a window of time 2n - 1 begin at most, and n in the long run.
 //! * **[Priorities](Priority) are strict**: of the jobs without an ordering key that one claim finds due, those of a higher priority begin first.
 //! * **Each tick of a schedule is taken once** over all machines, whatever their clocks say. A job begins after
 //!   it, or an event says that none may.

@@ -46,6 +46,7 @@ pub(super) struct State {
     pub(super) turns: HashMap<String, Turns>,
     pub(super) ready: Ready,
     pub(super) slots: HashMap<&'static str, Slots>,
+    pub(super) clock: punctual::Clock,
     pub(super) running: usize,
     pub(super) closing: Option<Closing>,
     /// The last jobs that were discarded, as they were then.
@@ -270,6 +271,7 @@ impl Board {
 
     /// Submits tasks for which no caller waits. If the executor refuses one, its job is discarded.
     pub(super) fn submit_or_discard(&self, next: impl IntoIterator<Item = Next>) {
+        self.arm_tokens();
         for next in next {
             let _ = self.submit(next, Refusal::Discards);
         }
@@ -320,8 +322,9 @@ pub(super) struct Replaced {
 
 impl State {
     /// A board without a job, which keeps a history for that long.
-    pub(super) fn new(history: Option<Duration>) -> Self {
+    pub(super) fn new(history: Option<Duration>, clock: punctual::Clock) -> Self {
         Self {
+            clock,
             last_id: 0,
             jobs: HashMap::new(),
             keys: HashMap::new(),

@@ -6,13 +6,13 @@
 //! then, and a task that is due at once.
 //!
 //! There is a line for each priority and limit key of a kind; jobs without a limit key have the empty one. The next job is the
-//! first, by moment, of an *open* line: one that is not empty, and whose key has a slot left. Of these it is the line with the
+//! first, by moment, of an *open* line: one that is not empty, and whose key has a slot left and a [token](super::tokens). Of these it is the line with the
 //! highest priority, and then the one whose key follows the key that was served last, so the keys take turns.
 //!
 //! # Invariants, under the lock
 //!
 //! * A job is in a line or has a slot, and not both.
-//! * While a line is open all slots of the kind are taken.
+//! * While a line is open all slots of the kind are taken, or it has no token.
 //!
 //! So a job that comes can begin itself or none can, and of the jobs that wait one can begin for each that leaves.
 
@@ -25,6 +25,7 @@ use std::{
 use super::{
     board::{Next, Stage, State},
     ordering::{Arrival, at_once},
+    tokens::{Buckets, TokenTimer},
 };
 use crate::{Priority, job_limit::Limits};
 
@@ -40,6 +41,10 @@ pub(super) struct Slots {
     open: BTreeSet<LimitedLine>,
     /// The limit key that was served last.
     last_key: String,
+    buckets: Buckets,
+    /// The keys that have jobs in lines and no token, by when they have the next one.
+    dry: BTreeSet<(Instant, String)>,
+    pub(super) timer: TokenTimer,
 }
 
 /// Where a job of a limited kind waits.
@@ -54,15 +59,16 @@ impl State {
     /// A job is due, and has its turn.
     pub(super) fn enter(&mut self, id: i64) -> Arrival {
         let Some(place) = self.place_in_line(id) else { return Arrival::Go };
+        let now = self.clock.now();
         let slots = self.slots.entry(place.kind).or_default();
         if slots.taken.contains(&id) {
             return Arrival::Go;
         }
-        slots.wait(id, &place);
+        slots.wait(id, &place, now);
         if let Some(entry) = self.jobs.get_mut(&id) {
             entry.stage = Stage::InLine;
         }
-        match self.give_slot(&place) {
+        match self.give_slot(place.kind, place.limits) {
             Some(next) if next.id == id => Arrival::Go,
             next => Arrival::Wait(next),
         }
@@ -71,8 +77,9 @@ impl State {
     /// A job does not wait for a slot any more, and does not run. Returns the job that is next.
     pub(super) fn leave_slot(&mut self, id: i64) -> Option<Next> {
         let place = self.place_in_line(id)?;
-        self.slots.get_mut(place.kind)?.leave(id, &place);
-        self.give_slot(&place)
+        let now = self.clock.now();
+        self.slots.get_mut(place.kind)?.leave(id, &place, now);
+        self.give_slot(place.kind, place.limits)
     }
 
     /// Whether a job has a slot, and so goes on without letting another one go first.
@@ -93,9 +100,10 @@ impl State {
         limits.is_some().then_some(PlaceInLine { kind, limits, line, moment: entry.moment })
     }
 
-    /// Gives a slot to the next job of the kind, if one is free.
-    fn give_slot(&mut self, place: &PlaceInLine) -> Option<Next> {
-        let id = self.slots.get_mut(place.kind)?.take_next(place.limits)?;
+    /// Gives a slot to the next job of the kind, if one is free and there is a token.
+    pub(super) fn give_slot(&mut self, kind: &'static str, limits: Limits) -> Option<Next> {
+        let now = self.clock.now();
+        let id = self.slots.get_mut(kind)?.take_next(limits, now)?;
         let entry = self.jobs.get_mut(&id)?;
         entry.stage = Stage::Waiting(None);
         entry.generation += 1;
@@ -105,12 +113,12 @@ impl State {
 }
 
 impl Slots {
-    fn wait(&mut self, id: i64, place: &PlaceInLine) {
+    fn wait(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
         self.lines.entry(place.line.clone()).or_default().insert((place.moment, id));
-        self.note_open(&place.line.1, place.limits);
+        self.note_open(&place.line.1, place.limits, now);
     }
 
-    fn leave(&mut self, id: i64, place: &PlaceInLine) {
+    fn leave(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
         if let Some(line) = self.lines.get_mut(&place.line) {
             line.remove(&(place.moment, id));
         }
@@ -119,20 +127,31 @@ impl Slots {
                 *taken -= 1;
             }
         }
-        self.note_open(&place.line.1, place.limits);
+        self.note_open(&place.line.1, place.limits, now);
     }
 
-    /// Takes a slot for the next job.
-    fn take_next(&mut self, limits: Limits) -> Option<i64> {
+    /// Takes a slot and a token for the next job. If there is no token, the timer is wanted for the next one.
+    fn take_next(&mut self, limits: Limits, now: Instant) -> Option<i64> {
+        while let Some((_, key)) = self.dry.first().filter(|(at, _)| *at <= now) {
+            let key = key.clone();
+            self.note_open(&key, limits, now);
+        }
+        self.timer.wanted = self.dry.first().map(|(at, _)| *at);
         if limits.of_kind().is_some_and(|most| self.taken.len() >= most) {
             return None;
         }
         let line = self.next_line()?.clone();
+        if let Some(at) = self.buckets.kind_waits(limits.window_of_kind(), now) {
+            self.timer.wanted = Some(at);
+            return None;
+        }
         let (_, id) = self.lines.get_mut(&line)?.pop_first()?;
         let (_, key) = line;
         self.taken.insert(id);
         *self.taken_of_key.entry(key.clone()).or_default() += 1;
-        self.note_open(&key, limits);
+        self.buckets.spend(limits.window_of_kind(), limits.window_of_key(), &key, now);
+        self.note_open(&key, limits, now);
+        self.timer.wanted = self.dry.first().map(|(at, _)| *at);
         self.last_key = key;
         Some(id)
     }
@@ -145,22 +164,34 @@ impl Slots {
     }
 
     /// Notes which lines of a key are open, after one of them or the slots of the key have changed.
-    fn note_open(&mut self, key: &str, limits: Limits) {
+    fn note_open(&mut self, key: &str, limits: Limits, now: Instant) {
         let taken = self.taken_of_key.get(key).copied().unwrap_or(0);
         if taken == 0 {
             self.taken_of_key.remove(key);
         }
         let is_free = limits.of_key().is_none_or(|most| taken < most);
+        let next = self.buckets.next_of_key(limits.window_of_key(), key);
+        let is_dry = next.is_some_and(|next| next > now);
+        let mut has_jobs = false;
         for priority in [Priority::High, Priority::Normal, Priority::Low] {
             let line = (priority, key.to_owned());
             let is_empty = self.lines.get(&line).is_none_or(BTreeSet::is_empty);
             if is_empty {
                 self.lines.remove(&line);
             }
-            if is_free && !is_empty {
+            has_jobs |= !is_empty;
+            if is_free && !is_dry && !is_empty {
                 self.open.insert(line);
             } else {
                 self.open.remove(&line);
+            }
+        }
+        if let Some(next) = next {
+            let place = (next, key.to_owned());
+            if is_dry && has_jobs {
+                self.dry.insert(place);
+            } else {
+                self.dry.remove(&place);
             }
         }
     }

@@ -91,6 +91,7 @@ impl Board {
         }
         state.turns.clear();
         state.ready = Ready::default();
+        tasks.extend(state.slots.values_mut().filter_map(|slots| slots.timer.take_task()));
         state.slots.clear();
         let is_idle = state.running == 0;
         state.closing = Some(closing);

@@ -17,7 +17,9 @@ use std::{collections::HashSet, sync::Arc};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
 
-use super::{connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements};
+use super::{
+    connection::AskError, engine::PostgresEngine, limiting, settings::QueueEvent, statements,
+};
 use crate::JobId;
 
 /// The error of an attempt whose process has died.
@@ -62,6 +64,9 @@ impl PostgresEngine {
         self.tell_of_discarded().await?;
         if rounds % 16 == 0 {
             self.pulse.ask(statements::FORGET, &[]).await?;
+            if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
+                self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await?;
+            }
         }
         Ok(())
     }

@@ -25,6 +25,23 @@
 //! An index cannot say which keys have a job that is due, so jobs with a limit key are marked as those with an ordering key
 //! are ([`MARK_DUE`](super::statements::MARK_DUE)).
 
+//! # Tokens
+//!
+//! A limit for a window of time is a token bucket, by the algorithm GCRA: a row of `job_bucket` with one moment, at which the
+//! bucket is full again (`tat`, the theoretical arrival time). A token moves it by a gap, from the present if it has passed; and
+//! there is one as long as it is less than the whole bucket ahead. A bucket without a row is full. All moments are the server's,
+//! in microseconds and whole numbers, and a claim has the moment that its bucket was asked for.
+//!
+//! **Why no window has too many.** Take the attempts in a window that begins at s and does not contain its end. The first of
+//! them that was written has moved the bucket's moment beyond s by a gap, each other one moves it by another gap, and the last one was
+//! let in because the moment was burst - 1 gaps ahead of it at most. So of m of them (m - 1) gaps are less than the window and
+//! burst - 1 gaps, in whatever order their moments and their writes were: of n in a window, m is 2n - 1 at most.
+//!
+//! A claim reads the buckets without a lock to choose its jobs, and then locks those of the chosen keys with `skip locked`. What
+//! another machine has locked is left to it, and looked at again a few milliseconds later. A bucket that has no row is inserted; if
+//! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
+//! of its own: of two versions with different windows neither waits for what the other has spent.
+
 /// The rows that wait and have no ordering key.
 macro_rules! waits {
     () => {
@@ -32,30 +49,84 @@ macro_rules! waits {
     };
 }
 
-/// $3 how many, $5 how many slots of the kind, if it has a limit, $6 where the search begins: the room that there is. No row
-/// for a worker whose lease is over.
+/// How many microseconds a bucket of `$burst` tokens, one each `$gap` microseconds, is ahead of the present: none if it is full.
+/// If it is further ahead than such a bucket can be, the server's clock was set back, and there is one token.
+macro_rules! ahead {
+    ($burst:literal, $gap:literal, $($tat:tt)*) => {
+        concat!(
+            "(select case when ahead > ", $burst, " * ", $gap, " + 60000000 then (", $burst, " - 1) * ", $gap,
+            " else greatest(ahead, 0) end as ahead
+      from (select coalesce(round(extract(epoch from ", $($tat)*, " - (select time from moment)) * 1000000)::int8, 0) as ahead) it)"
+        )
+    };
+}
+
+/// How many tokens are left in a bucket that is `ahead`; null without a window.
+macro_rules! tokens {
+    ($burst:literal, $gap:literal) => {
+        concat!(
+            "case when ",
+            $burst,
+            " is not null then greatest((",
+            $burst,
+            " * ",
+            $gap,
+            " - ahead) / ",
+            $gap,
+            ", 0) end"
+        )
+    };
+}
+
+/// $3 how many, $5 how many slots of the kind, if it has a limit, $6 where the search begins, $8 and $9 its window: the room
+/// that there is. No row for a worker whose lease is over.
 macro_rules! room {
     () => {
-        "free as materialized (
+        concat!(
+            "moment as materialized (
+  select clock_timestamp() as time
+), free as materialized (
   select slot, row_number() over (order by (slot - $6 % $5 + $5) % $5) as place
     from generate_series(0, $5 - 1) every(slot)
    where not exists (select from @schema.job o where o.name = $1 and o.slot = every.slot and o.claim = o.slot_claim)
    order by place limit $3
+), bucket as materialized (
+  select tat is not null as is_there, ahead from (
+    select max(tat) as tat from @schema.job_bucket
+     where $8 is not null and name = $1 and not is_of_key and limit_key = '' and burst = $8 and gap_us = $9) read
+    cross join lateral ",
+            ahead!("$8", "$9", "tat"),
+            " now
 ), room as materialized (
-  select case when $5 is null then $3 else (select count(*) from free) end as most
+  select least($3, case when $5 is not null then (select count(*) from free) end, ",
+            tokens!("$8", "$9"),
+            ") as most from bucket
    where exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
 )"
+        )
     };
 }
 
-/// $7 how many slots each key has, if it has a limit: how many of a key's are free, or null.
+/// How many jobs of a key may begin: $7 how many slots each key has, if it has a limit, $10 and $11 its window. Null if as many
+/// as there are.
 macro_rules! rest {
     ($key:literal) => {
         concat!(
-            "(select $7 - count(*) as rest from @schema.job o
-     where $7 is not null and o.name = $1 and o.limit_key = ",
+            "(select least(case when $7 is not null then $7 - (select count(*) from @schema.job o
+        where o.name = $1 and o.limit_key = ",
             $key,
-            " and o.claim = o.key_claim and o.key_slot < $7)"
+            " and o.claim = o.key_claim and o.key_slot < $7) end, ",
+            tokens!("$10", "$11"),
+            ") as rest from ",
+            ahead!(
+                "$10",
+                "$11",
+                "(select tat from @schema.job_bucket
+        where $10 is not null and name = $1 and is_of_key and limit_key = ",
+                $key,
+                " and burst = $10 and gap_us = $11)"
+            ),
+            " now)"
         )
     };
 }
@@ -140,13 +211,40 @@ macro_rules! first_of_keys {
     };
 }
 
-/// A claim, a slot of the kind and one of its key for each job that was picked.
+/// A claim, a slot of the kind and one of its key for each job that was picked, and tokens for them.
 macro_rules! claiming {
-    () => {
-        ", numbered as materialized (
-  select id, key, turn, nth, most, row_number() over (order by nth, turn) as place from picked
+    ($kind_waits:expr, $key_waits:expr) => {
+        concat!(
+            ", held as materialized (
+  select is_of_key, limit_key, tat from @schema.job_bucket
+   where name = $1 and exists (select from picked)
+     and (not is_of_key and limit_key = '' and burst = $8 and gap_us = $9
+       or is_of_key and limit_key in (select key from picked) and burst = $10 and gap_us = $11)
+   order by is_of_key, limit_key for update skip locked
+), key_bucket as materialized (
+  select key, is_there, ahead, case when $10 is null then null when is_there and tat is null then 0 else ",
+            tokens!("$10", "$11"),
+            " end as tokens
+    from (select key, (select tat from held where is_of_key and limit_key = key) as tat, exists (
+        select from @schema.job_bucket
+         where $10 is not null and name = $1 and is_of_key and limit_key = key and burst = $10 and gap_us = $11) as is_there
+      from (select distinct key from picked) keys) it
+    cross join lateral ",
+            ahead!("$10", "$11", "tat"),
+            " now
+), kind_bucket as materialized (
+  select is_there, ahead, case when $8 is null then null when is_there and tat is null then 0 else ",
+            tokens!("$8", "$9"),
+            " end as tokens
+    from (select is_there, (select tat from held where not is_of_key) as tat from bucket) it
+    cross join lateral ",
+            ahead!("$8", "$9", "tat"),
+            " now
+), numbered as materialized (
+  select id, key, turn, nth, least(most, (select tokens from kind_bucket)) as most, row_number() over (order by nth, turn) as place
+    from picked join key_bucket using (key) where coalesce(nth <= tokens, true)
 ), key_free as materialized (
-  select key, slots.slot, slots.nth from (select key, max(nth) as most from picked group by key) keys
+  select key, slots.slot, slots.nth from (select key, max(nth) as most from numbered group by key) keys
     cross join lateral (
       select slot, row_number() over (order by (slot - $6 % $7 + $7) % $7) as nth
         from generate_series(0, $7 - 1) every(slot)
@@ -155,27 +253,115 @@ macro_rules! claiming {
        order by nth limit keys.most
     ) slots
 ), placed as materialized (
-  select numbered.id, turn, free.slot, key_free.slot as key_slot, nextval('@schema.job_claim') as claim
+  select numbered.id, numbered.key, turn, free.slot, key_free.slot as key_slot, nextval('@schema.job_claim') as claim
     from numbered left join free using (place)
     left join key_free on key_free.key = numbered.key and key_free.nth = numbered.nth
    where place <= most and ($5 is null or free.slot is not null) and ($7 is null or key_free.slot is not null)
+), spent as materialized (
+  select true as is_of_key, key, $10::int8 as burst, $11::int8 as gap, is_there, ahead + $11 * count(*) as ahead
+    from placed join key_bucket using (key) where $10 is not null group by key, is_there, ahead
+  union all
+  select false, '', $8, $9, is_there, ahead + $9 * count(*) from placed, kind_bucket
+   where $8 is not null group by is_there, ahead
+), kept as (
+  update @schema.job_bucket b set tat = (select time from moment) + spent.ahead * interval '1 microsecond' from spent
+   where b.name = $1 and b.is_of_key = spent.is_of_key and b.limit_key = spent.key and b.burst = spent.burst
+     and b.gap_us = spent.gap and spent.is_there
+  returning b.is_of_key, b.limit_key as key
+), made as (
+  insert into @schema.job_bucket (name, is_of_key, limit_key, burst, gap_us, tat)
+  select $1, is_of_key, key, burst, gap, (select time from moment) + ahead * interval '1 microsecond'
+    from spent where not is_there order by is_of_key, key
+  on conflict do nothing returning is_of_key, limit_key as key
+), paid as materialized (
+  select * from kept union all select * from made
+), claimed as (
+  update @schema.job j set claim = placed.claim, slot = placed.slot, key_slot = placed.key_slot,
+    slot_claim = case when $5 is not null then placed.claim end, key_claim = case when $7 is not null then placed.claim end,
+    worker = $2, claimed_at = (select time from moment), attempts = attempts + 1
+    from placed where j.id = placed.id
+     and ($8 is null or exists (select from paid where not is_of_key))
+     and ($10 is null or exists (select from paid where is_of_key and paid.key = placed.key))
+  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, limit_key, turn
+), wait as (
+  select case when exists (select from picked) then 5000 else least((
+      select ahead - ($8 - 1) * $9 from bucket where $8 is not null and ahead > ($8 - 1) * $9 and ",
+            $kind_waits,
+            "), (
+      select min(ahead) - ($10 - 1) * $11 from (
+        select round(extract(epoch from tat - (select time from moment)) * 1000000)::int8 as ahead
+          from @schema.job_bucket b
+         where $10 is not null and name = $1 and is_of_key and burst = $10 and gap_us = $11
+           and tat > (select time from moment) + ($10 - 1) * $11 * interval '1 microsecond' and ",
+            $key_waits,
+            ") empty)) end as micros
+   where ($8 is not null or $10 is not null) and not exists (select from claimed) and exists (select from room)
 )
-update @schema.job j set claim = placed.claim, slot = placed.slot, key_slot = placed.key_slot,
-  slot_claim = case when $5 is not null then placed.claim end, key_claim = case when $7 is not null then placed.claim end,
-  worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
-  from placed where j.id = placed.id
-returning j.id, j.claim, name, payload, attempts, max_attempts, key, ordering_key, tick, limit_key, turn"
+select *, null::int8 from claimed
+union all
+select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null::int8, micros
+  from wait where micros is not null"
+        )
+    };
+}
+
+/// Whether a job without an ordering key is due, of the kind and of the limit key of the bucket `b`.
+macro_rules! kind_waits {
+    () => {
+        concat!(
+            "(exists (select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now() and ",
+            waits!(),
+            ") or exists (select from @schema.job where name = $1 and limit_key <> '' and due and ",
+            waits!(),
+            "))"
+        )
+    };
+}
+
+macro_rules! key_waits {
+    () => {
+        concat!(
+            "case when b.limit_key = '' then exists (
+             select from @schema.job where name = $1 and priority in (-1, 0, 1) and limit_key = '' and run_at <= now() and ",
+            waits!(),
+            ") else exists (select from @schema.job j where j.name = $1 and j.priority in (-1, 0, 1) and j.limit_key = b.limit_key
+             and j.limit_key <> '' and due and ",
+            waits!(),
+            ") end"
+        )
+    };
+}
+
+/// Whether a job with an ordering key is due, whatever its limit key.
+macro_rules! ordered_waits {
+    () => {
+        "exists (select from @schema.job where name = $1 and ordering_key is not null and due and claim is null and attempts < max_attempts)"
     };
 }
 
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 from which slot on,
-/// $7 how many slots each limit key has or null: claims jobs without an ordering key. The key with the highest `turn` was served
-/// last. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken one of the slots: to be asked
-/// again.
+/// $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
+/// microseconds there is another, or null, $10 and $11 the same for each limit key: claims jobs without an ordering key. The key
+/// with the highest `turn` was served last. If it claims none for lack of a token, there is one row without an id, which says
+/// after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
+/// one of the slots: to be asked again.
 pub(crate) const CLAIM_TURNS: &str =
-    concat!("with recursive ", room!(), ", ", turns!(), claiming!());
+    concat!("with recursive ", room!(), ", ", turns!(), claiming!(kind_waits!(), key_waits!()));
 
 /// The same for the first jobs of ordering keys, $4 after which. Fails as
 /// [`CLAIM_FIRST`](super::claiming::CLAIM_FIRST) does as well.
-pub(crate) const CLAIM_FIRST_LIMITED: &str =
-    concat!("with recursive ", room!(), ", ", first_of_keys!(), claiming!());
+pub(crate) const CLAIM_FIRST_LIMITED: &str = concat!(
+    "with recursive ",
+    room!(),
+    ", ",
+    first_of_keys!(),
+    claiming!(ordered_waits!(), ordered_waits!())
+);
+
+/// Removes buckets that have been full for a while, some at a time: one that is not there is full.
+pub(crate) const FORGET_BUCKETS: &str = "\
+delete from @schema.job_bucket b using (
+  select name, is_of_key, limit_key, burst, gap_us from @schema.job_bucket
+   where tat < now() - interval '1 minute' limit 10000 for update skip locked) full_ones
+ where (b.name, b.is_of_key, b.limit_key, b.burst, b.gap_us)
+     = (full_ones.name, full_ones.is_of_key, full_ones.limit_key, full_ones.burst, full_ones.gap_us)";

@@ -9,7 +9,7 @@
 //! A claim that another machine has spoiled, by taking the same turn or slot, is asked again a few times. If that does not
 //! help the others have taken what there was; the end of one of their runs is notified.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
@@ -20,7 +20,7 @@ use super::{
     engine::PostgresEngine,
     limiting, statements,
 };
-use crate::job_limit::Limits;
+use crate::job_limit::{JobWindow, Limits};
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;
@@ -36,6 +36,8 @@ pub(super) struct Sources {
     first_slot: i32,
     /// Jobs with a limit key may be due.
     has_keyed: bool,
+    /// How long it is until there is a token for a job that waits for one.
+    again: Option<Duration>,
 }
 
 /// Which jobs of a group.
@@ -61,16 +63,34 @@ struct Group {
     last_turn: String,
 }
 
-/// How many slots a kind has, and each of its limit keys.
+/// How many slots a kind has and each of its limit keys, and their buckets.
 struct SlotCounts {
     kind: Option<i32>,
     key: Option<i32>,
+    kind_bucket: Bucket,
+    key_bucket: Bucket,
+}
+
+/// How many tokens a bucket has, and after how many microseconds there is another.
+#[derive(Clone, Copy, Default)]
+struct Bucket {
+    burst: Option<i64>,
+    gap: Option<i64>,
 }
 
 impl SlotCounts {
     fn of(limits: Limits) -> Self {
         let count = |places: Option<usize>| places.map(|it| i32::try_from(it).unwrap_or(i32::MAX));
-        Self { kind: count(limits.of_kind()), key: count(limits.of_key()) }
+        let bucket = |window: Option<JobWindow>| Bucket {
+            burst: window.map(|it| it.burst.into()),
+            gap: window.map(|it| i64::try_from(it.gap).unwrap_or(i64::MAX)),
+        };
+        Self {
+            kind: count(limits.of_kind()),
+            key: count(limits.of_key()),
+            kind_bucket: bucket(limits.window_of_kind()),
+            key_bucket: bucket(limits.window_of_key()),
+        }
     }
 }
 
@@ -107,6 +127,7 @@ impl Sources {
             marks: true,
             first_slot,
             has_keyed: false,
+            again: None,
         }
     }
 
@@ -120,9 +141,15 @@ impl Sources {
         ended.iter().any(|ended| limited().any(|group| group.names[0] == ended.job.name))
     }
 
+    /// Returns after how long to look again, as the last claim has found.
+    pub(super) fn again(&self) -> Option<Duration> {
+        self.again
+    }
+
     /// Claims so many jobs, from one source after the other.
     pub(super) async fn claim(&mut self, free: usize) -> Result<Vec<Row>, AskError> {
         self.order.rotate_left(1);
+        self.again = None;
         self.groups.iter_mut().for_each(|group| group.names.rotate_left(1));
         let mut claimed = Vec::new();
         for (group, which) in self.order.clone() {
@@ -187,9 +214,9 @@ impl Sources {
     ) -> Result<(), AskError> {
         self.mark_due().await?;
         while claimed.len() < most {
-            let last_turn = &self.groups[group].last_turn;
+            let last_turn = self.groups[group].last_turn.clone();
             let more = (most - claimed.len()) as i64;
-            let rows = self.ask_limited(limiting::CLAIM_TURNS, group, more, last_turn).await?;
+            let rows = self.ask_limited(limiting::CLAIM_TURNS, group, more, &last_turn).await?;
             let rows = rows.unwrap_or_default();
             let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(10)) else { break };
             self.groups[group].last_turn = last.get(9);
@@ -213,7 +240,7 @@ impl Sources {
             let began_at_first = it.last_key.is_empty();
             let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
             // Of some limit keys more jobs were found than there were slots for: there may be others.
-            let is_limited = it.slots.as_ref().is_some_and(|slots| slots.key.is_some());
+            let is_limited = it.slots.is_some();
             let may_go_on = is_limited && !rows.is_empty();
             claimed.extend(rows);
             if claimed.len() == most {
@@ -228,11 +255,15 @@ impl Sources {
         }
     }
 
-    async fn ask_for_first(&self, group: usize, more: i64) -> Result<Option<Vec<Row>>, AskError> {
+    async fn ask_for_first(
+        &mut self,
+        group: usize,
+        more: i64,
+    ) -> Result<Option<Vec<Row>>, AskError> {
         let of = &self.groups[group];
         if of.slots.is_some() {
-            let statement = limiting::CLAIM_FIRST_LIMITED;
-            return self.ask_limited(statement, group, more, &of.last_key).await;
+            let (statement, last_key) = (limiting::CLAIM_FIRST_LIMITED, of.last_key.clone());
+            return self.ask_limited(statement, group, more, &last_key).await;
         }
         let params: [Param<'_>; 4] = [
             (&of.names, Type::TEXT_ARRAY),
@@ -243,25 +274,36 @@ impl Sources {
         self.ask(claiming::CLAIM_FIRST, &params).await
     }
 
+    /// Asks a claim of a kind with a limit, and notes when to look again if there was no token.
     async fn ask_limited(
-        &self,
+        &mut self,
         statement: &str,
         group: usize,
         more: i64,
         after: &String,
     ) -> Result<Option<Vec<Row>>, AskError> {
         let of = &self.groups[group];
-        let (kind, key) = of.slots.as_ref().map_or((None, None), |it| (it.kind, it.key));
-        let params: [Param<'_>; 7] = [
+        let Some(slots) = &of.slots else { return Ok(None) };
+        let params: [Param<'_>; 11] = [
             (&of.names[0], Type::TEXT),
             (&self.engine.worker, Type::TEXT),
             (&more, Type::INT8),
             (after, Type::TEXT),
-            (&kind, Type::INT4),
+            (&slots.kind, Type::INT4),
             (&self.first_slot, Type::INT4),
-            (&key, Type::INT4),
+            (&slots.key, Type::INT4),
+            (&slots.kind_bucket.burst, Type::INT8),
+            (&slots.kind_bucket.gap, Type::INT8),
+            (&slots.key_bucket.burst, Type::INT8),
+            (&slots.key_bucket.gap, Type::INT8),
         ];
-        self.ask(statement, &params).await
+        let Some(mut rows) = self.ask(statement, &params).await? else { return Ok(None) };
+        rows.retain(|row| {
+            let again = row.get::<_, Option<i64>>(11).map(micros);
+            self.again = self.again.into_iter().chain(again).min();
+            again.is_none()
+        });
+        Ok(Some(rows))
     }
 
     async fn mark_due(&mut self) -> Result<(), AskError> {
@@ -288,6 +330,11 @@ impl Sources {
         }
         Ok(None)
     }
+}
+
+/// Returns a span that is not so short that machines do nothing but look.
+fn micros(micros: i64) -> Duration {
+    Duration::from_micros(u64::try_from(micros).unwrap_or(0)).max(Duration::from_millis(1))
 }
 
 /// Returns a number that depends on the worker, so that several begin their search at different slots.

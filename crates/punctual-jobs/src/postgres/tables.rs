@@ -152,6 +152,16 @@ create index job_turns on @schema.job (name, priority, limit_key)
 create index job_not_due on @schema.job (run_at)
   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due;
 create unique index job_key_slot on @schema.job (name, limit_key, key_slot) where claim = key_claim;
+create table @schema.job_bucket (
+  name text not null,
+  is_of_key boolean not null,
+  limit_key text collate \"C\" not null,
+  burst bigint not null,
+  gap_us bigint not null,
+  tat timestamptz not null,
+  primary key (name, is_of_key, limit_key, burst, gap_us)
+);
+comment on table @schema.job_bucket is 'The token buckets of punctual that are not full. Each is full again at the moment tat.';
 ";
 
 const PREPARE: &str = "\

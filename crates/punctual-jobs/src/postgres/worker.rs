@@ -2,7 +2,7 @@
 //!
 //! It claims when it is woken: by a notification of the server's that a job is due or an ordering key is free, by a
 //! timer for a job that this machine has enqueued, by the poll, and by the end of a run if the last claim has filled all
-//! slots, or the run's kind has a limit. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
+//! slots, or the run's kind has a limit, and when there is a token for a job that has found none. One statement writes down all runs that have ended, and the next one, sent without waiting for the first
 //! one's answer, claims for all slots that are free.
 //!
 //! Both go through one connection, so the server carries them out in that order: a slot is used again when the end
@@ -56,6 +56,8 @@ struct Worker {
     left: Vec<Ended>,
     again: Instant,
     retries: bool,
+    /// When there is a token for a job that waits for one.
+    token: Option<Instant>,
     /// Nothing is claimed until then: the executor had no room.
     restrained: Option<Instant>,
     /// How long that is the next time.
@@ -78,6 +80,7 @@ pub(super) async fn work(engine: &Arc<PostgresEngine>) {
         left: Vec::new(),
         again: Instant::now(),
         retries: false,
+        token: None,
         restrained: None,
         restraint: FIRST_RESTRAINT,
         refused: 0,
@@ -94,6 +97,7 @@ impl Worker {
         let (mut is_stopping, mut until) = (false, None);
         loop {
             let restrained = self.restrained.unwrap_or_else(Instant::now);
+            let token = self.token.unwrap_or_else(Instant::now);
             tokio::select! {
                 Some(ended) = self.running.join_next() => {
                     // A run cannot panic: the handler is on another thread.
@@ -106,6 +110,10 @@ impl Worker {
                 () = sleep_until(restrained), if self.restrained.is_some() => {
                     self.restrained = None;
                     self.look_again();
+                }
+                () = sleep_until(token), if self.token.is_some() && !is_stopping => {
+                    self.token = None;
+                    self.looks = true;
                 }
                 () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
             }
@@ -204,6 +212,7 @@ impl Worker {
             self.engine.report_failure(&error);
             Vec::new()
         });
+        self.token = self.sources.again().map(|again| Instant::now() + again);
         // If the answer took longer than the lease, the server may have given its claims to another machine. The next heartbeat frees them.
         if asked.elapsed() > self.engine.settings.lease / 2 {
             return Vec::new();

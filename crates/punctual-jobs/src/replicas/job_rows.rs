@@ -6,7 +6,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
 };
-use crate::postgres::{Schema, claiming, statements};
+use crate::postgres::{Schema, claiming, limiting, statements};
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +43,7 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 12] = [
+    let all: [(&str, Carry); 13] = [
         (claiming::CLAIM, |it| it.claim()),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
         (statements::END, |it| it.end()),
@@ -56,6 +56,7 @@ pub(super) fn statements() -> Vec<Statement> {
         (statements::MARK_DUE, |it| it.mark_due()),
         (statements::LEAVE, |it| it.leave()),
         (statements::FORGET, |it| it.forget()),
+        (limiting::FORGET_BUCKETS, |_| Answer::default()),
     ];
     let named = all.into_iter().map(|(text, carry)| -> Statement {
         let carry = move |database: &mut Database, transaction, parameters: &Parameters| {

@@ -90,3 +90,16 @@ pub(crate) struct Held {
 impl Job for Held {
     const NAME: &'static str = "held";
 }
+
+/// How many jobs of the kind [`Metered`] begin at once of each limit key, and after how many milliseconds another one may.
+pub(crate) const METERED: (u32, u64) = (4, 100);
+
+/// So many of each limit key begin in a window.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Metered {
+    pub(crate) number: i64,
+}
+
+impl Job for Metered {
+    const NAME: &'static str = "metered";
+}

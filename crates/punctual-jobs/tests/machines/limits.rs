@@ -59,7 +59,7 @@ fn enqueue(server: &Server, jobs: i64, millis: u64) {
 }
 
 /// Three machines with clocks that differ, of which one is killed and one is frozen, again and again.
-fn trouble(server: &Server, word: &str) {
+pub(crate) fn trouble(server: &Server, word: &str) {
     let mut machines =
         [start(server, 0), start_with_clock(server, 1, 7), start_with_clock(server, 2, -7)];
     for round in 0..size(2, 20) {

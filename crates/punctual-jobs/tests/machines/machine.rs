@@ -6,7 +6,10 @@ use punctual::{Handle, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobError, JobLimit, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
 
 use crate::{
-    kinds::{Abort, RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared, Stubborn, Wait, Work},
+    kinds::{
+        Abort, METERED, Metered, RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared, Stubborn,
+        Wait, Work,
+    },
     support::{
         LIMIT, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
@@ -150,6 +153,19 @@ fn handled() -> Jobs {
             Ok(())
         })
         .limit::<Shared>(JobLimit::at_once(SHARED_AT_ONCE).for_each_key())
+        .on(|run: &JobRun, job: Metered| {
+            say("metered", &[job.number, run.attempt().into()]);
+            if job.number % 9 == 0 && run.attempt() == 1 {
+                Err(JobError::new("once"))
+            } else {
+                Ok(())
+            }
+        })
+        .backoff::<Metered>(|_| Duration::from_millis(50))
+        .limit::<Metered>(
+            JobLimit::in_window(METERED.0, Duration::from_millis(METERED.1) * METERED.0)
+                .for_each_key(),
+        )
         .on(|run: &JobRun, job: Stubborn| {
             say("stubborn", &[job.number, run.attempt().into()]);
             // A second attempt takes twice as long.

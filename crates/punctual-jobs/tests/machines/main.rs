@@ -38,6 +38,7 @@ mod support;
 mod telling;
 mod transactions;
 mod versions;
+mod windows;
 
 /// Returns `long` for a long run and `short` otherwise.
 fn size<T>(short: T, long: T) -> T {

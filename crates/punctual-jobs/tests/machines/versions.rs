@@ -60,6 +60,7 @@ fn as_of_version_5(server: &Server) {
            where ordering_key is null and claim is null and attempts < max_attempts;
          create index job_not_due on punctual.job (run_at)
            where ordering_key is not null and claim is null and attempts < max_attempts and not due;
+         drop table punctual.job_bucket;
          delete from punctual.job_version where version = 6",
     );
 }
@@ -170,6 +171,30 @@ fn of_two_versions_with_different_limits_the_larger_one_holds() {
     }
     wait_until("all", || server.value("select count(*) from punctual.job") == "0");
     assert_eq!(running.lock().unwrap().1, 3);
+}
+
+/// Two versions with different windows: each has a bucket of its own.
+#[test]
+fn two_versions_with_different_windows_have_both() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(16);
+    let running = Arc::new(Mutex::new((0, 0)));
+    let hour = Duration::from_secs(3600);
+    let window = |jobs| [JobLimit::in_window(jobs, hour)];
+    let queues = [
+        with_limits(&executor, &server, &window(3), &running),
+        with_limits(&executor, &server, &window(5), &running),
+    ];
+    for number in 0..20 {
+        queues[0].now(Held { number, millis: 0 }).enqueue().unwrap();
+    }
+    wait_until("both bursts", || server.value("select count(*) from punctual.job") == "12");
+    // They look again, and find no token.
+    for queue in queues {
+        queue.now(Held { number: 0, millis: 0 }).enqueue().unwrap();
+        queue.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
+    }
+    assert_eq!(server.value("select count(*) from punctual.job"), "14");
 }
 
 /// What waits for a table has all wait behind it that come later, and a program of the older version writes its heartbeats.

@@ -238,6 +238,39 @@ fn a_failed_attempt_under_a_manual_clock_takes_no_real_time() {
     world.until("the last", || world.log().has("call 25"));
 }
 
+/// The moments of a token bucket, to the microsecond, by the executor's clock.
+#[test]
+fn a_window_is_kept_exactly() {
+    let (gap, jobs) = (Duration::from_millis(100), 12);
+    let world = InProcess::open(|scene| {
+        let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
+        let begun = clock.now();
+        let jobs = Jobs::new().on(move |_: &JobRun, _: Failing| {
+            log.say((clock.now() - begun).as_micros().to_string());
+            Ok(())
+        });
+        jobs.limit::<Failing>(punctual_jobs::JobLimit::in_window(3, 3 * gap))
+    });
+    let send = |count| {
+        for _ in 0..count {
+            world.queue().now(Failing {}).enqueue().unwrap();
+        }
+    };
+    send(jobs);
+    world.clock().run_for(gap * jobs);
+    let pauses = 2;
+    world.clock().run_for(gap * pauses);
+    send(4);
+    world.clock().run_for(gap * jobs);
+    let micros = |gaps: u32| (gaps * gap).as_micros().to_string();
+    let mut expected: Vec<_> = [0, 0].map(micros).into();
+    expected.extend((0..jobs - 2).map(micros));
+    // The last of those began nine gaps after the first, and the bucket is full again three gaps later.
+    expected.extend([14, 14, 14, 15].map(micros));
+    assert_eq!(world.log().lines(), expected);
+    assert_eq!(world.scene().executor.statistics().pending, 0, "no timer is left");
+}
+
 #[test]
 fn two_schedules_of_one_name_are_refused() {
     let executor = ScheduledThreadPoolExecutor::new(1);

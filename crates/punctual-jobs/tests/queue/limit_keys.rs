@@ -76,9 +76,10 @@ fn for_each_key(most: u32) -> JobLimit {
 pub(crate) fn of_each_limit_key_so_many_run_at_once<W: World>() {
     let (of_tenant, of_all) = most_at_once::<W>(|it| it.limit::<Counted>(for_each_key(1)));
     assert_eq!(of_tenant, [1, 1, 1]);
-    assert_eq!(of_all, 3, "of different keys at the same time");
+    assert!(of_all > 1, "of different keys at the same time");
     let (of_tenant, _) = most_at_once::<W>(|it| it.limit::<Counted>(for_each_key(2)));
-    assert_eq!(of_tenant, [2, 2, 2]);
+    // There are four threads for three keys: not each of them may have had two.
+    assert_eq!(of_tenant.iter().max(), Some(&2), "{of_tenant:?}");
 }
 
 pub(crate) fn a_limit_of_the_kind_and_one_of_each_key_hold_together<W: World>() {
@@ -86,7 +87,7 @@ pub(crate) fn a_limit_of_the_kind_and_one_of_each_key_hold_together<W: World>() 
         |it: Jobs| it.limit::<Counted>(for_each_key(2)).limit::<Counted>(JobLimit::at_once(3));
     let (of_tenant, of_all) = most_at_once::<W>(both);
     assert!(of_tenant.iter().all(|most| *most <= 2), "{of_tenant:?}");
-    assert_eq!(of_all, 3);
+    assert!((2..=3).contains(&of_all), "{of_all}");
 }
 
 /// A job of the limit key `a` holds, and one may run of each.
@@ -231,7 +232,9 @@ pub(crate) fn a_limit_key_and_an_ordering_key_hold_together<W: World>() {
         hold(order, "a", order);
     }
     hold("b", "b", "9");
-    hold("behind", "c", "1");
+    // Later than the one before it, which otherwise may come to the line of its ordering key second.
+    let behind = world.queue().after(SHORT, Hold::new("behind")).limit_key("c");
+    behind.ordering_key("1").enqueue().unwrap();
     world.until("the other", || world.log().has("b begins"));
     world.settle();
     assert_eq!(begins(&world), ["a", "b"], "a job waits for its turn and its slot");

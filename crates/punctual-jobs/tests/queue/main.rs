@@ -36,6 +36,7 @@ mod stopping;
 #[path = "../support/mod.rs"]
 mod support;
 mod unique;
+mod windows;
 mod world;
 
 /// Makes each case a test of each world.
@@ -198,6 +199,17 @@ suite! {
         a_limit_key_and_an_ordering_key_hold_together,
         a_kind_without_a_limit_takes_no_notice_of_limit_keys,
         a_shutdown_releases_what_waits_for_a_key_slot,
+    },
+    windows::{
+        of_a_window_so_many_begin_and_then_one_each_part_of_it,
+        each_limit_key_has_a_window_of_its_own,
+        a_window_of_the_kind_and_one_of_each_key_hold_together,
+        a_window_and_a_limit_at_once_hold_together,
+        each_attempt_takes_a_token,
+        a_kind_without_tokens_holds_up_no_other,
+        a_job_that_waits_for_a_token_can_be_changed,
+        a_window_and_ordering_keys_hold_together,
+        a_shutdown_releases_what_waits_for_a_token,
     },
     priorities::{
         jobs_that_are_due_begin_by_priority,
