@@ -11,7 +11,8 @@ use ratatui::crossterm::event::{self, Event};
 
 use crate::{
     demo::Demo,
-    keys::{Command, Order},
+    jobs_page::JobsPage,
+    keys::{Command, Page},
     options::Options,
     screen::Screen,
     view::{self, Focus},
@@ -30,6 +31,10 @@ pub(crate) struct App<'a> {
     end: Option<Instant>,
     stop: &'a CancellationToken,
     focus: Focus,
+    page: Page,
+    database: Option<String>,
+    /// None until it is looked at.
+    jobs: Option<JobsPage>,
 }
 
 impl<'a> App<'a> {
@@ -37,20 +42,45 @@ impl<'a> App<'a> {
         let every = options.every.unwrap_or(EVERY);
         let end = options.run_for.and_then(|time| Instant::now().checked_add(time));
         let focus = Focus { selected: 0, said: None, is_manual: demo.is_manual() };
-        Self { demo, every, end, stop, focus }
+        let page = if options.has_jobs { Page::Jobs } else { Page::Tasks };
+        let database = options.database.clone();
+        Self { demo, every, end, stop, focus, page, database, jobs: None }
     }
 
     pub(crate) fn run(mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        // A database is asked before there is a screen: if it cannot be, that is an error like any other.
+        self.open_jobs()?;
         let mut screen = Screen::open()?;
         loop {
-            let snapshot = self.demo.snapshot();
-            screen.draw(|frame| view::draw(frame, &snapshot, &self.focus))?;
+            self.open_jobs()?;
+            self.draw(&mut screen)?;
             let Some(command) = self.next_command()? else { return Ok(()) };
             match command {
                 Some(Command::Quit) => return Ok(()),
                 Some(command) => self.obey(command),
                 // It is time to look again, or the terminal has another size.
                 None => {}
+            }
+        }
+    }
+
+    /// Opens the queue when its page is looked at for the first time.
+    fn open_jobs(&mut self) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.page == Page::Jobs && self.jobs.is_none() {
+            self.jobs = Some(JobsPage::open(self.demo, self.database.as_deref())?);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, screen: &mut Screen) -> io::Result<()> {
+        match &mut self.jobs {
+            Some(jobs) if self.page == Page::Jobs => {
+                jobs.look();
+                screen.draw(|frame| jobs.draw(frame))
+            }
+            _ => {
+                let snapshot = self.demo.snapshot();
+                screen.draw(|frame| view::draw(frame, &snapshot, &self.focus))
             }
         }
     }
@@ -75,7 +105,7 @@ impl<'a> App<'a> {
             }
             match event::read()? {
                 Event::Key(key) => {
-                    if let Some(command) = Command::of(key) {
+                    if let Some(command) = Command::of(key, self.page) {
                         return Ok(Some(Some(command)));
                     }
                 }
@@ -86,24 +116,26 @@ impl<'a> App<'a> {
     }
 
     fn obey(&mut self, command: Command) {
-        let last = self.demo.tasks().len() - 1;
-        let selected = self.focus.selected;
         match command {
-            Command::Up => self.focus.selected = selected.saturating_sub(1),
-            Command::Down => self.focus.selected = (selected + 1).min(last),
-            Command::First => self.focus.selected = 0,
-            Command::Last => self.focus.selected = last,
-            Command::Tell(order) => self.tell(order),
-            Command::Step => self.demo.advance(STEP),
+            Command::Show(page) => self.page = page,
+            Command::Step => self.advance(STEP),
             #[allow(clippy::panic, reason = "it is what the key is for")]
             Command::Panic => panic!("you have asked for it"),
-            Command::Quit => {}
+            command => {
+                match &mut self.jobs {
+                    Some(jobs) if self.page == Page::Jobs => jobs.obey(command),
+                    _ => self.focus.obey(command, self.demo.tasks()),
+                }
+                // On a manual clock, what is due now is to be seen at once.
+                self.advance(Duration::ZERO);
+            }
         }
     }
 
-    fn tell(&mut self, order: Order) {
-        self.focus.said = Some(order.give(&self.demo.tasks()[self.focus.selected]));
-        // On a manual clock, what is due now is to be seen at once.
-        self.demo.advance(Duration::ZERO);
+    fn advance(&mut self, span: Duration) {
+        self.demo.advance(span);
+        if let Some(jobs) = self.jobs.as_mut().filter(|_| self.demo.is_manual()) {
+            jobs.is_outdated();
+        }
     }
 }

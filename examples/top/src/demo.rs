@@ -8,7 +8,11 @@ use punctual::{
     trigger::{every, fixed_delay},
 };
 
-use crate::board::{Board, Snapshot};
+use crate::{
+    board::{Board, Snapshot},
+    feed::Feed,
+    server, work,
+};
 
 pub(crate) struct Demo {
     executor: ScheduledThreadPoolExecutor,
@@ -40,6 +44,19 @@ impl Demo {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         self.board.snapshot(&self.executor, &self.tasks)
+    }
+
+    /// Opens a queue on the executor: the one of this demonstration, or that of a database.
+    pub(crate) fn open_queue(
+        &self,
+        database: Option<&str>,
+    ) -> Result<Feed, Box<dyn Error + Send + Sync>> {
+        let queue = match database {
+            Some(url) => server::open(&self.executor, url)?,
+            None => work::open(&self.executor)?,
+        };
+        self.advance(Duration::ZERO);
+        Ok(Feed::new(queue, database.is_some(), self.executor.clock().clone()))
     }
 
     pub(crate) fn is_manual(&self) -> bool {

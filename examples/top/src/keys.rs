@@ -3,6 +3,15 @@
 use punctual::TaskHandle;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
+use crate::job_order::JobOrder;
+
+/// What the screen shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Page {
+    Tasks,
+    Jobs,
+}
+
 /// The command that a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -11,6 +20,8 @@ pub(crate) enum Command {
     First,
     Last,
     Tell(Order),
+    TellJob(JobOrder),
+    Show(Page),
     /// Moves a manual clock.
     Step,
     Panic,
@@ -27,7 +38,7 @@ pub(crate) enum Order {
 }
 
 impl Command {
-    pub(crate) fn of(key: KeyEvent) -> Option<Self> {
+    pub(crate) fn of(key: KeyEvent, page: Page) -> Option<Self> {
         if key.kind == KeyEventKind::Release {
             return None;
         }
@@ -35,7 +46,14 @@ impl Command {
             // The terminal is raw, so this is a key like any other, and no signal.
             return matches!(key.code, KeyCode::Char('c' | 'd')).then_some(Self::Quit);
         }
+        let is_jobs = page == Page::Jobs;
         Some(match key.code {
+            KeyCode::Char('1') => Self::Show(Page::Tasks),
+            KeyCode::Char('2') => Self::Show(Page::Jobs),
+            KeyCode::Char('r') if is_jobs => Self::TellJob(JobOrder::Retry),
+            KeyCode::Char('d') if is_jobs => Self::TellJob(JobOrder::Discard),
+            KeyCode::Char('x') if is_jobs => Self::TellJob(JobOrder::Remove),
+            KeyCode::Char('p' | 'u' | 'c') if is_jobs => return None,
             KeyCode::Up | KeyCode::Char('k') => Self::Up,
             KeyCode::Down | KeyCode::Char('j') => Self::Down,
             KeyCode::Home => Self::First,

@@ -3,6 +3,8 @@
 //! ```text
 //! cargo run -p top
 //! cargo run -p top -- --manual
+//! cargo run -p top -- --jobs
+//! cargo run -p top --features postgres -- --database postgres://me@localhost/mine
 //! cargo run -p top -- --for 10s --every 1s | cat
 //! ```
 //!
@@ -12,6 +14,10 @@
 //! All that a program needs to have such a view of its own executor is in `board.rs`: two hooks, and a list of task
 //! handles. The rest is the view: `view.rs` draws, with `tasks.rs` and `lateness.rs`,
 //! `keys.rs` says what a key means, `app.rs` is the loop between the two, `screen.rs` leaves the terminal as it was.
+//!
+//! **A second page**, behind the key `2` or with `--jobs`, shows the jobs of a queue of `punctual-jobs`, in memory on the same
+//! executor, or with `--database` on a server, where other programs run them: `work.rs` and `server.rs` open the queue,
+//! `feed.rs` asks it, `look.rs` says what, `job_rows.rs` and `grid.rs` make tables of the answer, and `jobs_page.rs` shows them.
 //!
 //! **Without a terminal**, or on a dumb one, it prints the same table as text: once, or every now and then with `--every`.
 //! With `--manual` the executor is on a manual clock, which the space bar moves by a second: every number is then exact, and
@@ -32,14 +38,22 @@ mod board;
 #[path = "../../common/mod.rs"]
 mod common;
 mod demo;
+mod feed;
+mod grid;
+mod job_order;
+mod job_rows;
+mod jobs_page;
 mod keys;
 mod lateness;
+mod look;
 mod options;
 mod plain;
 mod screen;
+mod server;
 mod tasks;
 mod values;
 mod view;
+mod work;
 
 use std::{env, error::Error, io::IsTerminal, process::ExitCode};
 

@@ -11,6 +11,7 @@ use punctual::CancellationToken;
 use crate::{
     common::say,
     demo::Demo,
+    jobs_page::JobsPage,
     options::Options,
     tasks,
     values::{short, short_or_dash, state},
@@ -28,6 +29,8 @@ pub(crate) fn run(
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     let every = options.every.unwrap_or(FIRST);
     // Without a word about the end, there is one table.
+    let open = || JobsPage::open(demo, options.database.as_deref());
+    let mut jobs = options.has_jobs.then(open).transpose()?;
     let total = options.run_for.unwrap_or(every);
     let (begun, mut passed) = (Instant::now(), Duration::ZERO);
     while passed < total {
@@ -41,7 +44,11 @@ pub(crate) fn run(
             break;
         }
         passed = next;
-        say(format_args!("{}\n", table(demo)));
+        let text = match &mut jobs {
+            Some(jobs) => jobs.text(demo.snapshot().up),
+            None => table(demo),
+        };
+        say(format_args!("{text}\n"));
     }
     Ok(())
 }

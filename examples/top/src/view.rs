@@ -3,6 +3,7 @@
 //! On a small terminal less is shown: first the picture of the lateness goes, then the counts, the frame, and the
 //! columns from the right. Nothing depends on the size being enough.
 
+use punctual::TaskHandle;
 use ratatui::{
     Frame,
     layout::{Constraint, Layout, Rect},
@@ -10,7 +11,7 @@ use ratatui::{
     text::{Line, Span, Text},
 };
 
-use crate::{board::Snapshot, lateness, tasks, values::short};
+use crate::{board::Snapshot, keys::Command, lateness, tasks, values::short};
 
 /// The part that the user looks at.
 pub(crate) struct Focus {
@@ -19,6 +20,20 @@ pub(crate) struct Focus {
     /// The outcome of the last order.
     pub(crate) said: Option<String>,
     pub(crate) is_manual: bool,
+}
+
+impl Focus {
+    pub(crate) fn obey(&mut self, command: Command, tasks: &[TaskHandle]) {
+        let last = tasks.len() - 1;
+        match command {
+            Command::Up => self.selected = self.selected.saturating_sub(1),
+            Command::Down => self.selected = (self.selected + 1).min(last),
+            Command::First => self.selected = 0,
+            Command::Last => self.selected = last,
+            Command::Tell(order) => self.said = Some(order.give(&tasks[self.selected])),
+            _ => {}
+        }
+    }
 }
 
 pub(crate) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, focus: &Focus) {
@@ -48,7 +63,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, focus: &Focus) {
         lateness::draw(frame, bars, row);
     }
     frame.render_widget(said_line(snapshot, focus), said);
-    frame.render_widget(help_line(focus), help);
+    frame.render_widget(help_line(focus, area.width), help);
 }
 
 pub(crate) fn tasks_line(snapshot: &Snapshot) -> String {
@@ -96,12 +111,19 @@ fn said_line(snapshot: &Snapshot, focus: &Focus) -> Line<'static> {
     }
 }
 
-fn help_line(focus: &Focus) -> Line<'static> {
+fn help_line(focus: &Focus, width: u16) -> Line<'static> {
     let keys =
         [("↑↓", "select"), ("r", "run now"), ("p", "pause"), ("u", "resume"), ("c", "cancel")];
     let step = focus.is_manual.then_some(("space", "+1 s"));
-    let keys = keys.into_iter().chain(step).chain([("q", "quit")]);
-    let spans = keys.flat_map(|(key, what)| {
+    // It has no room beside the others on a terminal of the usual width; the usage says it, too.
+    let jobs = (width > 80).then_some(("2", "jobs"));
+    keys_line(keys.into_iter().chain(step).chain([("q", "quit")]).chain(jobs))
+}
+
+pub(crate) fn keys_line(
+    keys: impl IntoIterator<Item = (&'static str, &'static str)>,
+) -> Line<'static> {
+    let spans = keys.into_iter().flat_map(|(key, what)| {
         [Span::from(" "), Span::from(key).bold(), Span::from(format!(" {what} "))]
     });
     spans.collect()

@@ -13,6 +13,7 @@
 )]
 
 mod endings;
+mod jobs;
 mod keys;
 mod picture;
 mod plain;
