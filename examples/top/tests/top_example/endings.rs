@@ -54,7 +54,8 @@ fn an_early_signal_ends_it() {
         std::thread::sleep(std::time::Duration::from_micros(wait * 300));
         terminal.signal(Signal::TERM);
         let end = terminal.end();
-        assert!(matches!(end.code, None | Some(0)), "{:?}", end.code);
+        let written = String::from_utf8_lossy(&end.written);
+        assert!(matches!(end.code, None | Some(0)), "{:?}: {written}", end.code);
         end.has_left_nothing();
     }
 }
