@@ -96,7 +96,7 @@ pub(crate) fn a_kind_without_tokens_holds_up_no_other<W: World>() {
     }
     world.queue().now(Flaky::new("other", 0)).enqueue().unwrap();
     world.queue().after(SHORT, Flaky::new("later", 0)).enqueue().unwrap();
-    world.until("the others", || world.log().has("later 1"));
+    world.until("the others", || world.log().has("later 1") && world.log().has("note"));
     assert_eq!(world.log().lines().iter().filter(|it| *it == "note").count(), 1);
 }
 
