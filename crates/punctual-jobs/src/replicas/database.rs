@@ -13,6 +13,7 @@ use super::{
     fault::Fault,
     gate_rows::{self, GateRow, Grant},
     job_rows::{self, JobRow},
+    limit_rows::BucketKey,
     schedule_rows::{self, Change, ScheduleRow},
     table::{Table, Transaction},
     wire::{Parameters, Reply, Value},
@@ -69,6 +70,8 @@ pub(super) struct Database {
     pub(super) ticks: Table<String, Moment>,
     /// The schedules that are rows.
     pub(super) schedules: Table<String, ScheduleRow>,
+    /// When each bucket of tokens is full again.
+    pub(super) buckets: Table<BucketKey, Moment>,
     /// What has become of them and was not looked at.
     pub(super) changes: Vec<Change>,
     /// The numbers that are drawn: fencing tokens of gates, claims, and ids of jobs.
@@ -83,6 +86,8 @@ pub(super) struct Database {
     pub(super) ended: BTreeMap<i64, Moment>,
     /// Each claim of a job that there has been: id, claim, worker, and when.
     pub(super) claimed: Vec<Claim>,
+    /// Each claim of the kind with limits that was committed: of which limit key, and when.
+    pub(super) metered: Vec<(String, Moment)>,
 }
 
 /// A claim of a job, as it was drawn.
@@ -101,6 +106,7 @@ pub(super) struct Snapshot {
     workers: BTreeMap<String, Moment>,
     ticks: BTreeMap<String, Moment>,
     schedules: BTreeMap<String, ScheduleRow>,
+    buckets: BTreeMap<BucketKey, Moment>,
 }
 
 impl Database {
@@ -111,6 +117,7 @@ impl Database {
             workers: self.workers.rows().clone(),
             ticks: self.ticks.rows().clone(),
             schedules: self.schedules.rows().clone(),
+            buckets: self.buckets.rows().clone(),
         }
     }
 
@@ -121,6 +128,7 @@ impl Database {
         self.workers.go_back(snapshot.workers);
         self.ticks.go_back(snapshot.ticks);
         self.schedules.go_back(snapshot.schedules);
+        self.buckets.go_back(snapshot.buckets);
     }
 
     /// Carries a statement out, and leaves what it writes uncommitted.
@@ -140,9 +148,11 @@ impl Database {
         let ended = self.gates.written_by(transaction).filter_map(GateRow::ended);
         self.ended.extend(ended.collect::<Vec<_>>());
         self.note_changes(transaction);
+        self.note_claims(transaction);
         self.gates.commit(transaction);
         self.jobs.commit(transaction);
         self.schedules.commit(transaction);
+        self.buckets.commit(transaction);
         self.workers.commit(transaction);
         self.ticks.commit(transaction);
     }
@@ -151,6 +161,7 @@ impl Database {
         self.gates.roll_back(transaction);
         self.jobs.roll_back(transaction);
         self.schedules.roll_back(transaction);
+        self.buckets.roll_back(transaction);
     }
 
     pub(super) fn roll_back_all(&mut self) {
@@ -159,6 +170,7 @@ impl Database {
         self.workers.roll_back_all();
         self.ticks.roll_back_all();
         self.schedules.roll_back_all();
+        self.buckets.roll_back_all();
     }
 
     pub(super) fn has(&self, fault: Fault) -> bool {

@@ -23,6 +23,14 @@ pub(super) enum Fault {
     ClaimWithoutALease,
     /// A second job of an ordering key is claimed.
     ClaimASecondOfAKey,
+    /// A job of a kind with a limit is claimed with a slot that another one has.
+    ClaimATakenSlot,
+    /// A claim that has ended keeps its slot of the kind.
+    KeepTheSlotOfAClaimThatEnded,
+    /// A claim of a kind with a limit in a window takes no token.
+    ClaimWithoutSpending,
+    /// A claim that finds no token does not say when there is one.
+    SayNothingOfTheNextToken,
     /// The end of a run ends the claim of another.
     EndAnothersClaim,
     /// A job that is freed keeps its claim.
@@ -73,6 +81,10 @@ impl Fault {
         Self::ClaimWithoutLookingAtTheClock,
         Self::ClaimWithoutALease,
         Self::ClaimASecondOfAKey,
+        Self::ClaimATakenSlot,
+        Self::KeepTheSlotOfAClaimThatEnded,
+        Self::ClaimWithoutSpending,
+        Self::SayNothingOfTheNextToken,
         Self::EndAnothersClaim,
         Self::LoseARelease,
         Self::KeepUnknownClaims,

@@ -29,6 +29,13 @@ pub(super) struct JobRow {
     pub(super) schedule: Option<String>,
     pub(super) tick: Option<Moment>,
     pub(super) priority: i16,
+    /// Empty if it has none.
+    pub(super) limit_key: String,
+    /// The slot that its claim has, if the claim is that one.
+    pub(super) slot: Option<i32>,
+    pub(super) slot_claim: Option<i64>,
+    pub(super) key_slot: Option<i32>,
+    pub(super) key_claim: Option<i64>,
 }
 
 impl JobRow {
@@ -43,8 +50,9 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 13] = [
-        (claiming::CLAIM, |it| it.claim()),
+    let all: [(&str, Carry); 16] = [
+        (claiming::CLAIM, |it| it.claim(false)),
+        (claiming::CLAIM_KEYED, |it| it.claim(true)),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
         (statements::END, |it| it.end()),
         (statements::BEAT, |it| it.beat()),
@@ -56,7 +64,9 @@ pub(super) fn statements() -> Vec<Statement> {
         (statements::MARK_DUE, |it| it.mark_due()),
         (statements::LEAVE, |it| it.leave()),
         (statements::FORGET, |it| it.forget()),
-        (limiting::FORGET_BUCKETS, |_| Answer::default()),
+        (limiting::CLAIM_TURNS, |it| it.claim_turns()),
+        (limiting::CLAIM_FIRST_LIMITED, |it| it.claim_first_limited()),
+        (limiting::FORGET_BUCKETS, |it| it.forget_buckets()),
     ];
     let named = all.into_iter().map(|(text, carry)| -> Statement {
         let carry = move |database: &mut Database, transaction, parameters: &Parameters| {
@@ -67,15 +77,15 @@ pub(super) fn statements() -> Vec<Statement> {
     named.collect()
 }
 
-struct JobStatement<'a> {
-    database: &'a mut Database,
-    transaction: Transaction,
-    parameters: &'a Parameters,
+pub(super) struct JobStatement<'a> {
+    pub(super) database: &'a mut Database,
+    pub(super) transaction: Transaction,
+    pub(super) parameters: &'a Parameters,
 }
 
 impl JobStatement<'_> {
     /// Returns the ids of the rows that are such, and that no transaction has locked.
-    fn unlocked(&self, is_such: impl Fn(i64, &JobRow) -> bool) -> Vec<i64> {
+    pub(super) fn unlocked(&self, is_such: impl Fn(i64, &JobRow) -> bool) -> Vec<i64> {
         let jobs = &self.database.jobs;
         let all = jobs.rows().iter().filter(|(id, row)| is_such(**id, row));
         all.map(|(id, _)| *id).filter(|id| jobs.unlocked(id).is_some()).collect()
@@ -92,27 +102,42 @@ impl JobStatement<'_> {
         self.database.workers.rows().get(worker).is_some_and(|until| *until >= self.database.now)
     }
 
-    fn may_claim(&self, worker: &str) -> bool {
+    pub(super) fn may_claim(&self, worker: &str) -> bool {
         let until = self.database.workers.rows().get(worker);
         self.database.has(Fault::ClaimWithoutALease)
             || until.is_some_and(|until| *until > self.database.now)
     }
 
+    /// Claims a job, and takes these slots for it.
+    pub(super) fn claim_one(
+        &mut self,
+        id: i64,
+        worker: &str,
+        slot: Option<i32>,
+        key_slot: Option<i32>,
+    ) -> JobRow {
+        let now = self.database.now;
+        self.database.last_claim += 1;
+        let claim = self.database.last_claim;
+        let row = self.change(id, |row| {
+            row.claim = Some(claim);
+            row.worker = Some(worker.to_owned());
+            row.claimed_at = now;
+            row.attempts += 1;
+            (row.slot, row.slot_claim) = (slot, slot.map(|_| claim));
+            (row.key_slot, row.key_claim) = (key_slot, key_slot.map(|_| claim));
+        });
+        let (worker, attempt) = (worker.to_owned(), row.attempts);
+        self.database.claimed.push(Claim { id, claim, worker, attempt });
+        row
+    }
+
     /// Claims these jobs.
     fn claimed(&mut self, ids: &[i64], worker: &str) -> Answer {
-        let now = self.database.now;
         let mut rows = Vec::new();
         for &id in ids {
-            self.database.last_claim += 1;
-            let claim = self.database.last_claim;
-            let row = self.change(id, |row| {
-                row.claim = Some(claim);
-                row.worker = Some(worker.to_owned());
-                row.claimed_at = now;
-                row.attempts += 1;
-            });
-            let (worker, attempt) = (worker.to_owned(), row.attempts);
-            self.database.claimed.push(Claim { id, claim, worker, attempt });
+            let row = self.claim_one(id, worker, None, None);
+            let claim = row.claim.unwrap_or_default();
             rows.push(vec![
                 Value::Int8(id),
                 Value::Int8(claim),
@@ -128,7 +153,7 @@ impl JobStatement<'_> {
         Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
     }
 
-    fn claim(&mut self) -> Answer {
+    fn claim(&mut self, is_keyed: bool) -> Answer {
         let names: Vec<String> = self.parameters.texts(1).into_iter().flatten().collect();
         let (worker, most) = (self.parameters.text(2), self.parameters.int8(3) as usize);
         let now = self.database.now;
@@ -141,6 +166,7 @@ impl JobStatement<'_> {
         for (name, priority) in levels {
             let mut of_name = self.unlocked(|_, row| {
                 row.ordering_key.is_none()
+                    && row.limit_key.is_empty() != is_keyed
                     && (row.waits() || again && row.attempts < row.max_attempts)
                     && row.name == *name
                     && row.priority == priority
@@ -158,7 +184,7 @@ impl JobStatement<'_> {
     }
 
     /// Returns the keys that follow the last one, each with the name of a kind that has a job that is due there.
-    fn keys(&self, names: &[String], last_key: &str) -> Vec<(String, String)> {
+    pub(super) fn keys(&self, names: &[String], last_key: &str) -> Vec<(String, String)> {
         let mut keys: Vec<(String, String)> = Vec::new();
         for row in self.database.jobs.rows().values().filter(|row| row.due && row.waits()) {
             let Some(key) = row.ordering_key.as_ref().filter(|key| key.as_str() > last_key) else {
@@ -248,7 +274,8 @@ impl JobStatement<'_> {
             return "waiting";
         }
         answer.writes = true;
-        answer.notifies |= row.ordering_key.is_some() || how == "freed";
+        let had_slot = row.slot_claim.is_some() || row.key_claim.is_some();
+        answer.notifies |= row.ordering_key.is_some() || had_slot || how == "freed";
         if how == "ran" || row.retired {
             self.database.jobs.delete(self.transaction, id);
             return "gone";
@@ -458,12 +485,20 @@ impl JobStatement<'_> {
     fn mark_due(&mut self) -> Answer {
         let now = self.database.now;
         let marked = self.unlocked(|_, row| {
-            row.ordering_key.is_some() && row.waits() && !row.due && row.run_at <= now
+            (row.ordering_key.is_some() || !row.limit_key.is_empty())
+                && row.waits()
+                && !row.due
+                && row.run_at <= now
         });
         for &id in &marked {
             self.change(id, |row| row.due = true);
         }
-        let row = vec![Value::Int8(marked.len() as i64), Value::Bool(false)];
+        let is_keyed = |id: &i64, row: &JobRow| {
+            (row.due && row.waits() && row.ordering_key.is_none() || marked.contains(id))
+                && !row.limit_key.is_empty()
+        };
+        let has_keyed = self.database.jobs.rows().iter().any(|(id, row)| is_keyed(id, row));
+        let row = vec![Value::Int8(marked.len() as i64), Value::Bool(has_keyed)];
         Answer { writes: !marked.is_empty(), ..Answer::row(row) }
     }
 
@@ -482,6 +517,17 @@ impl JobStatement<'_> {
             self.database.workers.delete(self.transaction, worker.clone());
         }
         Answer { writes: !old.is_empty(), ..Answer::default() }
+    }
+
+    fn forget_buckets(&mut self) -> Answer {
+        let old = self.database.now - MINUTE;
+        let buckets = self.database.buckets.rows().iter().filter(|(_, tat)| **tat < old);
+        let mut full: Vec<_> = buckets.map(|(key, _)| key.clone()).collect();
+        full.retain(|key| self.database.buckets.unlocked(key).is_some());
+        for key in &full {
+            self.database.buckets.delete(self.transaction, key.clone());
+        }
+        Answer { writes: !full.is_empty(), ..Answer::default() }
     }
 }
 

@@ -310,6 +310,7 @@ impl Ledger {
         self.jobs_are_done();
         self.schedules_go_on();
         self.missed_ticks_are_told();
+        self.windows_are_kept();
     }
 
     /// Returns by how much clocks may disagree. A task that makes up for all missed runs at once has the last tick by its own

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::random::Random;
+use super::{limits::DrawnLimits, random::Random};
 use crate::CatchUp;
 
 /// In milliseconds, of the simulation or as a span.
@@ -107,7 +107,13 @@ pub(super) struct Plan {
     pub(super) caught: CaughtGate,
     /// When, by which replica, to which schedule.
     pub(super) acts: Vec<(Millis, usize, usize, Act)>,
+    pub(super) limits: Option<DrawnLimits>,
+    /// How often queues look for jobs that nobody has told them of. If that is seldom, they are told of all.
+    pub(super) poll: Millis,
 }
+
+/// A poll that finds nothing before a simulation is over.
+pub(super) const SELDOM: Millis = 60_000;
 
 impl Plan {
     pub(super) fn of(seed: u64) -> Self {
@@ -141,6 +147,9 @@ impl Plan {
         } else {
             length
         };
+        let mut random = Random::new(seed ^ 0x0011_111d);
+        let limits = random.once_in(2).then(|| DrawnLimits::of(&mut random));
+        let poll = if random.once_in(3) { SELDOM } else { 1_000 };
         Self {
             seed,
             gate_lease,
@@ -153,6 +162,8 @@ impl Plan {
             schedules,
             caught,
             acts,
+            limits,
+            poll,
         }
     }
 

@@ -25,12 +25,14 @@ use super::{
     caught_ledger::CAUGHT,
     database::Moment,
     ledger::{BEGIN, DELAY, Ledger},
+    limit_ledger::METERED,
+    limits::DrawnLimits,
     network::{GateConnector, Network},
     plan::{self, Act, Drawn, Millis, Plan},
     wire::News,
 };
 use crate::{
-    Job, JobError, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
+    Job, JobError, JobLimit, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
     gate::{Gate, GateEvent, NamedGate, OnHolderDeath},
     postgres::Simulated,
 };
@@ -41,6 +43,13 @@ pub(super) type Shared = Arc<Mutex<Ledger>>;
 const EPOCH: Duration = Duration::from_secs(946_684_800);
 
 const URL: &str = "postgres://app@db/app";
+
+/// A job of a kind with limits.
+#[derive(Serialize, Deserialize)]
+struct Metered {}
+impl Job for Metered {
+    const NAME: &'static str = METERED;
+}
 
 /// A job without an ordering key.
 #[derive(Serialize, Deserialize)]
@@ -92,6 +101,7 @@ impl Drawn {
 pub(super) struct Process {
     /// No two processes have the same number, also of one replica.
     pub(super) number: u64,
+    replica: usize,
     runtime: Option<Runtime>,
     begun: Instant,
     /// When it began, on the clock of the simulation.
@@ -119,7 +129,12 @@ pub(super) fn moment(wall: SystemTime) -> Moment {
 }
 
 impl Process {
-    pub(super) fn start(number: u64, skew: i64, now: Millis, shared: &Shared) -> Self {
+    pub(super) fn start(
+        (number, replica): (u64, usize),
+        skew: i64,
+        now: Millis,
+        shared: &Shared,
+    ) -> Self {
         let plan = shared.lock().plan.clone();
         let mut builder = runtime::Builder::new_current_thread();
         // Which of the tasks that wait for a connection goes on first is drawn.
@@ -133,6 +148,7 @@ impl Process {
         let network = Network::new(&news);
         let mut process = Self {
             number,
+            replica,
             begun,
             begun_at: now,
             local: now,
@@ -250,11 +266,17 @@ impl Process {
                 actor::end_if_killed();
                 tells.lock().tells(discarded.id.0, number);
             });
+        if let Some(limits) = &plan.limits {
+            let metered = ledger();
+            jobs = jobs.on(move |run: &JobRun, _: Metered| job(run, number, &metered));
+            jobs = limited(jobs.backoff::<Metered>(move |_| delay), limits, self.replica);
+        }
         for drawn in plan.schedules.iter().filter(|it| it.is_declared) {
             jobs = jobs.schedule(drawn.schedule(drawn.period));
         }
         let lease = Duration::from_millis(plan.job_lease);
-        let settings = Postgres::on(&executor, URL).lease(lease).slots(2);
+        let poll = Duration::from_millis(plan.poll);
+        let settings = Postgres::on(&executor, URL).lease(lease).poll(poll).slots(2);
         let (planner_handle, runtime) = (planner.handle(), self.handle());
         let network = Arc::clone(&self.network);
         let queue = Simulated { settings, planner: planner_handle, runtime, network };
@@ -396,6 +418,18 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.actors.clear();
         drop(self.runtime.take());
+    }
+}
+
+/// Sets the limits of the program of a replica.
+fn limited(jobs: Jobs, limits: &DrawnLimits, replica: usize) -> Jobs {
+    let mut jobs = jobs;
+    for limit in limits.settings(replica) {
+        jobs = jobs.limit::<Metered>(limit);
+    }
+    match limits.of_rows {
+        Some(most) => jobs.limit::<Rowed>(JobLimit::at_once(most)),
+        None => jobs,
     }
 }
 

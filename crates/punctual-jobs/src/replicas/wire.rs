@@ -289,6 +289,10 @@ impl Parameters {
         i32::from_be_bytes(self.array(number).expect("a number"))
     }
 
+    pub(super) fn int4_or_null(&self, number: usize) -> Option<i32> {
+        self.array(number).map(i32::from_be_bytes)
+    }
+
     pub(super) fn bool(&self, number: usize) -> bool {
         self.bytes(number).expect("a truth value") != [0]
     }
@@ -367,6 +371,7 @@ pub(super) enum Value {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kind {
     Bool,
+    Int4,
     Int8,
     Float8,
     Text,
@@ -378,7 +383,7 @@ impl Value {
         match self {
             Self::Bool(_) | Self::Null(Kind::Bool) => 16,
             Self::Int8(_) | Self::Null(Kind::Int8) => 20,
-            Self::Int4(_) => 23,
+            Self::Int4(_) | Self::Null(Kind::Int4) => 23,
             Self::Int8s(_) => 1016,
             Self::Text(_) | Self::Null(Kind::Text) => 25,
             Self::Float8(_) | Self::Null(Kind::Float8) => 701,

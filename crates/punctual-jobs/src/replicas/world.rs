@@ -20,7 +20,8 @@ use super::{
     gate_rows::GateRow,
     job_rows::JobRow,
     ledger::{BEGIN, Ledger},
-    plan::{Act, Millis, Plan, REPLICAS, Trouble},
+    limit_ledger::METERED,
+    plan::{Act, Millis, Plan, REPLICAS, SELDOM, Trouble},
     process::{Process, Shared},
     random::Random,
     table::Transaction,
@@ -42,6 +43,8 @@ enum Event {
     Back,
     Speak,
     Enqueue,
+    /// A job of the kind with limits.
+    EnqueueMetered,
     /// A person does something by the queue of a replica.
     Act(usize, usize, Act),
     /// A transaction that holds a row ends.
@@ -126,6 +129,10 @@ impl World {
         for _ in 0..self.plan.jobs {
             let at = self.random.between(0, self.plan.length);
             self.at(at, Event::Enqueue);
+        }
+        for _ in 0..self.plan.limits.as_ref().map_or(0, |limits| limits.jobs) {
+            let at = self.random.between(0, self.plan.length);
+            self.at(at, Event::EnqueueMetered);
         }
         for (at, replica, schedule, act) in self.plan.acts.clone() {
             self.at(at, Event::Act(replica, schedule, act));
@@ -234,6 +241,10 @@ impl World {
                 }
             }
             Event::Enqueue => self.enqueue(),
+            Event::EnqueueMetered => {
+                let delay = self.random.pick(&[0, 0, 0, 100, 1_000]);
+                self.enqueue_metered(delay);
+            }
             Event::LetGo(transaction) => self.shared.lock().database.roll_back(transaction),
             Event::Heal => self.heal(),
         }
@@ -255,8 +266,7 @@ impl World {
     fn enqueue(&mut self) {
         let is_keyed = self.random.once_in(2);
         let delay = if self.random.once_in(2) { 0 } else { self.random.between(0, 1_500) };
-        let mut ledger = self.shared.lock();
-        let now = ledger.database.now;
+        let now = self.shared.lock().database.now;
         let row = JobRow {
             name: if is_keyed { "keyed" } else { "plain" }.to_owned(),
             payload: "{}".to_owned(),
@@ -268,14 +278,38 @@ impl World {
             priority: (delay % 3) as i16 - 1,
             ..JobRow::default()
         };
-        let run_at = row.run_at;
+        self.insert(row);
+    }
+
+    /// Enqueues a job of the kind with limits.
+    fn enqueue_metered(&mut self, delay: i64) {
+        let now = self.shared.lock().database.now;
+        let key = self.random.pick(&["", "x", "x", "y"]);
+        let ordering_key = self.random.pick(&[None, None, Some("a"), Some("c")]);
+        let row = JobRow {
+            name: METERED.to_owned(),
+            payload: "{}".to_owned(),
+            limit_key: key.to_owned(),
+            ordering_key: ordering_key.map(str::to_owned),
+            run_at: now + delay * 1000,
+            due: delay == 0,
+            max_attempts: self.random.between(1, 3) as i32,
+            priority: self.random.between(0, 2) as i16 - 1,
+            ..JobRow::default()
+        };
+        self.insert(row);
+    }
+
+    fn insert(&mut self, row: JobRow) {
+        let (run_at, is_due) = (row.run_at, row.due);
+        let mut ledger = self.shared.lock();
         let transaction = ledger.begin_transaction();
         let id = ledger.database.enqueue(transaction, row);
         ledger.database.commit(transaction);
         ledger.enqueued.insert(id, run_at);
         ledger.note(|| format!("job {id} is enqueued"));
         drop(ledger);
-        if delay == 0 && self.random.once_in(2) {
+        if is_due && (self.random.once_in(2) || self.plan.poll == SELDOM) {
             self.notify();
         }
     }

@@ -6,7 +6,8 @@ use crate::replicas::{
     database::Moment,
     job_rows::JobRow,
     ledger::DELAY,
-    plan::{Millis, REPLICAS},
+    limits::DrawnLimits,
+    plan::{Millis, REPLICAS, SELDOM},
 };
 
 impl World {
@@ -16,12 +17,14 @@ impl World {
         self.shared.lock().is_well = true;
         let lease = self.plan.gate_lease.max(self.plan.job_lease);
         // A session that is mute is found out after half a lease.
-        let (swept, settled) = (self.now + 2 * lease, self.now + 4 * lease + 2_000);
+        let tokens = self.plan.limits.as_ref().map_or(0, DrawnLimits::span);
+        let (swept, settled) = (self.now + 2 * lease, self.now + 4 * lease + 2_000 + tokens);
         self.events.retain(|_, event| {
             !matches!(
                 event,
                 Event::Trouble(_)
                     | Event::Enqueue
+                    | Event::EnqueueMetered
                     | Event::Act(..)
                     | Event::Start(_)
                     | Event::Thaw(_)
@@ -43,6 +46,11 @@ impl World {
         }
         self.run_until(swept);
         self.bring_forward();
+        for _ in 0..self.plan.limits.as_ref().map_or(0, |limits| limits.jobs) {
+            self.enqueue_metered(0);
+        }
+        self.run_until(swept + tokens + 1_500);
+        self.shared.lock().metered_jobs_are_done();
         self.run_until(settled);
         let period = self.plan.period as Moment * 1000;
         let delay = DELAY as Moment * 1000;
@@ -91,6 +99,10 @@ impl World {
             }
         }
         ledger.database.commit(transaction);
+        drop(ledger);
+        if self.plan.poll == SELDOM {
+            self.notify();
+        }
     }
 
     fn run_until(&mut self, moment: Millis) {

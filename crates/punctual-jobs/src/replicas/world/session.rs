@@ -142,6 +142,7 @@ impl World {
         ledger.note(|| format!("transaction {transaction} commits"));
         ledger.database.commit(transaction);
         ledger.look_at_schedules();
+        ledger.look_at_limits();
         drop(ledger);
         self.keep_history();
         self.answer(session, answer.reply());

@@ -120,7 +120,8 @@ impl World {
             self.processes += 1;
             let number = self.processes;
             self.note(|| format!("replica {replica} starts as process {number}"));
-            let process = Process::start(number, self.skews[replica], self.now, &self.shared);
+            let process =
+                Process::start((number, replica), self.skews[replica], self.now, &self.shared);
             self.replicas[replica] = Replica::Up(Box::new(process));
         }
     }
