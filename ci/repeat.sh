@@ -16,7 +16,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 for round in $(seq "$times"); do
   for binary in $binaries; do
-    if ! timeout 120 "$binary" "$@" --skip every_history --skip cron:: --skip aborts --skip processes:: --skip unheard:: --skip a_hundred_thousand_pools >"$log" 2>&1; then
+    if ! timeout 600 "$binary" "$@" --skip every_history --skip cron:: --skip aborts --skip processes:: --skip unheard:: --skip a_hundred_thousand_pools >"$log" 2>&1; then
       cat "$log"
       echo "round $round of $times failed: $binary" >&2
       exit 1
