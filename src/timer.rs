@@ -299,27 +299,28 @@ impl Sleep {
             return Poll::Ready(Ok(()));
         }
         let waker = WakerId::of(context.waker());
-        match self.entry {
-            Some(entry) if entry.waker == waker => self.poll_entry(entry.ticket),
-            _ => {
-                self.leave();
-                self.enter(now, context.waker())?;
-                Poll::Pending
+        if let Some(entry) = self.entry.filter(|entry| entry.waker == waker) {
+            if self.pool_ref.pool().queue.deadline(entry.ticket).is_some() {
+                return Poll::Pending;
             }
+            self.entry = None;
+            return self.gone();
         }
+        if !self.leave() {
+            return self.gone();
+        }
+        self.enter(now, context.waker())?;
+        Poll::Pending
     }
 
-    /// Polls an entry that need not be changed. If it is gone it has gone off, or the pool has ended it. The clock is
-    /// read *afterwards*: if the deadline has not come by then, it is the pool that has ended it, since a worker takes no
-    /// entry before its deadline. How the pool was shut down cannot be told once it has terminated, so that is not part of
-    /// the reason.
-    fn poll_entry(&mut self, ticket: Ticket) -> Poll<Result<(), TimerStopped>> {
-        let pool = self.pool_ref.pool();
-        if pool.queue.deadline(ticket).is_some() {
-            return Poll::Pending;
-        }
-        let was_shut_down = pool.lifecycle.phase() > Phase::Running;
-        self.entry = None;
+    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not come by
+    /// then, it is the pool that has ended it, since a worker takes no entry before its deadline. How the pool was shut
+    /// down cannot be told once it has terminated, so that is not part of the reason.
+    ///
+    /// A poll by another waker looks for this as well. If it made another entry instead, a submitter that discards the
+    /// oldest entry for its own could go on for as long as the timer is polled.
+    fn gone(&self) -> Poll<Result<(), TimerStopped>> {
+        let was_shut_down = self.pool_ref.pool().lifecycle.phase() > Phase::Running;
         if self.is_elapsed() {
             return Poll::Ready(Ok(()));
         }
@@ -336,14 +337,16 @@ impl Sleep {
         Ok(())
     }
 
+    /// Takes the entry out. Returns `false` if it was gone.
     #[inline]
-    fn leave(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            let pool = self.pool_ref.pool();
-            if pool.remove(entry.ticket) {
-                pool.log.cancelled(entry.ticket.sequence, || None);
-            }
+    fn leave(&mut self) -> bool {
+        let Some(entry) = self.entry.take() else { return true };
+        let pool = self.pool_ref.pool();
+        let is_found = pool.remove(entry.ticket);
+        if is_found {
+            pool.log.cancelled(entry.ticket.sequence, || None);
         }
+        is_found
     }
 }
 

@@ -109,6 +109,26 @@ fn one_that_is_discarded_for_a_task_is_told_so() {
     assert!(!task.is_done());
 }
 
+/// Whoever polls it next: a timer that entered the queue again would take the room which was made.
+#[test]
+fn one_that_is_discarded_is_told_so_by_another_waker() {
+    let (clock, timers) = manual_with(|builder| {
+        builder.max_pending(1).rejected_execution_handler(DiscardOldestPolicy)
+    });
+    let (wakes, others) = (Wakes::new(), Wakes::new());
+    let mut sleep = timers.sleep(ms(10));
+    assert!(poll(&mut sleep, &wakes).is_pending());
+    let task = timers.schedule(ms(20), || ()).expect("there is room now");
+    assert_eq!(reason(poll(&mut sleep, &others)), Some(CancelReason::Rejected));
+    assert_eq!(timers.pending_count(), 1, "the task alone");
+    assert!(!task.is_done());
+    // One that has gone off was in time, for another waker as well.
+    sleep.reset(ms(5));
+    assert!(poll(&mut sleep, &wakes).is_pending());
+    clock.run_for(ms(5));
+    assert_eq!(poll(&mut sleep, &others), Poll::Ready(Ok(())));
+}
+
 /// A task that is run by hand ends; a timer that is run by hand has not come to its deadline.
 #[test]
 fn one_that_is_run_by_hand_is_not_due() {
