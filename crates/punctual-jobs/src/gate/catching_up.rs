@@ -16,8 +16,9 @@
 //!   to run, the trigger's own rule is applied before a claim to the row that was seen ([`CatchingUp::puts_off`]): if it has an
 //!   earlier tick next, that one is planned, and the later one behind it. With the other policies the later one stands for it.
 //!
-//! The replica that is granted a tick counts those that are missed before it, from the row as it was before its claim: what it
-//! could not ask about itself may have run on others.
+//! The replica that claims a tick counts those that are missed before it, from the row as it was before its claim: what it
+//! could not ask about itself may have run on others. If the answer to the claim was lost, it counts them when it finds the
+//! claim in the row. If another replica has the row by then, nobody tells of them.
 //!
 //! All replicas do the same, and plan the same ticks. Each is claimed once, as always: the row decides.
 
@@ -119,6 +120,9 @@ impl CatchingUp {
 
     /// Notes the ticks that a row settles: also that of a run which has not ended, if it does not run again.
     fn note_row(&self, row: &Row, rule: Rule) {
+        if row.is_orphan {
+            self.tell_passed_over(row.tick);
+        }
         let is_over = rule == Rule::Ticks(OnHolderDeath::Skip) && !row.is_orphan;
         let is_settled = row.done || is_over;
         let last = if is_settled { Some(row.tick) } else { row.tick.checked_sub(MICROSECOND) };
@@ -155,16 +159,25 @@ impl CatchingUp {
         self.known.lock().unasked.get_or_insert(tick);
     }
 
-    /// A run of this tick was granted. Those between it and the last one that the row settled are missed: no replica has ended
+    /// This replica has claimed a tick, and the task may or may not wait for the grant.
+    pub(super) fn note_claimed(&self, tick: SystemTime) {
+        self.tell_passed_over(tick);
+    }
+
+    /// Tells of the ticks between the last one that the row had settled and this one, which was claimed: no replica has ended
     /// their run, and none will.
+    fn tell_passed_over(&self, claimed: SystemTime) {
+        let settled = self.known.lock().settled;
+        if let (Some(settled), Some(before)) = (settled, claimed.checked_sub(MICROSECOND)) {
+            self.tell_missed(self.count(settled, before));
+        }
+    }
+
+    /// A run of this tick was granted.
     pub(super) fn note_granted(&self, tick: SystemTime) {
         let known = self.known.lock();
         let is_made_up = known.is_late && known.planned == Some(tick);
-        let settled = known.settled;
         drop(known);
-        if let (Some(settled), Some(before)) = (settled, tick.checked_sub(MICROSECOND)) {
-            self.tell_missed(self.count(settled, before));
-        }
         if is_made_up {
             Reporter::count(&self.reporter.made_up);
         }

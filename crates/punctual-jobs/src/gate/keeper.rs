@@ -281,6 +281,9 @@ impl Keeper {
                     return Ok(self.locked());
                 };
                 *last_fence = fence;
+                if let Some(catching_up) = &ask.catching_up {
+                    catching_up.note_claimed(ask.tick);
+                }
                 Ok(self.granted(ask, fence, sent))
             }
         }
