@@ -52,6 +52,7 @@ pub struct JobFilter {
     pub(crate) key: Option<String>,
     pub(crate) schedule: Option<String>,
     pub(crate) ordering_key: Option<String>,
+    pub(crate) limit_key: Option<String>,
     pub(crate) after: JobId,
     pub(crate) limit: usize,
 }
@@ -64,6 +65,7 @@ impl Default for JobFilter {
             key: None,
             schedule: None,
             ordering_key: None,
+            limit_key: None,
             after: JobId(i64::MIN),
             limit: 100,
         }
@@ -106,6 +108,12 @@ impl JobFilter {
         self
     }
 
+    /// Jobs with this [limit key](crate::JobBuilder::limit_key).
+    pub fn limit_key(mut self, key: impl Into<String>) -> Self {
+        self.limit_key = Some(key.into());
+        self
+    }
+
     /// Jobs with greater ids: the page that follows the one whose last job this is.
     pub fn after(mut self, id: JobId) -> Self {
         self.after = id;
@@ -134,6 +142,8 @@ pub struct JobStatus {
     pub key: Option<String>,
     /// Its ordering key.
     pub ordering_key: Option<String>,
+    /// Its limit key.
+    pub limit_key: Option<String>,
     /// The schedule that has enqueued it, if that is a row.
     pub schedule: Option<String>,
     /// The tick for which that was.

@@ -36,6 +36,7 @@ impl Board {
                 && filter.kind.as_ref().is_none_or(|kind| kind == entry.definition.name)
                 && is(&filter.key, entry.key.as_ref())
                 && is(&filter.ordering_key, entry.ordering_key.as_ref())
+                && is(&filter.limit_key, entry.limit_key.as_ref())
                 && filter.schedule.is_none()
         });
         let mut first: BinaryHeap<i64> = BinaryHeap::new();
@@ -61,6 +62,7 @@ impl Board {
             payload: entry.payload.value(),
             key: entry.key.clone(),
             ordering_key: entry.ordering_key.clone(),
+            limit_key: entry.limit_key.clone(),
             schedule: None,
             tick: None,
             stage,

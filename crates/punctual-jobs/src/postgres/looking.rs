@@ -17,11 +17,12 @@ use crate::{
     by_id::BY_HAND, payload::Payload,
 };
 
-/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many.
+/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many, $8 limit key.
 const LIST: &str = "\
 select id, name, payload, key, ordering_key, schedule, tick,
   case when claim is not null then 'running' when attempts < max_attempts then 'waiting' else 'discarded' end,
-  run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error, priority
+  run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error, priority,
+  nullif(limit_key, '')
   from @schema.job
  where id > $6 and ($1 is null
      or $1 = 'running' and claim is not null
@@ -29,6 +30,7 @@ select id, name, payload, key, ordering_key, schedule, tick,
      or $1 = 'discarded' and claim is null and attempts >= max_attempts)
    and ($2 is null or name = $2) and ($3 is null or key = $3)
    and ($4 is null or schedule = $4) and ($5 is null or ordering_key = $5)
+   and ($8 is null or limit_key = $8 and limit_key <> '')
  order by id limit $7";
 
 /// A row for each kind: how many of its jobs wait, are due, run and are discarded, and for how many seconds the first one
@@ -96,6 +98,7 @@ impl PostgresEngine {
             (&filter.ordering_key as _, Type::TEXT),
             (&filter.after.0 as _, Type::INT8),
             (&limit as _, Type::INT8),
+            (&filter.limit_key as _, Type::TEXT),
         ];
         Ok(self.ask(LIST, &params).await?.iter().map(status).collect())
     }
@@ -190,5 +193,6 @@ fn status(row: &Row) -> JobStatus {
         since: row.get(12),
         last_error: row.get(13),
         priority: Priority::of_number(row.get(14)),
+        limit_key: row.get(15),
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     world.until("its begin", || world.log().has("job begins"));
     let before = world.wall();
     let waits = queue.after(HOUR, Note::new("tea")).key("k").max_attempts(7);
-    let waits = waits.priority(Priority::Low).enqueue().unwrap();
+    let waits = waits.priority(Priority::Low).limit_key("tenant/1").enqueue().unwrap();
     let all = queue.list(&JobFilter::new()).unwrap();
     assert_eq!(
         all.iter().map(|job| job.id).collect::<Vec<_>>(),
@@ -53,6 +53,7 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     assert!(runs.since.unwrap() <= world.wall() + Duration::from_secs(1));
     assert_eq!((waits.attempts, waits.max_attempts, waits.key.as_deref()), (0, 7, Some("k")));
     assert_eq!((runs.priority, waits.priority), (Priority::Normal, Priority::Low));
+    assert_eq!((&runs.limit_key, waits.limit_key.as_deref()), (&None, Some("tenant/1")));
     assert_eq!(waits.payload["text"], "tea");
     let due = waits.due.unwrap().duration_since(before).unwrap();
     assert!(due + Duration::from_secs(1) > HOUR && due < HOUR + Duration::from_secs(60), "{due:?}");
@@ -65,11 +66,14 @@ pub(crate) fn a_list_is_filtered_and_paged<W: World>() {
     let notes: Vec<_> =
         (0..5).map(|_| queue.after(HOUR, Note::new("n")).enqueue().unwrap().id().get()).collect();
     let flaky = queue.after(HOUR, Flaky::new("f", 0)).key("k").enqueue().unwrap().id().get();
-    let line = queue.after(HOUR, Note::new("o")).ordering_key("line").enqueue().unwrap().id().get();
+    let line = queue.after(HOUR, Note::new("o")).ordering_key("line").limit_key("tenant");
+    let line = line.enqueue().unwrap().id().get();
     assert_eq!(ids(&world, JobFilter::new().kind("flaky")), [flaky]);
     assert_eq!(ids(&world, JobFilter::new().key("k")), [flaky]);
     assert_eq!(ids(&world, JobFilter::new().key("k").kind("note")), Vec::<i64>::new());
     assert_eq!(ids(&world, JobFilter::new().ordering_key("line")), [line]);
+    assert_eq!(ids(&world, JobFilter::new().limit_key("tenant")), [line]);
+    assert_eq!(ids(&world, JobFilter::new().limit_key("")), Vec::<i64>::new());
     assert_eq!(ids(&world, JobFilter::new().schedule("none")), Vec::<i64>::new());
     assert_eq!(ids(&world, JobFilter::new().stage(JobStage::Running)), Vec::<i64>::new());
     assert_eq!(ids(&world, JobFilter::new().limit(0)), Vec::<i64>::new());
