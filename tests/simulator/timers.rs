@@ -21,8 +21,11 @@ impl World {
         let due = self.clock.elapsed() + steps.span();
         let mut timer = self.handle.sleep(steps.span());
         let slept = self.blocking(|| {
+            // Each poll has a waker of its own, at an address of its own as long as the others are kept.
+            let mut doors = Vec::new();
             loop {
                 let door = Arc::new(Door::default());
+                doors.push(Arc::clone(&door));
                 match poll(&mut timer, &Waker::from(Arc::clone(&door))) {
                     Poll::Ready(slept) => break slept,
                     Poll::Pending => door.pass(),
