@@ -24,7 +24,7 @@
 //!
 //! An index cannot say which keys have a job that is due, so jobs with a limit key are marked as those with an ordering key
 //! are ([`MARK_DUE`](super::statements::MARK_DUE)).
-
+//!
 //! # Tokens
 //!
 //! A limit for a window of time is a token bucket, by the algorithm GCRA: a row of `job_bucket` with one moment, at which the

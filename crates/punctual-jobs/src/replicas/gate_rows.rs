@@ -46,6 +46,8 @@ impl GateRow {
 #[derive(Clone, Debug)]
 pub(super) struct Grant {
     pub(super) name: String,
+    /// The process.
+    pub(super) holder: String,
     pub(super) tick: Moment,
     pub(super) fence: i64,
     pub(super) at: Moment,
@@ -124,7 +126,8 @@ impl GateStatement<'_> {
         let (fence, at) = (self.database.last_fence, self.database.now);
         let (tick, lease) = (self.parameters.time(2), self.parameters.span(4));
         let before = self.database.gates.rows().get(&self.name()).map(|row| (row.tick, row.done));
-        self.database.grants.push(Grant { name: self.name(), tick, fence, at, before });
+        let (name, holder) = (self.name(), self.parameters.text(3));
+        self.database.grants.push(Grant { name, holder, tick, fence, at, before });
         self.write(GateRow {
             tick,
             done: false,

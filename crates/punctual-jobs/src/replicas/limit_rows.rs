@@ -1,4 +1,12 @@
 //! The statements that claim jobs of a kind with a limit: slots, turns and buckets.
+//!
+//! They are those of `postgres/limiting.rs`, step by step: the room that there is, the jobs that are picked, the buckets that are
+//! locked, the slots, and what is spent. Where a server waits this does not. A slot or a turn that another claim has and has
+//! not committed is refused at once, as if that had been committed; and a bucket that another claim has written is one
+//! that is skipped.
+//!
+//! The search for slots begins where the number of the next claim says, and not at a number of the worker's, whose name
+//! is another one each time: a seed says everything.
 
 use super::{
     database::{Answer, Database, Moment},
