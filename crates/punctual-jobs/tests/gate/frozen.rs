@@ -6,8 +6,8 @@ use rustix::process::Signal;
 
 use crate::{
     runner::{Plan, runs},
-    support::{replica::Said, server::Server, times},
-    ticks::find_holder,
+    support::{real_micros, replica::Said, server::Server, times},
+    ticks::{find_holder, find_holder_of_later},
 };
 
 fn find<'a>(said: &'a [Said], word: &str, fence: i64) -> Option<&'a Said> {
@@ -20,7 +20,9 @@ pub(crate) fn freeze_the_holder(server: &Server, url: String, name: &str) {
     server.sql(&format!("create table {table} (tick bigint, fence bigint)"));
     let (name, more) = (name.to_owned(), format!("effects={table}\n"));
     let plan = Plan { url, name: name.clone(), period: 500, lease: 1000, run: 1500, more };
-    let (mut holder, others) = find_holder(plan.start_three([0; 3]));
+    let replicas = plan.start_three([0; 3]);
+    // One that was not there yet would not plan an earlier tick.
+    let (mut holder, others) = find_holder_of_later(real_micros(), replicas);
     holder.signal(Signal::STOP);
     let fence = holder.said.last().unwrap().numbers[1];
     thread::sleep(Duration::from_millis(3000));
@@ -29,7 +31,7 @@ pub(crate) fn freeze_the_holder(server: &Server, url: String, name: &str) {
         (successor, others.pop().unwrap())
     };
     holder.signal(Signal::CONT);
-    let woken = crate::support::real_micros();
+    let woken = real_micros();
     let told = holder.wait_for("told");
     assert_eq!(told[0], fence);
     assert_eq!(told[2], 1, "the body's first look sees that the lease is lost: {told:?}");

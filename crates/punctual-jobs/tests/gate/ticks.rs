@@ -59,10 +59,19 @@ fn each_tick_runs_once_whatever_the_clocks_say() {
 }
 
 /// Waits until one of the replicas has begun a run; returns it, and the others.
-pub(crate) fn find_holder(mut replicas: Vec<Replica>) -> (Replica, Vec<Replica>) {
-    let moment = Duration::from_millis(20);
+pub(crate) fn find_holder(replicas: Vec<Replica>) -> (Replica, Vec<Replica>) {
+    find_holder_of_later(i64::MIN, replicas)
+}
+
+/// The same for a tick after this moment.
+pub(crate) fn find_holder_of_later(
+    moment: i64,
+    mut replicas: Vec<Replica>,
+) -> (Replica, Vec<Replica>) {
+    let patience = Duration::from_millis(20);
     for turn in (0..replicas.len()).cycle() {
-        if replicas[turn].wait_for_within("begin", moment).is_some() {
+        let began = replicas[turn].wait_for_within("begin", patience);
+        if began.is_some_and(|numbers| numbers[0] > moment) {
             return (replicas.swap_remove(turn), replicas);
         }
     }
