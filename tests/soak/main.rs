@@ -44,7 +44,7 @@ use punctual::{Handle, ScheduledThreadPoolExecutor, Statistics};
 use crate::{
     dice::Dice,
     gauges::Gauges,
-    ledger::Ledger,
+    ledger::{GRACE, Ledger},
     queue::Shelf,
     soak::{Count, Ends, Settle, Soak, eventually},
 };
@@ -142,9 +142,11 @@ fn run_round(soak: &Arc<Soak>, seed: u64, round: u64, length: Duration) {
                 done.add(1);
             });
         }
-        let watched = watch(soak, || done.get() >= submitters, soak.pool.statistics());
+        // A thread that waits for ever, though no task is overdue, has lost a wake-up.
+        let limit = end + 4 * GRACE;
+        let watched = watch(soak, || done.get() >= submitters, soak.pool.statistics(), limit);
         shelf.close();
-        watch(soak, || done.get() == submitters + takers as u64, watched);
+        watch(soak, || done.get() == submitters + takers as u64, watched, limit);
     });
     shelf.check(soak);
     rest(soak);
@@ -212,10 +214,19 @@ fn tune(soak: &Soak, dice: &mut Dice) {
     }
 }
 
-/// Checks the counts and the ledger until the round is over; ends the process if a fault is found.
-fn watch(soak: &Soak, is_over: impl Fn() -> bool, mut counts: Statistics) -> Statistics {
+/// Checks the counts and the ledger until the round is over; ends the process if a fault is found, or if that takes too long.
+fn watch(
+    soak: &Soak,
+    is_over: impl Fn() -> bool,
+    mut counts: Statistics,
+    limit: Instant,
+) -> Statistics {
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
+        if Instant::now() > limit {
+            soak.ledger.complain(format!("a round does not end: {:?}, {}", counts, soak.ends));
+            eprintln!("{}", outside::stacks_of(process::id()));
+        }
         counts = soak.check_counts(&counts);
         end_if_faulty(soak);
     }
