@@ -131,14 +131,15 @@ fn run_round(soak: &Arc<Soak>, seed: u64, round: u64, length: Duration) {
         for thread in 1..=submitters {
             let (shelf, done) = (&shelf, &done);
             scope.spawn(move || {
-                submit_and_settle(soak, shelf, Dice::new(seed, round, thread), pace, end);
+                let dice = Dice::new(seed, round, thread);
+                soak.must_not_panic(|| submit_and_settle(soak, shelf, dice, pace, end));
                 done.add(1);
             });
         }
         for way in 0..takers {
             let (shelf, done) = (&shelf, &done);
             scope.spawn(move || {
-                shelf.take_all(soak, way);
+                soak.must_not_panic(|| shelf.take_all(soak, way));
                 done.add(1);
             });
         }
@@ -214,7 +215,8 @@ fn tune(soak: &Soak, dice: &mut Dice) {
     }
 }
 
-/// Checks the counts and the ledger until the round is over; ends the process if a fault is found, or if that takes too long.
+/// Checks the counts and the ledger until the round is over; ends the process if a fault is found,
+/// or if that takes too long.
 fn watch(
     soak: &Soak,
     is_over: impl Fn() -> bool,
@@ -224,8 +226,7 @@ fn watch(
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
         if Instant::now() > limit {
-            soak.ledger.complain(format!("a round does not end: {:?}, {}", counts, soak.ends));
-            eprintln!("{}", outside::stacks_of(process::id()));
+            soak.ledger.complain("a round does not end");
         }
         counts = soak.check_counts(&counts);
         end_if_faulty(soak);
@@ -244,15 +245,17 @@ fn rest(soak: &Soak) {
 }
 
 fn end_if_faulty(soak: &Soak) {
-    let (mut faults, overdue) = (soak.ledger.faults(), soak.ledger.overdue());
-    if !overdue.is_empty() {
-        faults.push(format!("overdue: {overdue:?}, {:?}", soak.pool.statistics()));
-        faults.push(outside::stacks_of(process::id()));
+    let (faults, overdue) = (soak.ledger.faults(), soak.ledger.overdue());
+    if faults.is_empty() && overdue.is_empty() {
+        return;
     }
-    if !faults.is_empty() {
-        faults.iter().for_each(|fault| eprintln!("soak: {fault}"));
-        process::exit(1);
-    }
+    faults.iter().for_each(|fault| eprintln!("soak: {fault}"));
+    eprintln!("soak: overdue: {overdue:?}");
+    eprintln!("soak: {}; {:?}", soak.ends, soak.pool.statistics());
+    let pending = soak.pool.pending_tasks();
+    eprintln!("soak: the first that are pending: {:#?}", pending.iter().take(20).collect::<Vec<_>>());
+    eprintln!("{}", outside::stacks_of(process::id()));
+    process::exit(1);
 }
 
 fn say(soak: &Soak, round: u64, begun: Instant, gauges: Option<Gauges>) {

@@ -71,7 +71,10 @@ fn signal(process: u32, name: &str) -> bool {
 pub(crate) fn stacks_of(process: u32) -> String {
     let ask = ["-batch", "-ex", "thread apply all backtrace", "-p", &process.to_string()];
     match Command::new("gdb").args(ask).stdin(Stdio::null()).output() {
-        Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].concat();
+            String::from_utf8_lossy(&said).into_owned()
+        }
         Err(error) => format!("no stacks: gdb: {error}"),
     }
 }

@@ -133,7 +133,11 @@ pub(crate) fn periodic(soak: &Arc<Soak>, dice: &mut Dice) -> Option<Settle> {
     Some(Box::new(move |soak, dice| {
         let goes_on = || future.is_done() || runs.load(Ordering::SeqCst) > 1;
         if dice.one_in(4) && !eventually(goes_on) {
-            soak.ledger.complain("a periodic task does not go on");
+            let (state, runs) = (future.state(), runs.load(Ordering::SeqCst));
+            let handle = future.task_handle();
+            soak.ledger.complain(format!(
+                "a periodic task does not go on: {handle:?}, {state:?} after {runs} runs, {course:?}"
+            ));
         }
         end(soak, id, course, &future);
     }))

@@ -3,6 +3,7 @@
 use std::{
     any::Any,
     fmt,
+    panic::AssertUnwindSafe,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -126,6 +127,15 @@ impl Soak {
                 self.ledger.complain("a task did not end");
                 future.join()
             }),
+        }
+    }
+
+    /// Runs the work of a thread. A panic of a capture that is not caught is intended, so nobody
+    /// reports it, and the round would wait for the thread without end.
+    pub(crate) fn must_not_panic(&self, work: impl FnOnce()) {
+        if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(work)) {
+            let is_meant = panic.is::<Meant>();
+            self.ledger.complain(format!("a thread of the soak panicked; by a capture: {is_meant}"));
         }
     }
 
