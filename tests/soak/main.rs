@@ -32,7 +32,7 @@ mod tasks;
 
 use std::{
     collections::VecDeque,
-    env, process,
+    env,
     str::FromStr,
     sync::Arc,
     thread,
@@ -252,10 +252,9 @@ fn end_if_faulty(soak: &Soak) {
     faults.iter().for_each(|fault| eprintln!("soak: {fault}"));
     eprintln!("soak: overdue: {overdue:?}");
     eprintln!("soak: {}; {:?}", soak.ends, soak.pool.statistics());
-    let pending = soak.pool.pending_tasks();
-    eprintln!("soak: the first that are pending: {:#?}", pending.iter().take(20).collect::<Vec<_>>());
-    eprintln!("{}", outside::stacks_of(process::id()));
-    process::exit(1);
+    let pending: Vec<_> = soak.pool.pending_tasks().into_iter().take(20).collect();
+    eprintln!("soak: the first that are pending: {pending:?}");
+    outside::end_as_faulty();
 }
 
 fn say(soak: &Soak, round: u64, begun: Instant, gauges: Option<Gauges>) {

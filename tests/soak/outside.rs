@@ -1,10 +1,14 @@
 //! The outer process: it starts the inner one, stops and continues it every few seconds, passes its
-//! output on, and ends it if it does not end by itself.
+//! output on, and ends it if it does not end by itself or says that it has found a fault.
+//!
+//! Only the outer process asks the debugger for the stacks. A process that asks for its own is stopped
+//! while it should read the answer, and the debugger waits without end once the pipe is full.
 
 use std::{
     env,
     io::{BufRead, BufReader},
-    process::{Command, ExitStatus, Stdio},
+    process::{self, Command, ExitStatus, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -16,6 +20,9 @@ use crate::{dice::Dice, ledger::GRACE};
 /// This variable is set to the seed in the inner process.
 pub(crate) const INSIDE: &str = "PUNCTUAL_SOAK_INSIDE";
 
+/// What the inner process says when it has found a fault, and waits to be looked at.
+const HAS_FAULT: &str = "soak: this is wrong";
+
 /// Runs `test` of this program in a process of its own, and disturbs that process.
 pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     let mut command = Command::new(env::current_exe().expect("a test is a program"));
@@ -23,10 +30,12 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     let child = SharedChild::spawn(command.stdout(Stdio::piped())).expect("it starts");
     let lines = BufReader::new(child.take_stdout().expect("it is piped")).lines();
     let limit = Instant::now() + length + 4 * GRACE;
+    let has_fault = AtomicBool::new(false);
     let (status, stops) = thread::scope(|scope| {
-        let disturbed = scope.spawn(|| disturb(&child, seed, limit));
+        let disturbed = scope.spawn(|| disturb(&child, seed, limit, &has_fault));
         // The lines of the test's own harness are left out.
         for line in lines.map_while(Result::ok) {
+            has_fault.fetch_or(line.contains(HAS_FAULT), Ordering::SeqCst);
             if let Some((_, said)) = line.split_once("soak: ") {
                 println!("soak: {said}");
             }
@@ -39,15 +48,20 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
 
 /// Stops and continues the process until it ends. Returns its status, or `None` if it had to be
 /// killed, and how often it was stopped.
-fn disturb(child: &SharedChild, seed: u64, limit: Instant) -> (Option<ExitStatus>, u64) {
+fn disturb(
+    child: &SharedChild,
+    seed: u64,
+    limit: Instant,
+    has_fault: &AtomicBool,
+) -> (Option<ExitStatus>, u64) {
     let (mut dice, mut stops) = (Dice::new(seed, 0, u64::MAX), 0);
     loop {
         let pause = Duration::from_millis(500) + dice.up_to_ms(3_500);
         if let Some(status) = child.wait_timeout(pause).expect("it can be waited for") {
             return (Some(status), stops);
         }
-        if Instant::now() > limit {
-            eprintln!("soak: it does not end\n{}", stacks_of(child.id()));
+        if Instant::now() > limit || has_fault.load(Ordering::SeqCst) {
+            eprintln!("soak: it is ended\n{}", stacks_of(child.id()));
             child.kill().expect("it can be ended");
             return (None, stops);
         }
@@ -67,8 +81,15 @@ fn signal(process: u32, name: &str) -> bool {
     cfg!(unix) && sent.is_ok_and(|status| status.success())
 }
 
+/// Ends the inner process, once the outer one has looked at its stacks.
+pub(crate) fn end_as_faulty() -> ! {
+    println!("{HAS_FAULT}");
+    thread::sleep(2 * GRACE);
+    process::exit(1)
+}
+
 /// The backtraces of all threads of a process, if a debugger is installed.
-pub(crate) fn stacks_of(process: u32) -> String {
+fn stacks_of(process: u32) -> String {
     let ask = ["-batch", "-ex", "thread apply all backtrace", "-p", &process.to_string()];
     match Command::new("gdb").args(ask).stdin(Stdio::null()).output() {
         Ok(output) => {

@@ -135,7 +135,8 @@ impl Soak {
     pub(crate) fn must_not_panic(&self, work: impl FnOnce()) {
         if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(work)) {
             let is_meant = panic.is::<Meant>();
-            self.ledger.complain(format!("a thread of the soak panicked; by a capture: {is_meant}"));
+            self.ledger
+                .complain(format!("a thread of the soak panicked; by a capture: {is_meant}"));
         }
     }
 
