@@ -67,7 +67,7 @@ pub(super) enum Said {
 
 #[derive(Default)]
 struct Pipe {
-    written: VecDeque<u8>,
+    written: Vec<u8>,
     has_begun: bool,
     /// The statement that was parsed last.
     text: String,
@@ -103,9 +103,10 @@ impl AsyncRead for Wire {
             pipe.reader = Some(context.waker().clone());
             return Poll::Pending;
         }
-        let length = pipe.arrived.len().min(buffer.remaining());
-        let bytes: Vec<u8> = pipe.arrived.drain(..length).collect();
-        buffer.put_slice(&bytes);
+        let (first, _) = pipe.arrived.as_slices();
+        let length = first.len().min(buffer.remaining());
+        buffer.put_slice(&first[..length]);
+        pipe.arrived.drain(..length);
         Poll::Ready(Ok(()))
     }
 }
@@ -179,15 +180,16 @@ impl ServerEnd {
 impl Pipe {
     /// Takes the next message, if it is there as a whole; `Some(None)` for one that says nothing by itself.
     fn next(&mut self) -> Option<Option<Said>> {
-        let kind = if self.has_begun { Some(*self.written.front()?) } else { None };
-        let begin = usize::from(kind.is_some());
-        let length = self.written.iter().skip(begin).take(4).copied().collect::<Vec<_>>();
-        let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
-        if self.written.len() < begin + length {
+        let begin = usize::from(self.has_begun);
+        let length = self.written.get(begin..begin + 4)?.try_into().expect("four bytes");
+        let end = begin + u32::from_be_bytes(length) as usize;
+        if self.written.len() < end {
             return None;
         }
-        let message: Vec<u8> = self.written.drain(..begin + length).skip(begin + 4).collect();
-        let mut reader = Reader(&message);
+        let rest = self.written.split_off(end);
+        let message = std::mem::replace(&mut self.written, rest);
+        let kind = self.has_begun.then(|| message[0]);
+        let mut reader = Reader(&message[begin + 4..]);
         Some(match kind {
             None => {
                 self.has_begun = true;

@@ -107,10 +107,10 @@ impl World {
                     let process = self.sessions[session].process;
                     let mut ledger = self.shared.lock();
                     let transaction = ledger.begin_transaction();
-                    if text.contains("insert into \"punctual\".job_worker") {
-                        ledger.workers.insert(parameters.text(1), process);
-                    }
                     let answer = ledger.database.carry_out(transaction, &text, &parameters);
+                    let leases = ledger.database.workers.changed_by(transaction);
+                    let begun = leases.into_iter().filter(|(_, until)| until.is_some());
+                    ledger.workers.extend(begun.map(|(worker, _)| (worker, process)));
                     let rows = answer.rows.len();
                     ledger.note(|| {
                         let (what, about) = (short(&text), parameters.first());
