@@ -266,13 +266,13 @@ with beat as (
      and claimed_at < now() - make_interval(secs => $2)
    for update skip locked
 ), gone as (
-  delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired
+  delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired returning 1
 ), freed as (
   update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
     attempts = attempts - case when cancelled then 0 else 1 end
     from unknown where j.id = unknown.id and not unknown.retired returning 1
 )
-select pg_notify('@channel', '') from freed limit 1";
+select pg_notify('@channel', '') from (select from freed union all select from gone) any_of_them limit 1";
 
 /// $1 worker
 pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
@@ -285,7 +285,7 @@ macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
             "with dead as (
-  select id, name, retired",
+  select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
             $columns,
             " from @schema.job j
    where claim is not null and not exists (
@@ -300,14 +300,17 @@ macro_rules! sweep {
     cancelled = false, untold = j.attempts >= j.max_attempts,
     run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
     from dead where j.id = dead.id and not dead.retired
+), told as (
+  select pg_notify('@channel', '') from dead where wakes limit 1
 )
-select name, count(*) from dead group by name"
+select name, count(*), (select count(*) from told) from dead group by name"
         )
     };
 }
 
 /// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
-/// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts.
+/// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
+/// told if one of them had an ordering key or a slot, for which another job may wait.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
 /// The same, which writes each of these attempts into the history.

@@ -43,6 +43,11 @@ impl JobRow {
     pub(super) fn waits(&self) -> bool {
         self.claim.is_none() && self.attempts < self.max_attempts
     }
+
+    /// Whether another job may wait for what its claim has.
+    fn is_waited_for(&self) -> bool {
+        self.ordering_key.is_some() || self.slot_claim.is_some() || self.key_claim.is_some()
+    }
 }
 
 type Carry = fn(&mut JobStatement<'_>) -> Answer;
@@ -274,8 +279,7 @@ impl JobStatement<'_> {
             return "waiting";
         }
         answer.writes = true;
-        let had_slot = row.slot_claim.is_some() || row.key_claim.is_some();
-        answer.notifies |= row.ordering_key.is_some() || had_slot || how == "freed";
+        answer.notifies |= row.is_waited_for() || how == "freed";
         if how == "ran" || row.retired {
             self.database.jobs.delete(self.transaction, id);
             return "gone";
@@ -322,8 +326,8 @@ impl JobStatement<'_> {
                     (row.claim, row.worker) = (None, None);
                     row.attempts -= 1;
                 });
-                answer.notifies = true;
             }
+            answer.notifies = true;
         }
         answer
     }
@@ -352,10 +356,12 @@ impl JobStatement<'_> {
         }
         let silent = self.database.has(Fault::DiscardWithoutAWord);
         let mut attempts = std::collections::BTreeMap::<String, i64>::new();
+        let mut notifies = false;
         for &id in &dead {
-            let name = self.database.jobs.rows()[&id].name.clone();
-            *attempts.entry(name).or_default() += 1;
-            if self.database.jobs.rows()[&id].retired {
+            let row = &self.database.jobs.rows()[&id];
+            *attempts.entry(row.name.clone()).or_default() += 1;
+            notifies |= row.is_waited_for();
+            if row.retired {
                 self.database.jobs.delete(self.transaction, id);
                 continue;
             }
@@ -368,8 +374,10 @@ impl JobStatement<'_> {
             });
         }
         let rows = attempts.into_iter();
-        let rows = rows.map(|(name, count)| vec![Value::Text(name), Value::Int8(count)]).collect();
-        Answer { rows, writes: !dead.is_empty(), ..Answer::default() }
+        let told = Value::Int8(notifies.into());
+        let rows =
+            rows.map(|(name, count)| vec![Value::Text(name), Value::Int8(count), told.clone()]);
+        Answer { rows: rows.collect(), writes: !dead.is_empty(), notifies, ..Answer::default() }
     }
 
     fn tell(&mut self) -> Answer {

@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    kinds::{Wait, Work},
-    machine::{LEASE, postgres, sender, start},
+    kinds::{RATIONED_AT_ONCE, Rationed, Wait, Work},
+    machine::{LEASE, postgres, sender, start, start_that_polls},
     support::{server::Server, wait_until},
 };
 
@@ -71,6 +71,31 @@ fn a_claim_that_somebody_has_freed_is_noticed() {
     // The same machine may claim it again before it learns of this: a second run of the same job.
     machine.wait_for("ClaimLost");
     assert_eq!(machine.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
+}
+
+/// The other machine looks by itself once an hour. It is told when the ordering key and the slots of a dead one are free.
+#[test]
+fn what_a_dead_machine_holds_is_free_without_a_poll() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let hour = Duration::from_secs(3600);
+    let mut dying = start_that_polls(&server, 0, hour);
+    queue.now(Wait { number: 1 }).ordering_key("k").enqueue().unwrap();
+    dying.wait_for("waits");
+    for _ in 0..RATIONED_AT_ONCE {
+        queue.now(Rationed { number: 2, millis: 3_600_000 }).enqueue().unwrap();
+        dying.wait_for("rationed");
+    }
+    let mut other = start_that_polls(&server, 1, hour);
+    queue.now(Work { number: 3, millis: 0 }).ordering_key("k").enqueue().unwrap();
+    queue.now(Rationed { number: 4, millis: 0 }).enqueue().unwrap();
+    // What comes behind them has run, so these were looked at in vain.
+    queue.now(Work { number: 5, millis: 0 }).enqueue().unwrap();
+    assert_eq!(other.wait_for("ran")[0], 5);
+    dying.kill();
+    assert_eq!(other.wait_for("ran")[0], 3);
+    assert_eq!(other.wait_for("rationed")[0], 4);
 }
 
 #[derive(Serialize, Deserialize)]
