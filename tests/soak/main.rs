@@ -44,7 +44,7 @@ use punctual::{Handle, ScheduledThreadPoolExecutor, Statistics};
 use crate::{
     dice::Dice,
     gauges::Gauges,
-    ledger::{GRACE, Ledger},
+    ledger::{GRACE, Ledger, has_stood_still},
     queue::Shelf,
     soak::{Count, Ends, Settle, Soak, eventually},
 };
@@ -223,8 +223,12 @@ fn watch(
     mut counts: Statistics,
     limit: Instant,
 ) -> Statistics {
+    let mut asked = Instant::now();
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
+        if has_stood_still(&mut asked) {
+            soak.ledger.go_on();
+        }
         if Instant::now() > limit {
             soak.ledger.complain("a round does not end");
         }

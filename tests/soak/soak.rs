@@ -15,7 +15,7 @@ use punctual::{Handle, RejectedExecutionError, ScheduledFuture, Statistics, Task
 
 use crate::{
     dice::Dice,
-    ledger::{GRACE, Ledger, Meant},
+    ledger::{GRACE, Ledger, Meant, has_stood_still},
 };
 
 #[derive(Default)]
@@ -209,10 +209,13 @@ pub(crate) fn silence_what_is_meant() {
 
 /// Polls until the condition holds; gives up after a while.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let begun = Instant::now();
+    let mut begun = Instant::now();
+    let mut asked = begun;
     loop {
         if is_so() {
             return true;
+        } else if has_stood_still(&mut asked) {
+            begun = asked;
         } else if begun.elapsed() > GRACE {
             return false;
         }
