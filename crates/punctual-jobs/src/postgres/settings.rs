@@ -266,7 +266,7 @@ impl Postgres {
 
     /// Sets how often the queue looks for jobs that have become due; without this call each second. A job
     /// that is due when it is enqueued does not wait for that, nor does a job of less than five minutes on the
-    /// machine that has enqueued it.
+    /// machine that has enqueued it, nor one whose ordering key or slot becomes free.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
