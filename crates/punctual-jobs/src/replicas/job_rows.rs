@@ -429,9 +429,7 @@ impl JobStatement<'_> {
 
     fn tick(&mut self) -> Answer {
         let (schedule, ticks) = (self.parameters.text(1), self.parameters.int8s(2));
-        let (name, payload) = (self.parameters.text(3), self.parameters.text(4));
-        let (key, max_attempts) = (self.parameters.text(5), self.parameters.int4(6));
-        let (time, now) = (self.database.now + 50_000, self.database.now);
+        let time = self.database.now + 50_000;
         let newest = ticks.iter().copied().filter(|tick| *tick <= time).max();
         let early = ticks.iter().copied().filter(|tick| *tick > time).min();
         let early = early.map(|tick| (tick - time) as f64 / 1e6);
@@ -445,38 +443,11 @@ impl JobStatement<'_> {
         let is_next =
             |newest| last.is_none_or(|last| last < newest || last > time + MINUTE || twice);
         let taken = newest.filter(|newest| is_next(*newest));
-        let mut is_enqueued = false;
-        let mut notifies = false;
+        let (mut is_enqueued, mut notifies) = (false, false);
         if let Some(tick) = taken {
             self.database.taken.push(tick);
             self.database.ticks.write(self.transaction, schedule, tick);
-            let waiting = |row: &JobRow| {
-                row.ordering_key.as_ref() == Some(&key) && row.name == name && row.waits()
-            };
-            let is_waiting = self.database.jobs.rows().values().any(waiting);
-            for id in self.unlocked(|_, row| waiting(row) && row.run_at > now) {
-                self.change(id, |row| (row.run_at, row.due) = (now, true));
-                notifies = true;
-            }
-            if !is_waiting {
-                is_enqueued = true;
-                notifies = true;
-                let ordering_key = Some(key);
-                let (run_at, due) = (now, true);
-                if !self.database.has(Fault::LoseTheJobOfATick) {
-                    let row = JobRow {
-                        name,
-                        payload,
-                        ordering_key,
-                        run_at,
-                        due,
-                        max_attempts,
-                        tick: Some(tick),
-                        ..JobRow::default()
-                    };
-                    self.database.enqueue(self.transaction, row);
-                }
-            }
+            (is_enqueued, notifies) = self.send_tick(tick);
         }
         let float = |value: Option<f64>| value.map_or(Value::Null(Kind::Float8), Value::Float8);
         let row = vec![
@@ -488,6 +459,36 @@ impl JobStatement<'_> {
             Value::Int8(0),
         ];
         Answer { writes: taken.is_some(), notifies, ..Answer::row(row) }
+    }
+
+    /// Enqueues the job of a tick, or has the one that waits become due. Returns whether it enqueued one, and whether
+    /// a worker is to look for it.
+    fn send_tick(&mut self, tick: Moment) -> (bool, bool) {
+        let (name, payload) = (self.parameters.text(3), self.parameters.text(4));
+        let (key, max_attempts) = (self.parameters.text(5), self.parameters.int4(6));
+        let now = self.database.now;
+        let waiting = |row: &JobRow| {
+            row.ordering_key.as_ref() == Some(&key) && row.name == name && row.waits()
+        };
+        let is_waiting = self.database.jobs.rows().values().any(waiting);
+        let later = self.unlocked(|_, row| waiting(row) && row.run_at > now);
+        for &id in &later {
+            self.change(id, |row| (row.run_at, row.due) = (now, true));
+        }
+        if !is_waiting && !self.database.has(Fault::LoseTheJobOfATick) {
+            let row = JobRow {
+                name,
+                payload,
+                ordering_key: Some(key),
+                run_at: now,
+                due: true,
+                max_attempts,
+                tick: Some(tick),
+                ..JobRow::default()
+            };
+            self.database.enqueue(self.transaction, row);
+        }
+        (!is_waiting, !is_waiting || !later.is_empty())
     }
 
     fn mark_due(&mut self) -> Answer {

@@ -178,58 +178,81 @@ impl ScheduleStatement<'_> {
         if row.overlap == "replace" && free.len() < outstanding.len() {
             return None;
         }
-        let waiting = outstanding.iter().filter(|id| jobs.rows()[id].claim.is_none()).count();
-        let room = match row.overlap.as_str() {
-            _ if self.database.has(Fault::SettleWithoutCounting) => ticks.len(),
+        let chosen = &ticks[..self.room(row, &outstanding, waits).min(ticks.len())];
+        let (mut cancelled, mut last) = (Vec::new(), None);
+        match row.overlap.as_str() {
+            _ if waits || ticks.is_empty() => {}
+            "replace" if !self.database.has(Fault::ReplaceWithoutCancelling) => {
+                cancelled = self.retire(free);
+            }
+            "queue" => last = self.renew(row, free),
+            _ => {}
+        }
+        if !self.database.has(Fault::SettleWithoutAJob) {
+            for tick in chosen {
+                let job = JobRow {
+                    name: row.kind.clone(),
+                    payload: row.payload.clone(),
+                    ordering_key: (row.overlap != "allow").then(|| format!("every {name}")),
+                    run_at: now,
+                    due: true,
+                    max_attempts: row.max_attempts,
+                    schedule: Some(name.clone()),
+                    tick: *tick,
+                    ..JobRow::default()
+                };
+                last = Some(self.database.enqueue(self.transaction, job));
+            }
+        }
+        Some((chosen.len(), last, cancelled))
+    }
+
+    /// Returns how many jobs a schedule may have beside those that wait or run.
+    fn room(&self, row: &ScheduleRow, outstanding: &[i64], waits: bool) -> usize {
+        let rows = self.database.jobs.rows();
+        let waiting = outstanding.iter().filter(|id| rows[id].claim.is_none()).count();
+        match row.overlap.as_str() {
+            _ if self.database.has(Fault::SettleWithoutCounting) => usize::MAX,
             "allow" => (row.most as usize).saturating_sub(outstanding.len()),
             "replace" if !waits => 1,
             "queue" => 1 - waiting.min(1),
             _ => 1 - outstanding.len().min(1),
-        };
-        let chosen = &ticks[..room.min(ticks.len())];
-        let (mut cancelled, mut last) = (Vec::new(), None);
-        let replaces = row.overlap == "replace" && !chosen.is_empty() && !waits;
-        let spares = self.database.has(Fault::ReplaceWithoutCancelling);
-        for id in free {
+        }
+    }
+
+    /// Removes the jobs that wait, and cancels those that run, which are returned.
+    fn retire(&mut self, jobs: Vec<i64>) -> Vec<i64> {
+        let mut cancelled = Vec::new();
+        for id in jobs {
             let job = self.database.jobs.rows()[&id].clone();
-            if replaces && job.claim.is_none() && !spares {
+            if job.claim.is_none() {
                 self.database.jobs.delete(self.transaction, id);
-            } else if replaces && !spares {
+            } else {
                 cancelled.push(id);
                 let job = JobRow { retired: true, cancelled: true, ..job };
                 self.database.jobs.write(self.transaction, id, job);
-            } else if row.overlap == "queue"
-                && !waits
-                && job.waits()
-                && (job.run_at > now || (&job.name, &job.payload) != (&row.kind, &row.payload))
-                && !ticks.is_empty()
-            {
+            }
+        }
+        cancelled
+    }
+
+    /// Has the job that waits stand for the ticks that have come, as the row is now. Returns it if that changes it.
+    fn renew(&mut self, row: &ScheduleRow, jobs: Vec<i64>) -> Option<i64> {
+        let now = self.database.now;
+        let mut renewed = None;
+        for id in jobs {
+            let job = self.database.jobs.rows()[&id].clone();
+            let is_old = (&job.name, &job.payload) != (&row.kind, &row.payload);
+            if job.waits() && (job.run_at > now || is_old) {
                 let (name, payload) = (row.kind.clone(), row.payload.clone());
                 let max_attempts = row.max_attempts.max(job.attempts + 1);
                 let job = JobRow { name, payload, max_attempts, ..job };
                 let job = JobRow { run_at: job.run_at.min(now), due: true, ..job };
                 self.database.jobs.write(self.transaction, id, job);
-                last = Some(id);
+                renewed = Some(id);
             }
         }
-        for tick in chosen {
-            if self.database.has(Fault::SettleWithoutAJob) {
-                continue;
-            }
-            let job = JobRow {
-                name: row.kind.clone(),
-                payload: row.payload.clone(),
-                ordering_key: (row.overlap != "allow").then(|| format!("every {name}")),
-                run_at: now,
-                due: true,
-                max_attempts: row.max_attempts,
-                schedule: Some(name.clone()),
-                tick: *tick,
-                ..JobRow::default()
-            };
-            last = Some(self.database.enqueue(self.transaction, job));
-        }
-        Some((chosen.len(), last, cancelled))
+        renewed
     }
 
     fn settle(&mut self) -> Answer {
