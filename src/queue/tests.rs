@@ -21,7 +21,7 @@ use crate::{
 
 pub(super) type Queue<E> = Arc<DelayedWorkQueue<E>>;
 
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)

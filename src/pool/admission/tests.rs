@@ -6,7 +6,7 @@ use std::{cell::Cell, io, time::Duration};
 use super::*;
 use crate::{ScheduledThreadPoolExecutor, Worker, sync::Parker, task::Node};
 
-const LONG: Duration = Duration::from_secs(10);
+const LONG: Duration = Duration::from_secs(60);
 
 /// Queues a task like a submission that saw a worker which has retired since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {

@@ -7,7 +7,7 @@ use punctual::{Group, ScheduledThreadPoolExecutor as Executor};
 use super::support::{Overlap, assert_sound};
 use crate::{
     rounds::rounds,
-    support::{Log, eventually},
+    support::{LONG, Log, eventually},
 };
 
 fn executor(workers: usize) -> Executor {
@@ -164,11 +164,11 @@ fn an_end_in_the_middle() {
             2 => drop((group.shutdown_now(), executor)),
             _ => {
                 group.shutdown();
-                assert_eq!(group.await_termination(Duration::from_secs(10)), Ok(true));
+                assert_eq!(group.await_termination(LONG), Ok(true));
                 assert!(tasks.iter().all(|task| task.is_done()));
             }
         }
-        assert!(tasks.iter().all(|task| task.join_timeout(Duration::from_secs(10)).is_some()));
+        assert!(tasks.iter().all(|task| task.join_timeout(LONG).is_some()));
         drained(&group);
         assert!(group.is_terminated());
     }

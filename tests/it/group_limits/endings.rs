@@ -11,7 +11,7 @@ use punctual::{CancelReason, RejectionReason, WouldDeadlock, current_task};
 
 use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
-    Counter, Drops, Log, assert_cancelled, elsewhere, eventually, hold, in_time, manual,
+    Counter, Drops, LONG, Log, assert_cancelled, elsewhere, eventually, hold, in_time, manual,
     manual_with, ms,
 };
 
@@ -163,7 +163,7 @@ fn a_shutdown_lets_a_periodic_run_finish() {
     assert_cancelled(&rate, CancelReason::GroupShutdown);
     assert!(!group.is_terminated());
     go_on.add();
-    assert_eq!(group.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(group.await_termination(LONG), Ok(true));
     assert_eq!((drops.count(), group.statistics().runs, group.statistics().failed_runs), (1, 1, 0));
 }
 
@@ -196,7 +196,7 @@ fn a_group_is_shut_down_at_once() {
     drop(drained);
     assert_cancelled(&later, CancelReason::GroupShutdown);
     assert_eq!(runs.join().unwrap(), "stopped");
-    assert_eq!(group.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(group.await_termination(LONG), Ok(true));
     let now = group.statistics();
     assert_eq!((now.completed, now.cancelled, executor.pending_count()), (1, 2, 0));
     assert_sound(now);
@@ -261,7 +261,7 @@ fn a_shutdown_with_a_deadline() {
     assert_eq!(cancelled, ["late", "series"]);
     assert_eq!(names(report.still_running()), ["stubborn"]);
     go_on.add();
-    assert_eq!(group.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(group.await_termination(LONG), Ok(true));
     let again = group.shutdown_within(ms(1), ms(1)).unwrap();
     assert!(again.is_terminated() && again.still_running().is_empty());
 }

@@ -6,8 +6,8 @@ use punctual::{CancelReason, DropPolicy, MissedRuns, ScheduledThreadPoolExecutor
 
 use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
-    Log, assert_cancelled, assert_terminated, elsewhere, eventually, in_time, manual, manual_with,
-    ms,
+    LONG, Log, assert_cancelled, assert_terminated, elsewhere, eventually, in_time, manual,
+    manual_with, ms,
 };
 
 /// M183: the drop of the owner runs what is due and waits for its group, in its turn, and cancels the rest.
@@ -95,7 +95,7 @@ fn a_shutdown_lets_nothing_be_put_off() {
     assert!(!group.pause(), "nor is the group paused");
     busy.end();
     assert_eq!(task.join().unwrap(), 7);
-    assert_eq!(executor.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
 /// A shutdown that does not keep delayed tasks keeps those that are due and wait for their group.
@@ -122,7 +122,7 @@ fn a_shutdown_keeps_what_is_due() {
         } else {
             assert_cancelled(&later, CancelReason::Shutdown);
         }
-        assert_eq!(executor.await_termination(Duration::from_secs(10)), Ok(true));
+        assert_eq!(executor.await_termination(LONG), Ok(true));
         assert!(group.is_terminated());
     }
 }
@@ -213,7 +213,7 @@ fn a_shutdown_waits_for_a_paused_group() {
     assert!(group.resume() && !group.pause());
     clock.run_until_idle();
     assert_eq!(log.entries(), [1, 2]);
-    assert_eq!(executor.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
 /// A policy that is changed after the shutdown ends what a paused group keeps.
@@ -227,7 +227,7 @@ fn a_changed_policy_ends_a_paused_group() {
     executor.shutdown();
     executor.set_executes_existing_delayed_tasks_after_shutdown(false);
     assert_cancelled(&task, CancelReason::Shutdown);
-    assert_eq!(executor.await_termination(Duration::from_secs(10)), Ok(true));
+    assert_eq!(executor.await_termination(LONG), Ok(true));
 }
 
 /// A group can be made after the shutdown, and is over at once; a submission says that the executor was shut down.
