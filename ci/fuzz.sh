@@ -36,7 +36,7 @@ for target in $targets; do
   # First the seeds, then what earlier runs have found.
   corpus=("fuzz/corpus/$target" "fuzz/seeds/$target")
   mkdir -p "${corpus[@]}" "fuzz/artifacts/$target"
-  # Far longer than any input takes, and than a machine stands still that others have the cores of.
+  # Far longer than any input takes, and than a virtual machine is suspended.
   options=(-max_total_time="$seconds" -timeout=120 -print_final_stats=1 -artifact_prefix="fuzz/artifacts/$target/")
   [ -f "fuzz/$target.dict" ] && options+=(-dict="fuzz/$target.dict")
   "target/fuzz/$host/release/$target" "${options[@]}" "${corpus[@]}" >"$logs/$target" 2>&1 &

@@ -16,19 +16,19 @@ use std::{
 
 /// How late a task may end: far longer than any load or any stop of the process delays it.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
-/// A process none of whose threads runs for so long is on a machine that stands still.
-const STANDSTILL: Duration = Duration::from_secs(5);
+/// If no thread of the process runs for so long, the machine is suspended.
+const SUSPENDED: Duration = Duration::from_secs(5);
 /// The number of faults that are reported; the others are like them.
 const TOLD: usize = 20;
 
 /// The payload of an intended panic.
 pub(crate) struct Meant;
 
-/// Returns `true` if the machine has stood still since the caller asked last, which it does all the time: whatever is
-/// late is to be given its time once more.
-pub(crate) fn has_stood_still(asked: &mut Instant) -> bool {
+/// Returns `true` if the machine was suspended since the caller asked last, which it does all the time. Whatever is
+/// late then has its time once more.
+pub(crate) fn was_suspended(asked: &mut Instant) -> bool {
     let before = std::mem::replace(asked, Instant::now());
-    *asked - before > STANDSTILL
+    *asked - before > SUSPENDED
 }
 
 #[derive(Default)]
@@ -36,8 +36,8 @@ pub(crate) struct Ledger {
     alive: [Mutex<HashMap<u64, Entry>>; 16],
     last: AtomicU64,
     faults: Mutex<Vec<String>>,
-    /// When the machine went on that stood still.
-    went_on: Mutex<Option<Instant>>,
+    /// When the machine was resumed last, if it was suspended.
+    resumed: Mutex<Option<Instant>>,
 }
 
 struct Entry {
@@ -77,14 +77,14 @@ impl Ledger {
 
     /// Descriptions of the captures that should have been gone for long.
     pub(crate) fn overdue(&self) -> Vec<String> {
-        let went_on = *lock(&self.went_on);
-        let is_late = |by: Instant| by.max(went_on.unwrap_or(by)).elapsed() > GRACE;
+        let resumed = *lock(&self.resumed);
+        let is_late = |by: Instant| by.max(resumed.unwrap_or(by)).elapsed() > GRACE;
         self.listed(|entry| entry.by.is_some_and(is_late))
     }
 
-    /// Gives whatever is late its time once more.
-    pub(crate) fn go_on(&self) {
-        *lock(&self.went_on) = Some(Instant::now());
+    /// Gives whatever is late its time once more, after the machine was suspended.
+    pub(crate) fn note_resumed(&self) {
+        *lock(&self.resumed) = Some(Instant::now());
     }
 
     pub(crate) fn complain(&self, fault: impl Into<String>) {

@@ -44,7 +44,7 @@ use punctual::{Handle, ScheduledThreadPoolExecutor, Statistics};
 use crate::{
     dice::Dice,
     gauges::Gauges,
-    ledger::{GRACE, Ledger, has_stood_still},
+    ledger::{GRACE, Ledger, was_suspended},
     queue::Shelf,
     soak::{Count, Ends, Settle, Soak, eventually},
 };
@@ -226,8 +226,8 @@ fn watch(
     let mut asked = Instant::now();
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
-        if has_stood_still(&mut asked) {
-            soak.ledger.go_on();
+        if was_suspended(&mut asked) {
+            soak.ledger.note_resumed();
         }
         if Instant::now() > limit {
             soak.ledger.complain("a round does not end");

@@ -15,7 +15,7 @@ use punctual::{Handle, RejectedExecutionError, ScheduledFuture, Statistics, Task
 
 use crate::{
     dice::Dice,
-    ledger::{GRACE, Ledger, Meant, has_stood_still},
+    ledger::{GRACE, Ledger, Meant, was_suspended},
 };
 
 #[derive(Default)]
@@ -214,7 +214,7 @@ pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
     loop {
         if is_so() {
             return true;
-        } else if has_stood_still(&mut asked) {
+        } else if was_suspended(&mut asked) {
             begun = asked;
         } else if begun.elapsed() > GRACE {
             return false;

@@ -23,8 +23,8 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, Worker,
 };
 
-/// "It must have happened by now": only a failing test ever waits this long. A machine that others have the cores of
-/// may stand still for half of it.
+/// "It must have happened by now": only a failing test ever waits this long. A virtual machine that is suspended
+/// for half of it fails no test.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub const fn ms(millis: u64) -> Duration {
