@@ -94,8 +94,13 @@ fn what_a_dead_machine_holds_is_free_without_a_poll() {
     queue.now(Work { number: 5, millis: 0 }).enqueue().unwrap();
     assert_eq!(other.wait_for("ran")[0], 5);
     dying.kill();
-    assert_eq!(other.wait_for("ran")[0], 3);
-    assert_eq!(other.wait_for("rationed")[0], 4);
+    // In whichever order.
+    for (word, number) in [("ran", 3), ("rationed", 4)] {
+        let mut said = other.said.iter();
+        if !said.any(|said| said.word == word && said.numbers[0] == number) {
+            assert_eq!(other.wait_for(word)[0], number);
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
