@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What one more closure costs its user: bytes of machine code, and seconds of processor to compile it, in the profile
-# `release`. Each program of ci/closures is built with 2 closures and with 52; a fiftieth of the difference is what one
+# `release`. Each program of benches/closures is built with 2 closures and with 52; a fiftieth of the difference is what one
 # costs. The bytes of this crate are held against benches/closures.txt: fails if one grows by more than 3 % (and by
 # more than 24 bytes). Seconds depend on the machine, and are only shown. With --write the figures are written anew.
 set -euo pipefail
@@ -22,19 +22,19 @@ trap 'rm -f "$measured"' EXIT
 build() {
   local program=$1 begun
   shift
-  touch "ci/closures/src/bin/$program.rs"
+  touch "benches/closures/src/bin/$program.rs"
   local TIMEFORMAT='%U %S'
-  begun=$({ time cargo rustc --manifest-path ci/closures/Cargo.toml --quiet --release --target-dir "$folder" \
+  begun=$({ time cargo rustc --manifest-path benches/closures/Cargo.toml --quiet --release --target-dir "$folder" \
     --bin "$program" "$@" >&2; } 2>&1) || { echo "$begun" >&2; exit 1; }
   printf '%s %s\n' "$(size -A "$folder/release/$program" | awk '$1 == ".text" { print $2 }')" \
     "$(awk '{ print $1 + $2 }' <<<"$begun")"
 }
 
 # First what all programs depend on, so that no measurement has it.
-cargo build --manifest-path ci/closures/Cargo.toml --quiet --release --target-dir "$folder" --lib
-cargo build --manifest-path ci/closures/Cargo.toml --quiet --release --target-dir "$folder" --lib --features many
+cargo build --manifest-path benches/closures/Cargo.toml --quiet --release --target-dir "$folder" --lib
+cargo build --manifest-path benches/closures/Cargo.toml --quiet --release --target-dir "$folder" --lib --features many
 
-for source in ci/closures/src/bin/*.rs; do
+for source in benches/closures/src/bin/*.rs; do
   program=$(basename "$source" .rs)
   few=$(build "$program")
   many=$(build "$program" --features many)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Is a revision faster than another? ci/compare.sh OLD NEW [ROUNDS] builds ci/compare/main.rs against each of the two
+# Is a revision faster than another? ci/compare.sh OLD NEW [ROUNDS] builds benches/compare/main.rs against each of the two
 # revisions, in the profile that users have, and runs the two programs in turn: nine rounds, and each round has the
 # other one first. For each workload it prints the median of the rounds' ratios new/old of time per operation (below 1:
 # the new one is faster), the least and the largest of them, and the median times. It prints too what a pending task
@@ -55,7 +55,7 @@ counting = { path = "$root/benches/peers/counting" }
 
 [[bin]]
 name = "compare"
-path = "$root/ci/compare/main.rs"
+path = "$root/benches/compare/main.rs"
 EOF
   cargo build --manifest-path "$folder/Cargo.toml" --quiet --release --target-dir "$folder/target" >&2
   printf '%s\n' "$folder/target/release/compare"

@@ -23,7 +23,7 @@ fi
 report=target/coverage.lcov
 # Tests are not what is to be covered.
 own='(/tests/|tests\.rs$|/examples/|/benches/)'
-cargo +nightly llvm-cov --branch --all-features --lib --test "it_*" --test allocations --quiet \
+cargo +nightly llvm-cov --branch --all-features --lib --test tasks --test executors --test allocations --quiet \
   --ignore-filename-regex "$own" --lcov --output-path "$report" >/dev/null
 cargo +nightly llvm-cov report --branch --ignore-filename-regex "$own" --summary-only \
   | awk 'NR == 1 || /^TOTAL/'

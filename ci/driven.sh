@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The rooms of tests/it on executors that a caller drives (tests/driven): ci/driven.sh [FILTER]. Says at the end how
+# The rooms of tests/behaviour on executors that a caller drives (tests/behaviour/without_threads): ci/driven.sh [FILTER]. Says at the end how
 # many tests had such an executor.
 set -euo pipefail
 cd "$(dirname "$0")/.."

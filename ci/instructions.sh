@@ -43,7 +43,7 @@ count() {
 }
 
 build() {
-  cargo build --manifest-path ci/optimised/Cargo.toml --quiet --profile "$1" --bin "$2" \
+  cargo build --manifest-path tests/proof/optimised/Cargo.toml --quiet --profile "$1" --bin "$2" \
     --target-dir target/optimised
   # Cargo's profile `bench` has the folder of the one that it inherits from.
   program=target/optimised/release/$2

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Are the types of other crates in the public interface those that docs/adopting.md lists? ci/interface.sh. A version
 # of such a crate is tied to ours, so a new one has to be meant. rustdoc writes the interface as data with a flag that is
-# not stable; the crates are compiled as they always are, since the flag is for rustdoc alone (tests/interface.rs).
+# not stable; the crates are compiled as they always are, since the flag is for rustdoc alone (tests/house/interface.rs).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,4 +14,4 @@ for package in punctual punctual-thread-pool punctual-jobs; do
     -Z unstable-options --output-format json
 done
 cp "${CARGO_TARGET_DIR:-target}"/doc/*.json "$folder"
-cargo test --quiet --all-features --test interface
+cargo test --quiet -p house --test interface

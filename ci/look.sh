@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Looks at the README and its companions, the book and the documentation of the API in a browser: wide and narrow,
-# light and dark. Nothing may go beyond the page, be broken, lead nowhere or be hard to read (ci/look/look.mjs).
+# light and dark. Nothing may go beyond the page, be broken, lead nowhere or be hard to read (tests/house/look/look.mjs).
 #
 #   ci/look.sh              builds the site in target/site and looks at it
 #   ci/look.sh --pictures   keeps pictures of the main pages as well, in target/site-look
@@ -30,11 +30,11 @@ done
 
 # The scripts are run beside what they need, which is installed outside of the sources.
 mkdir -p target/look
-cp ci/look/* target/look/
+cp tests/house/look/* target/look/
 if ! cmp --silent target/look/package-lock.json target/look/node_modules/installed; then
   if ! (cd target/look && npm ci --silent --no-audit --no-fund); then
     (cd target/look && npm ping >/dev/null 2>&1) || { echo "not looked at: the registry of npm cannot be reached"; exit 0; }
-    echo "npm cannot install what ci/look/package-lock.json names" >&2
+    echo "npm cannot install what tests/house/look/package-lock.json names" >&2
     exit 1
   fi
   cp target/look/package-lock.json target/look/node_modules/installed

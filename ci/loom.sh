@@ -8,5 +8,5 @@ cd "$(dirname "$0")/.."
 export LOOM_MAX_PREEMPTIONS="${1:-2}"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"
 
-cargo test --manifest-path ci/models/Cargo.toml --quiet --profile model --no-default-features --target-dir target/loom \
+cargo test --manifest-path tests/proof/models/Cargo.toml --quiet --profile model --no-default-features --target-dir target/loom \
   --lib "exhaustive::${2:-}" -- --nocapture

@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle"
 
-model=(cargo test --manifest-path ci/models/Cargo.toml --quiet --profile model)
+model=(cargo test --manifest-path tests/proof/models/Cargo.toml --quiet --profile model)
 model+=(--no-default-features --target-dir target/model)
 if [[ "${1:-}" == replay ]]; then
   PUNCTUAL_SCHEDULE=$3 "${model[@]}" --lib --test model -- "$2"

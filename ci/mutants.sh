@@ -58,10 +58,11 @@ try() {
 crowds=(hundred_workers many_consumers)
 try 60 --lib --skip stress "${crowds[@]/#/--skip=}"
 try 120 --lib stress "${crowds[@]}"
-try 300 --test=it
+try 300 --test=tasks
+try 300 --test=executors
 # The same sources, by the manifest that has the model checker; its paths lead up from its folder.
 for file in Cargo.toml Cargo.lock build.rs; do
-  sed 's|"\.\./\.\./|"|' "ci/models/$file" >"$tree/$file"
+  sed 's|"\.\./\.\./|"|' "tests/proof/models/$file" >"$tree/$file"
 done
 RUSTFLAGS="--cfg shuttle" CARGO_PROFILE_MUTANTS_OPT_LEVEL=2 try 900 --lib model::
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Is "Stop by stop" in docs/architecture.md true? ci/path/main.rs schedules one task and joins it, under callgrind and
+# Is "Stop by stop" in docs/architecture.md true? tests/proof/path/main.rs schedules one task and joins it, under callgrind and
 # in a build without inlining. The script fails if a function that a stop names was not executed, or is not in the file
 # that the page names after it. A function in an item below a stop, which describes a rarer case, only has to exist. The
 # script prints the functions of each stop, and how many files and functions one task passes: the trip.
@@ -15,7 +15,7 @@ fi
 # Without the passes of LLVM, what is `inline(always)` is a function as well. The checks of debug builds are off the
 # path of a user's task.
 export CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false CARGO_PROFILE_DEV_DEBUG=line-tables-only
-RUSTFLAGS="-C no-prepopulate-passes" cargo build --manifest-path ci/optimised/Cargo.toml --quiet --bin path \
+RUSTFLAGS="-C no-prepopulate-passes" cargo build --manifest-path tests/proof/optimised/Cargo.toml --quiet --bin path \
   --target-dir target/path
 program=target/path/debug/path
 

@@ -11,6 +11,6 @@ cargo clippy --all-targets --all-features --quiet -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features --quiet
 # A property is asked with this many inputs, and not with 256. A race that is repeated stops by itself after 3 s.
 export PROPTEST_CASES=32
-structure=(allocations auto_traits documents evidence examples layers locks manifests)
-cargo test --all-features --quiet --lib --test "it_*" "${structure[@]/#/--test=}"
+cargo test --quiet -p house
+cargo test -p punctual --all-features --quiet --lib --test tasks --test executors --test allocations
 printf 'all of it passed in %s s; .ci/run decides what lands\n' "$((SECONDS - begun))"

@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 
 seconds=3
 [[ "${1:-}" != long ]] || seconds=20
-cargo run --quiet --locked --manifest-path ci/r2d2/Cargo.toml \
+cargo run --quiet --locked --manifest-path crates/punctual-thread-pool/tests/r2d2/Cargo.toml \
   --target-dir "${CARGO_TARGET_DIR:-target}/r2d2" -- "$seconds"

@@ -9,7 +9,7 @@ shift || true
 
 # The paths of the two test binaries, as cargo says them: those that `cargo test --all-features` has
 # built, if it has.
-binaries=$(cargo test --all-features --no-run --lib --test "it_*" 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
+binaries=$(cargo test --all-features --no-run --lib --test tasks --test executors 2>&1 | sed -n 's/.*Executable.*(\(.*\))$/\1/p')
 [ -n "$binaries" ] || { echo "no test binary was built" >&2; exit 1; }
 
 log=$(mktemp)

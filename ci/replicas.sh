@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Three replicas with gates and jobs, and their database, simulated: ci/replicas.sh [SEEDS] [FIRST], so many seeds from
 # this one on. A seed that fails prints what was done, with as little trouble as still makes it fail.
-# PUNCTUAL_FAULT=SweepTheLiving puts in one of the faults of crates/punctual-jobs/src/replicas/fault.rs.
+# PUNCTUAL_FAULT=SweepTheLiving puts in one of the faults of tests/proof/replicas/fault.rs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

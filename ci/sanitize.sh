@@ -33,7 +33,7 @@ skipped=(--skip every_history --skip a_hundred_thousand_pools)
 skipped+=(--skip a_body_and_a_capture_that_panic_at_once_abort --skip a_stack_overflow_or_exhausted_memory_in_a_task_aborts)
 skipped+=(--skip a_process_that_exits_does_not_wait --skip a_process_that_is_through_does_not_wait)
 
-build=(test --no-run --lib --test "it_*" --all-features --target "$host")
+build=(test --no-run --lib --test tasks --test executors --all-features --target "$host")
 if [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ]; then
   build+=(-Zbuild-std)
   has_sources=yes

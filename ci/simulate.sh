@@ -7,5 +7,5 @@ cd "$(dirname "$0")/.."
 export PUNCTUAL_SEEDS="${1:-10000}" PUNCTUAL_FIRST_SEED="${2:-1}"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle"
 
-cargo test --manifest-path ci/models/Cargo.toml --quiet --profile model --no-default-features \
+cargo test --manifest-path tests/proof/models/Cargo.toml --quiet --profile model --no-default-features \
   --target-dir target/model --test simulator

@@ -5,5 +5,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export PUNCTUAL_SOAK_SECONDS="${1:-3600}"
-cargo test --manifest-path ci/optimised/Cargo.toml --release --quiet --target-dir target/optimised \
+cargo test --manifest-path tests/proof/optimised/Cargo.toml --release --quiet --target-dir target/optimised \
   --test soak -- --nocapture

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the core for wasm32-unknown-unknown, where no thread can be started and no clock can be read, and
-# runs a driven executor there (ci/wasm/lib.rs) if there is a node. Installs the target if it can; says so if
+# runs a driven executor there (tests/proof/wasm/lib.rs) if there is a node. Installs the target if it can; says so if
 # there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -14,7 +14,7 @@ if ! [[ -d "$(rustc --print sysroot)/lib/rustlib/$target" ]]; then
 fi
 
 folder=${CARGO_TARGET_DIR:-target}/wasm
-cargo build --locked --quiet --manifest-path ci/wasm/Cargo.toml --target "$target" --target-dir "$folder"
+cargo build --locked --quiet --manifest-path tests/proof/wasm/Cargo.toml --target "$target" --target-dir "$folder"
 echo "builds for $target"
 
 if ! command -v node >/dev/null; then

@@ -3,7 +3,7 @@
 //! The compiler implements these traits for a type if all its fields have them. Locks, trait objects
 //! and user closures do not, so without this file no handle could be used inside
 //! [`catch_unwind`](std::panic::catch_unwind). This file implements them for groups of types, and says
-//! why that is right. For all other types the fields decide. `tests/auto_traits.rs` lists the outcome
+//! why that is right. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists the outcome
 //! for every public type.
 //!
 //! # State behind a lock

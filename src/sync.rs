@@ -5,7 +5,7 @@
 //! changing.
 //!
 //! There are two backends: one for use (`native`), and one in which a model checker decides which
-//! thread goes next (`model`). The manifest `ci/models/Cargo.toml` builds the second, with
+//! thread goes next (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with
 //! `--cfg shuttle` or `--cfg loom`; the published manifest never does. Nothing else in the crate
 //! knows which of them it runs on.
 //!

@@ -2,7 +2,7 @@
 //! the only file that knows the feature `tracing`.
 //!
 //! The page `docs/events.md` lists them all, with their levels and fields; a test reads both that page
-//! and this file (`tests/events.rs`). So each event is written as one call of a macro, with its message as a
+//! and this file (`tests/house/events.rs`). So each event is written as one call of a macro, with its message as a
 //! literal.
 //!
 //! Each event about a task has the task's id and its name as fields of its own, and does not leave them to the

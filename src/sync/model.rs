@@ -4,7 +4,7 @@
 //! times out would hide a leader that sleeps too long. The test moves the clock one step at a time,
 //! and the clock wakes the threads that wait for that step.
 //!
-//! Only compiled by `ci/models/Cargo.toml`, with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
+//! Only compiled by `tests/proof/models/Cargo.toml`, with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
 
 #[cfg(loom)]
 #[path = "loom.rs"]

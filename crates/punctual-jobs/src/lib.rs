@@ -119,6 +119,7 @@ mod priority;
 mod queue;
 mod queue_future;
 #[cfg(all(test, feature = "postgres"))]
+#[path = "../../../tests/proof/replicas/mod.rs"]
 mod replicas;
 mod report;
 mod run;

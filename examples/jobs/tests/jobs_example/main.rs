@@ -33,7 +33,7 @@ mod output;
 #[path = "../../src/overdue.rs"]
 mod overdue;
 #[allow(dead_code, reason = "other tests use the rest")]
-#[path = "../../../../tests/program/mod.rs"]
+#[path = "../../../../tests/behaviour/support/program.rs"]
 mod program;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../src/retry.rs"]

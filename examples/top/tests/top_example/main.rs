@@ -18,7 +18,7 @@ mod keys;
 mod picture;
 mod plain;
 #[allow(dead_code, reason = "other tests use the rest")]
-#[path = "../../../../tests/program/mod.rs"]
+#[path = "../../../../tests/behaviour/support/program.rs"]
 mod program;
 mod screens;
 mod svg;

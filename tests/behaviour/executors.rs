@@ -1,0 +1,32 @@
+//! Behaviour through the public API: executors and what they are made of, groups, delay queues, the example programs, and the types. Each topic has a folder, and each family of
+//! properties a file. The other topics are in `tasks.rs`: one binary of all would take rustc 2.7 GB.
+//!
+//! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower bounds and order only.
+//! The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`: `docs/testing.md`.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests have threads of their own, and fail by panicking"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "no other crate uses a test")]
+
+mod auto_traits;
+mod delay_queue;
+mod driven;
+mod example_programs;
+mod group_limits;
+mod groups;
+mod load;
+mod observation;
+mod pictures;
+mod reentrancy;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+mod rounds;
+mod shutdown;
+#[allow(dead_code, reason = "each binary uses a part of it")]
+mod support;
+mod workers;

@@ -1,0 +1,388 @@
+//! The evidence in `docs/evidence` lists the tests for every case, fault, guarantee and mutation. Each row has an id, and the
+//! doc comments of its tests have that id. These tests combine the two: they write the links to the tests into the rows, so
+//! that the name of a test is written by hand in one place only. In the same way [`coverage`] names functions, of which the
+//! file is found in the sources. All other words of the pages are written by hand.
+//!
+//! ```sh
+//! cargo test -p house                              # fails if a page is out of date
+//! PUNCTUAL_WRITE_EVIDENCE=1 cargo test -p house    # writes the links
+//! ```
+//!
+//! A new row has `{tests}` where the links are to stand. A row without tests gives the reason in its last column, and no
+//! test may have its id. A new row of the coverage has `{file}` in its first column. What a tool excludes from the faults that
+//! it puts in is in the settings of that tool: [`mutants`].
+
+mod coverage;
+mod functions;
+mod java_names;
+mod mutants;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use self::functions::{Function, functions};
+
+use crate::root;
+
+/// The placeholder for the tests in a row.
+const TESTS: &str = "{tests}";
+
+/// The variable that asks for the pages to be written.
+const WRITE: &str = "PUNCTUAL_WRITE_EVIDENCE";
+
+/// The head of each page that is written in part.
+const HEAD: &str = "<!-- Generated in part: PUNCTUAL_WRITE_EVIDENCE=1 cargo test -p house writes \
+                    the links to tests, and the files of functions. -->\n\n";
+
+/// These pages.
+const PAGES: [&str; 5] =
+    ["conformance.md", "coverage.md", "faults.md", "guarantees.md", "mutations.md"];
+
+/// A test, and the ids in its doc comment.
+struct Test {
+    file: String,
+    name: String,
+    ids: BTreeSet<String>,
+}
+
+/// A page: its text, with a placeholder in each row for the links to its tests.
+struct Page {
+    name: &'static str,
+    text: String,
+}
+
+impl Page {
+    /// The id of each row that has one, and the remaining cells.
+    fn rows(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.text.lines().filter_map(row)
+    }
+}
+
+/// Each page has the links to the tests that there are, and the files in which the functions are.
+#[test]
+fn the_pages_are_those_that_are_generated() {
+    let (pages, tests, functions) = (pages(), tests(), functions());
+    let mut stale = Vec::new();
+    for page in &pages {
+        let path = folder().join(page.name);
+        let new = filled(page, &tests, &functions);
+        let old = fs::read_to_string(&path).unwrap_or_default();
+        if new != old && env::var_os(WRITE).is_some() {
+            fs::write(&path, new).expect("the page is written");
+        } else if new != old {
+            stale.push(page.name);
+        }
+    }
+    assert!(stale.is_empty(), "not as generated (run with {WRITE}=1): {stale:?}");
+}
+
+/// The pages that say so are written in part, and no other.
+#[test]
+fn each_generated_page_has_its_source() {
+    let says_so = |path: &PathBuf| {
+        let text = fs::read_to_string(path).expect("the page");
+        text.starts_with("<!-- Generated").then(|| file_name(path))
+    };
+    let found: Vec<_> = markdown(&folder()).iter().filter_map(says_so).collect();
+    assert_eq!(found, PAGES);
+}
+
+/// An id beside a test is the id of a row, which lists the test.
+#[test]
+fn each_id_beside_a_test_has_its_row() {
+    let pages = pages();
+    let known: BTreeSet<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id).collect();
+    let mut unknown = Vec::new();
+    for Test { file, name, ids } in tests() {
+        let without = ids.into_iter().filter(|id| !known.contains(id.as_str()));
+        unknown.extend(without.map(|id| format!("{id} of {name} in {file}")));
+    }
+    assert!(unknown.is_empty(), "no page has {unknown:?}");
+}
+
+/// Each id is used for one row only.
+#[test]
+fn no_id_has_two_rows() {
+    let mut seen = BTreeMap::new();
+    for page in pages() {
+        for (id, _) in page.rows() {
+            if let Some(before) = seen.insert(id.to_owned(), page.name) {
+                panic!("{id} is in {before} and in {}", page.name);
+            }
+        }
+    }
+}
+
+/// Each of Java's behaviours has tests with its id, or a reason.
+#[test]
+fn every_case_has_its_test_or_its_reason() {
+    let ids = answered("conformance.md");
+    assert!(ids.len() > 100, "{} cases", ids.len());
+}
+
+/// Each promise has tests, without exception.
+#[test]
+fn every_promise_has_its_tests() {
+    let page = page("guarantees.md");
+    assert!(page.rows().all(|(_, cells)| cells.iter().any(|cell| cell.contains(TESTS))));
+    let ids = answered("guarantees.md");
+    assert!(ids.len() > 40, "{} promises", ids.len());
+    assert!(ids.into_iter().eq((1..=page.rows().count()).map(|number| format!("G{number}"))));
+}
+
+/// Each fault has tests with its id, or a reason.
+#[test]
+fn every_fault_has_its_tests_or_the_reason() {
+    let page = page("faults.md");
+    for (id, cells) in page.rows() {
+        assert!(!cells[0].is_empty() && !cells[1].is_empty(), "{id} says nothing");
+    }
+    assert!(answered("faults.md").into_iter().eq((1..=50).map(|number| format!("F{number}"))));
+}
+
+/// Each injected fault is caught by a test, or its row says by what else, or why by nothing.
+#[test]
+fn every_mutation_is_caught_or_has_the_reason() {
+    let ids = answered("mutations.md");
+    assert!(ids.len() > 100, "{} mutations", ids.len());
+    let count = ids.len();
+    assert!(ids.into_iter().eq((1..=count).map(|number| format!("M{number}"))));
+}
+
+/// The ids of a page, each of which has either tests or a reason, and not both.
+fn answered(name: &'static str) -> Vec<String> {
+    let tests = tests();
+    let page = page(name);
+    let mut ids = Vec::new();
+    for (id, cells) in page.rows() {
+        let with_id = tests.iter().filter(|test| test.ids.contains(id));
+        let names: Vec<_> = with_id.map(|test| &test.name).collect();
+        if cells.iter().any(|cell| cell.contains(TESTS)) {
+            assert!(!names.is_empty(), "{name}: no test has {id}");
+        } else {
+            assert!(names.is_empty(), "{name}: {names:?} have {id}, whose row shows no tests");
+            let reason = cells.last().is_some_and(|cell| !cell.is_empty() && *cell != "–");
+            assert!(reason, "{name}: {id} has neither test nor reason");
+        }
+        ids.push(id.to_owned());
+    }
+    ids
+}
+
+/// The page with the links to the tests, and with the files, in their places.
+fn filled(page: &Page, tests: &[Test], functions: &[Function]) -> String {
+    let mut text = HEAD.to_owned();
+    for line in page.text.lines() {
+        text += &match row(line) {
+            Some((id, _)) if line.contains(TESTS) => line.replace(TESTS, &links(tests, id)),
+            _ => coverage::filled(line, functions).unwrap_or_else(|| line.to_owned()),
+        };
+        text.push('\n');
+    }
+    text
+}
+
+/// The row with the placeholder in place of its links to tests.
+fn emptied(line: &str) -> String {
+    let mut links = line.match_indices("[`").map(|(at, _)| at);
+    let Some(begin) = links.find(|at| end_of_link(&line[*at..]).is_some()) else {
+        return line.to_owned();
+    };
+    let mut end = begin;
+    while let Some(length) = end_of_link(line[end..].trim_start_matches(", ")) {
+        end += length + if end == begin { 0 } else { ", ".len() };
+    }
+    format!("{}{TESTS}{}", &line[..begin], &line[end..])
+}
+
+/// The length of the link to a test with which this text begins.
+fn end_of_link(text: &str) -> Option<usize> {
+    let (name, rest) = text.strip_prefix("[`")?.split_once("`](../../")?;
+    let (path, _) = rest.split_once(')')?;
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let is_path = path.starts_with("src/") || path.starts_with("tests/");
+    (is_name && is_path).then(|| "[``](../../)".len() + name.len() + path.len())
+}
+
+/// Links to the tests with this id.
+fn links(tests: &[Test], id: &str) -> String {
+    let with_id = tests.iter().filter(|test| test.ids.contains(id));
+    let links = with_id.map(|Test { file, name, .. }| format!("[`{name}`](../../{file})"));
+    links.collect::<Vec<_>>().join(", ")
+}
+
+/// A row's id and the remaining cells; `None` for any other line.
+fn row(line: &str) -> Option<(&str, Vec<&str>)> {
+    let row = line.strip_prefix("| ")?.strip_suffix('|')?;
+    let (id, cells) = row.split_once('|')?;
+    is_id(id.trim()).then(|| (id.trim(), cells.split('|').map(str::trim).collect()))
+}
+
+/// Returns `true` if the word has the form of an id: `SO-001` of a case, or a letter and a number.
+fn is_id(word: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    match word.split_once('-') {
+        Some((topic, number)) => {
+            let is_topic = topic.len() == 2 && topic.chars().all(|c| c.is_ascii_uppercase());
+            is_topic && number.len() == 3 && is_number(number)
+        }
+        None => word.strip_prefix(['F', 'G', 'M']).is_some_and(is_number),
+    }
+}
+
+fn folder() -> PathBuf {
+    root().join("docs/evidence")
+}
+
+fn page(name: &'static str) -> Page {
+    let text =
+        fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let words =
+        text.strip_prefix(HEAD).unwrap_or_else(|| panic!("{name} does not begin with {HEAD}"));
+    let lines =
+        words.lines().map(|line| row(line).map_or_else(|| line.to_owned(), |_| emptied(line)));
+    Page { name, text: lines.map(|line| line + "\n").collect() }
+}
+
+fn pages() -> Vec<Page> {
+    PAGES.map(page).into()
+}
+
+/// The pages directly in a folder.
+fn markdown(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).expect("the folder").map(|entry| entry.expect("it").path());
+    let mut pages: Vec<_> =
+        paths.filter(|path| path.extension().is_some_and(|e| e == "md")).collect();
+    pages.sort();
+    pages
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().expect("a file").to_string_lossy().into_owned()
+}
+
+/// All tests of the crate, by file and by position.
+fn tests() -> Vec<Test> {
+    let root = root();
+    let pages = pages();
+    let known: Vec<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id.to_owned()).collect();
+    let mut tests = Vec::new();
+    for folder in ["src", "tests"] {
+        read_tests(root, &root.join(folder), &known, &mut tests);
+    }
+    assert!(tests.len() > 1000, "{} tests", tests.len());
+    tests
+}
+
+fn read_tests(root: &Path, folder: &Path, known: &[String], tests: &mut Vec<Test>) {
+    let entries =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut paths: Vec<_> = entries.collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            read_tests(root, &path, known, tests);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let file = path.strip_prefix(root).expect("it is below").to_string_lossy().into_owned();
+            let text = fs::read_to_string(&path).expect("a source");
+            tests.extend(tests_in(&file, &text, known));
+        }
+    }
+}
+
+/// The tests in a source: each function after a `#[test]`, with its doc comment.
+fn tests_in(file: &str, text: &str, known: &[String]) -> Vec<Test> {
+    let (mut comment, mut is_test, mut tests) = (String::new(), false, Vec::new());
+    for line in text.lines().map(str::trim) {
+        if let Some(words) = line.strip_prefix("///") {
+            comment = comment + words + " ";
+        } else if line == "#[test]" {
+            is_test = true;
+        } else if let (true, Some((_, rest))) = (is_test, line.split_once("fn ")) {
+            let name = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
+            tests.push(Test { file: file.to_owned(), name, ids: ids_in(&comment, known) });
+            (comment, is_test) = (String::new(), false);
+        } else if !is_test && !line.starts_with("#[") {
+            comment.clear();
+        }
+    }
+    tests
+}
+
+/// The ids in a comment; a range includes those of the rows in between: `HK-003 to HK-007`.
+fn ids_in(comment: &str, known: &[String]) -> BTreeSet<String> {
+    let words = comment.split(|c: char| !c.is_alphanumeric() && c != '-');
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    let mut ids: BTreeSet<_> =
+        words.iter().filter(|word| is_id(word)).map(|&id| id.to_owned()).collect();
+    for range in words.windows(3).filter(|range| range[1] == "to") {
+        let [from, to] = [range[0], range[2]];
+        if is_id(from) && is_id(to) {
+            assert_eq!((from.len(), from.get(..2)), (to.len(), to.get(..2)), "{comment}");
+            let within = known.iter().map(String::as_str).filter(|id| {
+                id.len() == from.len() && id.get(..2) == from.get(..2) && (from..=to).contains(id)
+            });
+            ids.extend(within.map(str::to_owned));
+        }
+    }
+    ids
+}
+
+/// Checks the functions above with a source written for the purpose.
+#[test]
+fn ids_are_read_from_doc_comments_alone() {
+    let known: Vec<_> = ["AB-001", "AB-002", "AB-003", "AC-002"].map(str::to_owned).into();
+    // Written so that this file does not contain such comments and tests itself.
+    let source = "
+        DOC F1, AB-002: says so.
+        DOC And more, as F12 does.
+        TEST
+        #[cfg(unix)]
+        fn first() {}
+
+        DOC AB-001 to AB-003: all of them.
+        fn helper() {}
+
+        DOC AB-001 to AB-003: all of them.
+        TEST
+        fn second() {
+            // F3 is not meant here.
+        }
+
+        TEST
+        fn third() {}
+    "
+    .replace("DOC", "///")
+    .replace("TEST", "#[test]");
+    let found = tests_in("x.rs", &source, &known);
+    let found: Vec<_> = found
+        .iter()
+        .map(|test| (test.name.as_str(), test.ids.iter().map(String::as_str).collect::<Vec<_>>()))
+        .collect();
+    let expected = [
+        ("first", vec!["AB-002", "F1", "F12"]),
+        ("second", vec!["AB-001", "AB-002", "AB-003"]),
+        ("third", vec![]),
+    ];
+    assert_eq!(found, expected);
+    assert!(["SO-001", "F1", "G12", "M131"].into_iter().all(is_id));
+    assert!(
+        ["SO-01", "so-001", "F", "W1", "M1a", "id", "F1-2"].into_iter().all(|word| !is_id(word))
+    );
+}
+
+/// The links of a row give way to the placeholder, whichever tests they named, and nothing else of the row does.
+#[test]
+fn the_links_of_a_row_are_written_anew() {
+    let row = "| M1 | queue | [`a_b`](../../src/a/tests.rs), [`c`](../../tests/c.rs) and [others](x.md), [`d`](../../tests/d.rs) |";
+    assert_eq!(
+        emptied(row),
+        "| M1 | queue | {tests} and [others](x.md), [`d`](../../tests/d.rs) |"
+    );
+    for kept in ["| M1 | – | no [`test`](../../docs/a.md) |", "| M1 | {tests} (loom) |"] {
+        assert_eq!(emptied(kept), kept);
+    }
+}
