@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The companions that speak to other machines: ci/beyond.sh, or `ci/beyond.sh long`. Installs the servers that
-# their tests start, without a cluster of the system's own. Format, lints, documentation and tests.
+# The companions: ci/beyond.sh [short|long]. Installs the servers that the tests start, without a cluster of the system's
+# own. The short form runs what needs one server at most: the unit tests, the suite of both queues, and the drop-in beside
+# the original. The usual form has lints for each set of features, documentation, and every test of `punctual-jobs`: machines
+# that are killed, frozen and cut off from servers, poolers and clocks. The long form gives each test more time and rounds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
 
-packages=(punctual-jobs)
-long=${1:-}
-[[ -z "$long" || "$long" == long ]] || { echo "usage: ci/beyond.sh [long]" >&2; exit 2; }
+form=${1:-usual}
+case $form in short | usual | long) ;; *) echo "usage: ci/beyond.sh [short|long]" >&2; exit 2 ;; esac
 
 # has PROGRAM: whether it is there, also where it is not on the path of a user.
 has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
@@ -28,21 +29,25 @@ if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbou
   "${install[@]}" || { apt-get update && "${install[@]}"; }
 fi
 
-each=()
-for package in "${packages[@]}"; do each+=(--package "$package"); done
+# The simulated replicas are a step of their own, optimised and with more seeds: ci/replicas.sh.
+if [[ "$form" == short ]]; then
+  cargo test --package punctual-jobs --all-features --lib --test queue -- --skip replicas::
+  cargo test --package punctual-thread-pool
+  exit 0
+fi
 
-cargo fmt --all --check
-for features in --all-features --no-default-features "--features gate" "--features postgres" "--features metrics"; do
+for features in --no-default-features "--features gate" "--features postgres" "--features metrics"; do
   # shellcheck disable=SC2086
-  cargo clippy "${each[@]}" --all-targets $features --quiet -- -D warnings
+  cargo clippy --package punctual-jobs --all-targets $features --quiet -- -D warnings
 done
-RUSTDOCFLAGS="-D warnings" cargo doc "${each[@]}" --no-deps --all-features --quiet
-RUSTDOCFLAGS="-D warnings" cargo doc "${each[@]}" --no-deps --all-features --document-private-items --quiet
+for which in punctual-jobs punctual-thread-pool; do
+  RUSTDOCFLAGS="-D warnings" cargo doc --package "$which" --no-deps --all-features --quiet
+  RUSTDOCFLAGS="-D warnings" cargo doc --package "$which" --no-deps --all-features --document-private-items --quiet
+done
 
 # The long form lets each history of the model have more steps, and each test more time and more rounds.
-if [[ "$long" == long ]]; then
+if [[ "$form" == long ]]; then
   export PUNCTUAL_GATE=long PUNCTUAL_JOBS=long PROPTEST_CASES=4000
 fi
-# The simulated replicas are a step of their own, optimised and with more seeds: ci/replicas.sh.
-cargo test "${each[@]}" --all-features -- --skip replicas::
-cargo test "${each[@]}" --no-default-features
+cargo test --package punctual-jobs --all-features -- --skip replicas::
+cargo test --package punctual-jobs --no-default-features

@@ -9,6 +9,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-20}
+# shellcheck source=ci/seed.sh
+. ci/seed.sh
 
 if ! cargo +nightly --version >/dev/null 2>&1; then
   echo "not checked: no nightly toolchain here; install it (rustup toolchain install nightly)"
@@ -37,7 +39,7 @@ for target in $targets; do
   corpus=("tests/proof/fuzz/corpus/$target" "tests/proof/fuzz/seeds/$target")
   mkdir -p "${corpus[@]}" "tests/proof/fuzz/artifacts/$target"
   # Far longer than any input takes, and than a virtual machine is suspended.
-  options=(-max_total_time="$seconds" -timeout=120 -print_final_stats=1 -artifact_prefix="tests/proof/fuzz/artifacts/$target/")
+  options=(-seed=$((PUNCTUAL_SEED % 4294967295 + 1)) -max_total_time="$seconds" -timeout=120 -print_final_stats=1 -artifact_prefix="tests/proof/fuzz/artifacts/$target/")
   [ -f "tests/proof/fuzz/$target.dict" ] && options+=(-dict="tests/proof/fuzz/$target.dict")
   "target/fuzz/$host/release/$target" "${options[@]}" "${corpus[@]}" >"$logs/$target" 2>&1 &
   runs[$target]=$!

@@ -5,5 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export PUNCTUAL_HISTORIES=${1:-1000000} PUNCTUAL_SEED=${2:-0}
+[[ -z "${2:-}" ]] || export PUNCTUAL_SEED=$2
+# shellcheck source=ci/seed.sh
+. ci/seed.sh
+export PUNCTUAL_HISTORIES=${1:-1000000}
 cargo test --all-features --quiet --lib linearizable

@@ -2,7 +2,8 @@
 # Puts faults into the protocols, one at a time, and looks whether a test fails: ci/mutants.sh
 # [FILE ...], else in the files that .cargo/mutants.toml names, which takes hours. What is no fault
 # stands there too, with its reason. A fault that nothing catches is an error.
-# ci/mutants.sh --patterns puts no faults in, and only looks whether each pattern matches one.
+# ci/mutants.sh --patterns puts no faults in, and only looks whether each pattern matches one. ci/mutants.sh one puts them into
+# one of these files, by PUNCTUAL_SEED.
 #
 # The quick tests come first, and each further kind tries what the ones before did not catch.
 set -euo pipefail
@@ -26,6 +27,13 @@ done
 if [[ "${1:-}" == --patterns ]]; then
   echo "each of ${#patterns[@]} patterns matches a fault"
   exit 0
+fi
+
+if [[ "${1:-}" == one ]]; then
+  # shellcheck source=ci/seed.sh
+  . ci/seed.sh
+  mapfile -t files < <(git ls-files "${examined[@]#--file=}" | grep -v tests)
+  set -- "${files[PUNCTUAL_SEED % ${#files[@]}]}"
 fi
 
 # A copy, which keeps what it has built from one step to the next.

@@ -6,6 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 times=${1:-1000}
 shift || true
+# shellcheck source=ci/seed.sh
+. ci/seed.sh
 
 # The paths of the two test binaries, as cargo says them: those that `cargo test --all-features` has
 # built, if it has.

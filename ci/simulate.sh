@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# The simulator: ci/simulate.sh [SEEDS] [FIRST], so many seeds from this one on. Ten thousand take
-# about half a minute of one core. Long runs are on docs/evidence/long-runs.md. A seed that fails prints what was done, as little of it as still fails.
+# The simulator: ci/simulate.sh [SEEDS] [FIRST], so many seeds from this one on, or from PUNCTUAL_SEED on (ci/seed.sh). Ten
+# thousand take about half a minute of one core. Long runs are on docs/evidence/long-runs.md. A seed that fails prints what was done, as little of it as still fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export PUNCTUAL_SEEDS="${1:-10000}" PUNCTUAL_FIRST_SEED="${2:-1}"
+# shellcheck source=ci/seed.sh
+. ci/seed.sh
+export PUNCTUAL_SEEDS="${1:-10000}" PUNCTUAL_FIRST_SEED="${2:-$PUNCTUAL_SEED}"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle"
 
 cargo test --manifest-path tests/proof/models/Cargo.toml --quiet --profile model --no-default-features \

@@ -8,6 +8,7 @@ mod documents;
 mod events;
 mod evidence;
 mod examples;
+mod landing;
 mod layers;
 mod locks;
 mod manifests;
