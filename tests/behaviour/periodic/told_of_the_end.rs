@@ -17,8 +17,8 @@ fn telling(
     let (clock, executor) = manual_with(|builder| {
         settings(builder.failure_handler(move |report| {
             let id = report.task_id().expect("it is a task's").to_string();
-            // With its parenthesis: an id is letters, and may be a part of a word of the line.
-            let line = report.to_string().replace(&format!("(task {id},"), "(task 7,");
+            // With what is before it: an id is letters, and may be a part of a word of the line.
+            let line = report.to_string().replace(&format!("(task {id}"), "(task 7");
             let kind = report.failure().kind();
             let expected = match report.source() {
                 FailureSource::TimeLimit => FailureKind::TimeLimit,
