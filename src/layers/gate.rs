@@ -180,7 +180,8 @@ impl Layer for Gated {
         }
         // It is due, and what runs the tasks that are due has to wait for the answer.
         queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
-        if self.is_awaiting() {
+        // Unless its group has it end at once.
+        if self.is_awaiting() && queuing.elsewhere.is_none() {
             queuing.elsewhere = Some(Timing::Parked { due: queuing.due });
         }
     }

@@ -231,6 +231,17 @@ impl GroupState {
         (timing, self.effects_of(roll))
     }
 
+    /// Has a member that a worker has wait for the answer of its gate; it keeps its permit.
+    pub(super) fn await_answer(
+        &self,
+        sequence: u64,
+        until: Timestamp,
+    ) -> (Option<Timing>, Effects) {
+        let mut roll = self.roll.lock();
+        let timing = roll.await_answer(sequence, until);
+        (timing, self.effects_of(roll))
+    }
+
     /// Notes that a pending member is due at another moment.
     pub(super) fn replan(&self, sequence: u64, due: Timestamp) -> Effects {
         let mut roll = self.roll.lock();
@@ -375,7 +386,7 @@ impl GroupState {
     /// Returns the members that have been noted, and those that run now.
     pub(crate) fn read_log(&self) -> (EndedMembers, Vec<ListedMember>) {
         let roll = self.roll.lock();
-        (roll.end.log(), roll.running())
+        (roll.end.log(), roll.list_running())
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has

@@ -11,8 +11,9 @@
 //!
 //! In two places. A member that will be queued again gives its permit back in the step that queues it
 //! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. A member that waits
-//! for the answer of its gate keeps its permit, or others would overtake it at each question; it gives the permit back if it gets
-//! another moment meanwhile ([`on_replan`](Layer::on_replan)). Every other member
+//! for the answer of its gate keeps its permit, or others would overtake it at each question, and is a pending member all the same; it gives
+//! the permit back if it gets another moment meanwhile ([`on_replan`](Layer::on_replan)), or if its group is paused when the
+//! answer comes. Every other member
 //! leaves ([`on_end`](Layer::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
 //! that was cancelled meanwhile leaves when the body has returned.
 
@@ -88,9 +89,7 @@ impl Layer for Membership {
         if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
-        if self.asked.take().is_some() {
-            return Ok(());
-        }
+        self.asked = None;
         let id = self.enter_late(task, call);
         match self.group.ask(id) {
             Turn::Starts => Ok(()),
@@ -119,6 +118,9 @@ impl Layer for Membership {
             return;
         };
         if self.asked == Some(due) {
+            let (timing, effects) = self.group.await_answer(sequence, due);
+            queuing.elsewhere = timing;
+            effects.defer(&mut queuing.deferred);
             return;
         }
         self.asked = None;

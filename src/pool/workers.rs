@@ -49,7 +49,8 @@
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A worker that is dropped in a closed queue*, perhaps late by a thread factory that kept it, looks for another.
-//! * *A shutdown* looks once the queue is closed, if the last start has failed and there is no worker.
+//! * *A shutdown* looks once the queue is closed: a start may have failed, or a thread of the factory's may have ended
+//!   before its worker ran, and no submission has come since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
@@ -162,8 +163,6 @@ struct Roster {
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
-    /// Set from a start that has failed, when there was no worker, until there is one.
-    lacks_all: bool,
     /// The number of the last worker that was added.
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
@@ -201,7 +200,6 @@ impl Roster {
         self.started += 1;
         self.about_to_search += 1;
         self.largest = self.largest.max(self.started);
-        self.lacks_all = false;
         true
     }
 
@@ -351,18 +349,6 @@ impl Workers {
         }
         roster.is_spawning = true;
         Some(SpawnPermit { workers: self })
-    }
-
-    /// Notes that a worker could not be started.
-    #[cold]
-    pub(super) fn note_failed_start(&self) {
-        let mut roster = self.roster.lock();
-        roster.lacks_all = roster.slots.is_empty();
-    }
-
-    /// Returns `true` if there is no worker because none could be started: tasks may be left without one.
-    pub(super) fn lacks_all(&self) -> bool {
-        self.roster.lock().lacks_all
     }
 
     /// Adds the one worker of a pool without threads: its caller. Returns its number and its statistics.

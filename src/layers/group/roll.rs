@@ -1,20 +1,24 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
 //! It only decides: every function here runs under the group's lock and calls nothing else. A member is
-//! *pending*, *running* or *called off*.
+//! *pending*, *asking*, *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
-//!              │  ▲ release          ask ──────▶ ▲
-//!              ▼  │                               │
-//!           parked └── ask ───────────────────────┘        call_off: pending ──▶ called off ──▶ leave
+//!              │  ▲ release          ask ──────▶ ▲ │ ▲ ask
+//!              ▼  │                               │ ▼ │ await_answer
+//!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
+//!
+//! A member that is *asking* has its permit, and waits in the queue for the answer of its gate. For every caller it is a
+//! pending member like any other: only the permits count it.
 //!
 //! These hold whenever the lock is free:
 //!
 //! * `order` has one key for each pending member, and no other; `parked` counts those that are parked.
-//! * `running` counts the members that run, and is at most the number of permits, unless that was lowered.
-//! * `submitted = pending + running + called off + completed + failed + cancelled`.
+//! * `taken` counts the members that run or ask, and is at most the number of permits, unless that was lowered; `asking`
+//!   counts those of them that ask.
+//! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -99,6 +103,7 @@ impl Member {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stands {
     Pending { is_parked: bool },
+    Asking,
     Running,
     CalledOff(CancelReason),
 }
@@ -111,7 +116,8 @@ pub(super) struct Roll {
     pub(super) end: GroupEnd,
     members: BTreeMap<u64, Member>,
     order: BTreeSet<(Timestamp, u64)>,
-    running: usize,
+    taken: usize,
+    asking: usize,
     parked: usize,
 }
 
@@ -124,7 +130,8 @@ impl Roll {
             end: GroupEnd::default(),
             members: BTreeMap::new(),
             order: BTreeSet::new(),
-            running: 0,
+            taken: 0,
+            asking: 0,
             parked: 0,
         }
     }
@@ -136,7 +143,7 @@ impl Roll {
     }
 
     fn free(&self) -> usize {
-        if self.is_paused { 0 } else { self.permits().saturating_sub(self.running) }
+        if self.is_paused { 0 } else { self.permits().saturating_sub(self.taken) }
     }
 
     /// Returns `true` if it is the turn of this pending member.
@@ -195,11 +202,25 @@ impl Roll {
         if let Some(reason) = self.end.refuses_to_wait(self.is_paused, is_periodic) {
             return Turn::Ends(reason);
         }
-        if !self.is_first(sequence, due) {
+        // Who has a permit waits for no other, but a pause holds it as well.
+        let is_asking = member.stands == Stands::Asking;
+        if if is_asking { self.is_paused } else { !self.is_first(sequence, due) } {
             return Turn::Waits;
         }
         self.stand(sequence, due, Stands::Running);
         Turn::Starts
+    }
+
+    /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it. Returns how it is queued
+    /// again if it is to end.
+    pub(super) fn await_answer(&mut self, sequence: u64, until: Timestamp) -> Option<Timing> {
+        let member = self.members.get(&sequence)?;
+        if member.stands != Stands::Running || self.end.refuses(member.is_periodic, false).is_some()
+        {
+            return Some(self.requeue(sequence, until, false));
+        }
+        self.stand(sequence, until, Stands::Asking);
+        None
     }
 
     /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
@@ -244,7 +265,11 @@ impl Roll {
                 self.order.remove(&key);
                 self.parked -= usize::from(is_parked);
             }
-            Stands::Running => self.running -= 1,
+            Stands::Asking => {
+                self.taken -= 1;
+                self.asking -= 1;
+            }
+            Stands::Running => self.taken -= 1,
             Stands::CalledOff(_) => {}
         }
         match stands {
@@ -252,7 +277,11 @@ impl Roll {
                 self.order.insert((due, sequence));
                 self.parked += usize::from(is_parked);
             }
-            Stands::Running => self.running += 1,
+            Stands::Asking => {
+                self.taken += 1;
+                self.asking += 1;
+            }
+            Stands::Running => self.taken += 1,
             Stands::CalledOff(_) => {}
         }
     }
@@ -305,7 +334,11 @@ impl Roll {
         listed
     }
 
-    pub(super) fn running(&self) -> Vec<ListedMember> {
+    fn running(&self) -> usize {
+        self.taken - self.asking
+    }
+
+    pub(super) fn list_running(&self) -> Vec<ListedMember> {
         self.listed().filter(|member| !member.is_pending).collect()
     }
 
@@ -330,16 +363,16 @@ impl Roll {
 
     pub(super) fn counted(&self) -> Counted {
         Counted {
-            pending: self.members.len() - self.running,
+            pending: self.members.len() - self.running(),
             parked: self.parked,
-            active: self.running,
+            active: self.running(),
             totals: self.counts,
         }
     }
 
     pub(super) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
         let stands = |sequence: u64| self.members.get(&sequence).map(|member| member.stands);
-        let has_only_permit = self.running == 1 && self.permits() == 1;
+        let has_only_permit = self.taken == 1 && self.permits() == 1;
         let waits = matches!(stands(awaited), Some(Stands::Pending { .. }));
         has_only_permit && waits && stands(joiner) == Some(Stands::Running)
     }

@@ -170,11 +170,8 @@ impl Pool {
         let worker = WorkerThread::new(Arc::clone(self), number, stats, label.name.clone());
         let starting = PoolScope::enter(self, Role::Starter);
         let started = || self.workers.begin(number, &self.queue);
-        let made = self.spawner.start_thread(starting, permit, label, started, || worker.work());
-        if made.is_err() {
-            self.workers.note_failed_start();
-        }
-        made.map(|()| true)
+        self.spawner.start_thread(starting, permit, label, started, || worker.work())?;
+        Ok(true)
     }
 
     /// Reports that a worker was looked for and could not be started, and leaves the tasks that are pending to the next

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, RunGate, ScheduledThreadPoolExecutor, TaskState,
+    CancelReason, Group, RunGate, ScheduledThreadPoolExecutor, TaskState,
     gate::{self, Entry, Reply, from_fn},
 };
 
@@ -281,7 +281,7 @@ fn a_member_keeps_its_permit_while_it_is_asked() {
     let log = order.clone();
     let second = group.submit(move || log.push(2)).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
-    assert_eq!(group.statistics().active, 1);
+    assert_eq!((group.statistics().active, group.statistics().pending), (0, 2));
     replies.answer(leases.give());
     first.join().unwrap();
     second.join().unwrap();
@@ -315,10 +315,72 @@ fn a_member_is_stopped_while_it_is_asked() {
     drop(replies.next());
     let task = group.task().gate(replies.gate()).submit(|| ()).unwrap();
     is_asked(&executor, &replies);
-    let _stopped = group.shutdown_now();
+    drop(group.shutdown_now());
     replies.answer(Entry::Run);
     assert!(task.join().unwrap_err().is_cancelled());
     eventually("the group has ended", || group.is_terminated());
+}
+
+/// A member whose question is open is pending for its group as it is for the executor: a stop returns it, a shutdown with
+/// a deadline cancels it, and the group ends without the reply.
+#[test]
+fn a_member_is_pending_while_it_is_asked() {
+    let (_clock, executor) = manual(1);
+    let asked = |group: &Group| {
+        let replies = Replies::default();
+        let task = group.task().gate(replies.gate()).submit(|| ()).unwrap();
+        is_asked(&executor, &replies);
+        (task, replies)
+    };
+
+    let group = executor.group("stopped").limit(1).build().unwrap();
+    let (task, replies) = asked(&group);
+    let stopped = group.shutdown_now();
+    assert_eq!(stopped.len(), 1);
+    assert!(group.is_terminated());
+    drop(stopped);
+    assert_cancelled(&task, CancelReason::GroupShutdown);
+    replies.answer(Entry::Run);
+
+    let group = executor.group("within").build().unwrap();
+    let (task, _replies) = asked(&group);
+    let report = group.shutdown_within(ms(0), ms(0)).unwrap();
+    assert!(report.is_terminated() && report.still_running().is_empty(), "{report}");
+    assert_eq!(report.cancelled().len(), 1);
+    assert_cancelled(&task, CancelReason::GroupShutdown);
+
+    let group = executor.group("of a stopped executor").build().unwrap();
+    let (_task, _replies) = asked(&group);
+    let returned = executor.shutdown_now();
+    assert_eq!(returned.len(), 1);
+    assert_eq!((group.statistics().active, group.statistics().pending), (0, 0));
+    assert!(group.is_terminated());
+}
+
+/// A pause of the group holds a member whose reply arrives meanwhile, and gives its permit to nobody; after the pause the
+/// member runs with the answer that it has.
+#[test]
+fn a_pause_of_the_group_holds_what_was_answered() {
+    let (_clock, executor) = manual(1);
+    let group = executor.group("g").limit(1).build().unwrap();
+    let replies = Replies::default();
+    let task = group.task().gate(replies.gate()).submit(|| 1).unwrap();
+    is_asked(&executor, &replies);
+    assert!(group.pause());
+    assert_eq!(replies.answer(Entry::Run), 1);
+    eventually("it waits", || group.statistics().waiting == 1);
+    assert!(!task.is_done());
+    assert!(group.resume());
+    assert_eq!(task.join().unwrap(), 1);
+    assert!(replies.0.lock().unwrap().is_empty(), "it is not asked again");
+
+    let task = group.task().gate(replies.gate()).submit(|| 2).unwrap();
+    is_asked(&executor, &replies);
+    assert!(group.pause());
+    replies.answer(Entry::Run);
+    eventually("it waits", || group.statistics().waiting == 1);
+    assert_eq!(group.shutdown_now().len(), 1);
+    assert_cancelled(&task, CancelReason::GroupShutdown);
 }
 
 /// G53, M217: a lease that is lost before the body, whether the worker is late or the process was stopped: the body does not

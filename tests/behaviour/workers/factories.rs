@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Mutex, OnceLock, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +20,7 @@ use punctual::{
 use crate::{
     support::{
         Counter, Drops, Elsewhere, LONG, Log, assert_terminated, elsewhere, eventually, in_time,
-        manual_with, ms, worker_of,
+        manual_with, ms, occupy, worker_of,
     },
     support::{Started, start},
 };
@@ -414,6 +415,70 @@ fn accepted_tasks_run_though_threads_fail_to_start() {
     assert_eq!(ran.get(), accepted);
     assert_eq!(executor.statistics().completed, accepted as u64);
     executor.close().unwrap();
+}
+
+/// A factory that answers `Ok`, and whose thread ends before the worker runs, in this way, as often as `lost` says.
+fn losing(lost: usize, gone: &Counter, lose: fn(Worker)) -> impl ThreadFactory + use<> {
+    let (calls, gone) = (AtomicUsize::new(0), gone.clone());
+    move |worker: Worker| {
+        if calls.fetch_add(1, Ordering::SeqCst) >= lost {
+            return start(worker);
+        }
+        let gone = gone.clone();
+        let thread = move || {
+            let _ = panic::catch_unwind(AssertUnwindSafe(|| lose(worker)));
+            gone.add();
+        };
+        thread::Builder::new().spawn(thread).map(Some)
+    }
+}
+
+/// A worker that was lost before a shutdown, although its start has not failed, is replaced by the shutdown: so what it
+/// keeps is run, and every way to wait for the end returns.
+#[test]
+fn a_shutdown_replaces_a_worker_that_was_lost_before() {
+    let ways: [fn(Worker); 2] = [drop, |worker| {
+        let _held = worker;
+        panic::resume_unwind(Box::new("in the set-up of the thread"));
+    }];
+    let ends: [fn(ScheduledThreadPoolExecutor); 3] = [
+        |executor| executor.close().unwrap(),
+        drop,
+        |executor| {
+            executor.shutdown();
+            assert_eq!(executor.await_termination(LONG), Ok(true));
+        },
+    ];
+    for (lose, end) in ways.into_iter().flat_map(|lose| ends.map(|end| (lose, end))) {
+        let gone = Counter::new();
+        let executor = with_factory(1, losing(1, &gone, lose));
+        let ran = executor.submit(|| 7).unwrap();
+        gone.wait_for(1);
+        in_time("the end", move || end(executor));
+        assert_eq!(ran.join().unwrap(), 7);
+    }
+}
+
+/// The same with another worker that is busy: a task that is due does not wait for that one.
+#[test]
+fn a_shutdown_replaces_a_lost_worker_beside_a_busy_one() {
+    let gone = Counter::new();
+    let first = AtomicUsize::new(0);
+    let lost = losing(1, &gone, drop);
+    let executor = with_factory(2, move |worker: Worker| {
+        if first.fetch_add(1, Ordering::SeqCst) == 0 {
+            start(worker)
+        } else {
+            lost.new_thread(worker)
+        }
+    });
+    let gate = occupy(&executor);
+    let ran = executor.submit(|| 7).unwrap();
+    gone.wait_for(1);
+    executor.shutdown();
+    assert_eq!(in_time("the task", move || ran.join().unwrap()), 7);
+    gate.add();
+    in_time("the end", move || executor.close().unwrap());
 }
 
 /// The core threads can exist from the beginning: then the builder starts them, and tasks start

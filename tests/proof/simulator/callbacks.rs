@@ -121,8 +121,13 @@ pub(crate) fn with_hooks(
         .thread_factory(move |worker: Worker| {
             notes(&counts).failed_starts += 1;
             spawns();
-            if fails && has_faults.load(Ordering::SeqCst) && notes(&counts).spawns % 2 == 0 {
-                return Err(io::Error::other("no more threads"));
+            let spawns = notes(&counts).spawns;
+            if fails && has_faults.load(Ordering::SeqCst) && spawns % 2 == 0 {
+                // A start that fails, or a worker that is lost although its start has not failed.
+                return match spawns % 4 {
+                    0 => Err(io::Error::other("no more threads")),
+                    _ => thread::Builder::new().spawn(move || drop(worker)).map(Some),
+                };
             }
             let started = thread::Builder::new().spawn(move || worker.run()).map(Some);
             notes(&counts).failed_starts -= 1;

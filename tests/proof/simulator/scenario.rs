@@ -67,7 +67,7 @@ pub(crate) struct Faults {
     pub(crate) waker: bool,
     /// Every third call of a hook panics.
     pub(crate) hooks: bool,
-    /// Every second thread cannot be started.
+    /// Every second thread cannot be started, or ends before its worker runs.
     pub(crate) spawn: bool,
 }
 
