@@ -3,8 +3,8 @@
 //! A race is repeated because it finds its faults by chance. Its threads yield to each other at
 //! each step, so on a busy machine a round takes many times as long. `cargo test` therefore runs as
 //! many rounds as fit into a few seconds, and prints how many that was; with `PUNCTUAL_ROUNDS=all`
-//! in the environment, as in `.ci/run`, every race runs all of its rounds. No test asserts on the
-//! time.
+//! in the environment, as in the search (`ci/search.sh`), every race runs all of its rounds. No test
+//! asserts on the time.
 
 use std::{
     env,
