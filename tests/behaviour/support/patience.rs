@@ -8,7 +8,7 @@
 //! Nothing here measures a program. A test that asserts on the system clock asserts lower bounds and order.
 
 use std::{
-    fmt::Debug,
+    fmt::Display,
     sync::mpsc::{Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
@@ -47,7 +47,7 @@ impl Patience {
 
     /// The same, and panics with what did not happen.
     #[track_caller]
-    pub fn go_on(&mut self, what: &str) {
+    pub fn go_on(&mut self, what: impl Display) {
         assert!(self.lasts(), "not within {TURNS} turns of {TURN:?}: {what}");
     }
 }
@@ -71,12 +71,18 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// Takes what a channel gets: [`Receiver::recv`], with patience.
 #[track_caller]
 pub fn receive<T>(from: &Receiver<T>, what: &str) -> T {
+    next_of(from, what).unwrap_or_else(|| panic!("nobody is left to send: {what}"))
+}
+
+/// The same, or `None` when nobody is left to send.
+#[track_caller]
+pub fn next_of<T>(from: &Receiver<T>, what: impl Display) -> Option<T> {
     let mut patience = Patience::new();
     loop {
         match from.recv_timeout(TURN) {
-            Ok(value) => return value,
-            Err(RecvTimeoutError::Disconnected) => panic!("nobody is left to send: {what}"),
-            Err(RecvTimeoutError::Timeout) => patience.go_on(what),
+            Ok(value) => return Some(value),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => patience.go_on(&what),
         }
     }
 }

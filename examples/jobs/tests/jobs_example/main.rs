@@ -33,6 +33,9 @@ mod output;
 #[path = "../../src/overdue.rs"]
 mod overdue;
 #[allow(dead_code, reason = "other tests use the rest")]
+#[path = "../../../../tests/behaviour/support/patience.rs"]
+mod patience;
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../../tests/behaviour/support/program.rs"]
 mod program;
 #[allow(dead_code, reason = "the program uses the rest")]
