@@ -13,7 +13,6 @@ use std::{
     time::Duration,
 };
 
-#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../tests/behaviour/support/patience.rs"]
 mod patience;
 

@@ -9,17 +9,18 @@ use std::{sync::mpsc, time::Duration};
 use punctual::ManualClock;
 
 use self::cache::Cache;
-use super::{demonstration, typed};
+use super::{demonstrates, typed};
 use crate::support::{program::Program, receive};
 
 #[test]
 fn the_cache_demonstrates_itself() {
-    let end = demonstration("expiring_cache");
-    assert!(end.has_lines(&["> list", "news is \"today's\", ", "tea is \"hot\", "]), "{end:?}");
     let news = ["> get news", "news is \"today's\"", "evicted news, which was \"today's\""];
-    assert!(end.has_lines(&news), "{end:?}");
-    assert!(end.has_lines(&["> del stamp", "removed stamp, which was \"rare\""]), "{end:?}");
-    assert!(end.has_lines(&["> set tea 0.4", "evicted tea, which was \"hot again\""]), "{end:?}");
+    demonstrates("expiring_cache", |end| {
+        end.has_lines(&["> list", "news is \"today's\", ", "tea is \"hot\", "])
+            && end.has_lines(&news)
+            && end.has_lines(&["> del stamp", "removed stamp, which was \"rare\""])
+            && end.has_lines(&["> set tea 0.4", "evicted tea, which was \"hot again\""])
+    });
 }
 
 #[test]

@@ -6,17 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::demonstration;
+use super::demonstrates;
 use crate::support::{LONG, program::Program};
 
 /// At the end all clients have left or were disconnected; the silent ones were disconnected.
 #[test]
 fn the_server_demonstrates_itself() {
-    let end = demonstration("heartbeats");
-    for client in ["ben", "carla"] {
-        assert!(end.has_line(&[client, "is hung up on"]), "{client}: {end:?}");
-    }
-    assert!(end.has_line(&["4 connections: ", " left, ", " cut, 0 there at the end"]), "{end:?}");
+    demonstrates("heartbeats", |end| {
+        ["ben", "carla"].iter().all(|client| end.has_line(&[client, "is hung up on"]))
+            && end.has_line(&["4 connections: ", " left, ", " cut, 0 there at the end"])
+    });
 }
 
 /// A server, and a way to connect to it.

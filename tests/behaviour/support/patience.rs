@@ -6,6 +6,16 @@
 //! when the turns are used up, which only a failing test ever sees.
 //!
 //! Nothing here measures a program. A test that asserts on the system clock asserts lower bounds and order.
+//!
+//! The file is a module of every test binary that waits, also of other packages and of the crate's own tests.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::disallowed_methods,
+    clippy::panic,
+    reason = "each test binary uses a part of it, in real time"
+)]
 
 use std::{
     fmt::Display,
@@ -34,7 +44,12 @@ pub struct Patience {
 impl Patience {
     /// Returns the patience of one event.
     pub fn new() -> Self {
-        Self { left: TURN * TURNS, looked: Instant::now() }
+        Self::of(TURN * TURNS)
+    }
+
+    /// Returns a patience of this length.
+    pub fn of(span: Duration) -> Self {
+        Self { left: span, looked: Instant::now() }
     }
 
     /// Counts what has passed since the last look, at most one turn, and returns `true` as long as some is left.

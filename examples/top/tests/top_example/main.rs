@@ -15,7 +15,6 @@
 mod endings;
 mod jobs;
 mod keys;
-#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../../tests/behaviour/support/patience.rs"]
 mod patience;
 mod picture;
