@@ -229,6 +229,10 @@ mod wait;
 // Layer 0: locks, atomics, parked threads; task ids.
 mod id;
 mod sync;
+// How long a test waits, here as in `tests/behaviour`.
+#[cfg(test)]
+#[path = "../tests/behaviour/support/patience.rs"]
+mod patience;
 
 pub use crate::{
     builder::Builder,
