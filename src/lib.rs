@@ -229,10 +229,6 @@ mod wait;
 // Layer 0: locks, atomics, parked threads; task ids.
 mod id;
 mod sync;
-// How long a test waits, here as in `tests/behaviour`.
-#[cfg(test)]
-#[path = "../tests/behaviour/support/patience.rs"]
-mod patience;
 
 pub use crate::{
     builder::Builder,
@@ -282,6 +278,11 @@ pub use crate::{
     histogram::{Histogram, HistogramBucket, RunHistograms},
     pool::Histograms,
 };
+
+// How long a test waits, here as in `tests/behaviour`.
+#[cfg(test)]
+#[path = "../tests/behaviour/support/patience.rs"]
+mod patience;
 
 /// The examples of the README and of each page of the book that has some are run as tests. Some pages need features, and
 /// one sends itself a signal.
