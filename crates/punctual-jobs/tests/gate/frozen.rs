@@ -10,7 +10,7 @@ use crate::{
         server::Server,
         times,
     },
-    ticks::find_holder,
+    ticks::{find_holder, wait_for_runs},
 };
 
 fn has(said: &[Said], word: &str, fence: i64) -> bool {
@@ -50,8 +50,9 @@ pub(crate) fn freeze_the_holder(server: &Server, url: String, name: &str) {
     let plan = Plan { url, name: name.clone(), period: 500, lease: 1000, run: 1500, more };
     let (mut holder, others, first) = freeze_one(server, &name, plan.start_three([0; 3]));
     let fence = first.fence;
-    let (mut successor, other, next) = find_holder(others, |said| said.numbers[1] > fence);
+    let (successor, other, next) = find_holder(others, |said| said.numbers[1] > fence);
     assert_eq!(next.tick, first.tick, "the tick is taken over");
+    let woken = real_micros();
     holder.signal(Signal::CONT);
     holder.has_said("told", |said| said.word == "told" && said.numbers[0] == fence);
     let told = holder.said.iter().find(|it| it.word == "told" && it.numbers[0] == fence).unwrap();
@@ -59,15 +60,13 @@ pub(crate) fn freeze_the_holder(server: &Server, url: String, name: &str) {
     for word in ["refused", "lost"] {
         holder.has_said(word, |said| said.word == word && said.numbers[0] == fence);
     }
-    // Until the successor has gone on for a while: neither what was told nor the effects come again.
-    for _ in 0..2 {
-        successor.wait_for("effect");
-    }
-    let mut said = holder.end();
+    // Until all have gone on for a while: neither what was told nor the effects come again.
+    let mut all = vec![holder, successor];
+    all.extend(other);
+    wait_for_runs(&mut all, 3, |said| said.numbers[2] > woken);
+    let said: Vec<_> = all.into_iter().flat_map(Replica::end).collect();
     let lost = said.iter().filter(|it| it.word == "lost" && it.numbers[0] == fence).count();
     assert_eq!(lost, 1, "its end is told once: {said:?}");
-    said.extend(successor.end());
-    said.extend(other.into_iter().flat_map(Replica::end));
     let runs = runs(&said);
     let mut again = runs.iter().filter(|run| run.tick == first.tick && run.fence > fence);
     assert!(again.any(|run| has(&said, "effect", run.fence)), "the survivors have its effects");

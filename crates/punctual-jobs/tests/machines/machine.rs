@@ -11,7 +11,7 @@ use crate::{
         Shared, Stubborn, Wait, Work,
     },
     support::{
-        LONG, Patience, block_on, opened, real_micros,
+        LONG, Patience, block_on, connected, opened, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
         server::{Server, rows},
     },
@@ -159,7 +159,7 @@ fn ordered(executor: &Handle, orders: &Orders) -> Postgres {
 
 /// A queue of this process that sends and runs nothing. It has no heartbeat, and finds nothing of dead machines.
 pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> JobQueue {
-    opened(|| Jobs::new().open(postgres(executor, url)))
+    connected(opened(|| Jobs::new().open(postgres(executor, url))))
 }
 
 /// How often a machine says that it lives.

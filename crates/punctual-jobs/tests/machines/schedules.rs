@@ -19,7 +19,7 @@ use punctual_jobs::{
 use crate::{
     kinds::{Stubborn, Tick, Wait, Work},
     machine::postgres,
-    support::{opened, receive, receive_until, server::Server, wait_until},
+    support::{connected, opened, receive, receive_until, server::Server, wait_until},
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Desk {
             let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
             more(Self::jobs(says.clone(), notes.clone())).open(set(settings))
         });
-        Self { queue, said, events, ticks, _executor: executor }
+        Self { queue: connected(queue), said, events, ticks, _executor: executor }
     }
 
     /// The handlers, which say what they do, and note their ticks.

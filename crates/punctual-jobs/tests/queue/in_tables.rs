@@ -12,7 +12,7 @@ use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, ShutdownReport};
 
 use crate::{
-    support::{LONG, Patience, opened, server::Server},
+    support::{LONG, Patience, connected, opened, server::Server},
     world::{SHORT, Scene, World},
 };
 
@@ -71,7 +71,7 @@ impl World for InTables {
             Err(error @ OpenError::Server(_)) => Err(error),
             opened => Ok(opened),
         })?;
-        Ok(Self { queue: Some(queue), scene, _executor: executor })
+        Ok(Self { queue: Some(connected(queue)), scene, _executor: executor })
     }
 
     fn queue(&self) -> &JobQueue {

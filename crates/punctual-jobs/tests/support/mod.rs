@@ -141,3 +141,10 @@ pub(crate) fn real_micros() -> i64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     time.tv_sec * 1_000_000 + time.tv_nsec / 1000
 }
+
+/// Has a queue make the connection of its verbs, which is given up as others are while it is made.
+#[cfg(feature = "postgres")]
+pub(crate) fn connected(queue: punctual_jobs::JobQueue) -> punctual_jobs::JobQueue {
+    opened(|| queue.state(punctual_jobs::JobId::from(i64::MAX)));
+    queue
+}
