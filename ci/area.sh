@@ -28,16 +28,19 @@ while IFS=$'\t' read -r name these of cost command; do
   paths[$name]=$these comments[$name]=$of budget[$name]=$cost run[$name]=$command
 done < <(ci/table.sh "$table" area name paths comments core_seconds run | sed 's/\t\t/\t-\t/')
 
+# An area at a time: what one leaves out another may name.
 unnamed() {
+  local name
   # shellcheck disable=SC2086
-  comm -23 <(files . | grep -v '^ci/passed/') <(files ${paths[*]})
+  comm -23 <(files . | grep -v '^ci/passed/') <(for name in "${areas[@]}"; do files ${paths[$name]}; done | sort -u)
 }
+unnamed=$(unnamed)
 
 # contents NAME: the hash of the area.
 contents() {
   local name=$1 each
   # shellcheck disable=SC2086
-  each=$(files ${paths[$name]}; unnamed)
+  each=$(files ${paths[$name]}; printf '%s' "$unnamed")
   {
     printf '%s\n' "${paths[$name]}" "${comments[$name]}" "${run[$name]}" "$each"
     git hash-object --stdin-paths <<<"$each"
@@ -63,7 +66,7 @@ run_area() {
 }
 
 case ${1:-} in
-  --unnamed) unnamed ;;
+  --unnamed) [[ -z "$unnamed" ]] || printf '%s\n' "$unnamed" ;;
   --files)
     known "$2"
     # shellcheck disable=SC2086

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The companions: ci/beyond.sh [short|long]. Installs the servers that the tests start, without a cluster of the system's
-# own. The short form runs what needs one server at most: the unit tests, the suite of both queues, and the drop-in beside
-# the original. The usual form has lints for each set of features, documentation, and every test of `punctual-jobs`: machines
+# own. The short form runs what needs one server at most: the unit tests, the suite of both queues, a few simulated replicas,
+# and the drop-in beside the original. The usual form has lints for each set of features, documentation, and every test of `punctual-jobs`: machines
 # that are killed, frozen and cut off from servers, poolers and clocks. The long form gives each test more time and rounds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -29,10 +29,13 @@ if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbou
   "${install[@]}" || { apt-get update && "${install[@]}"; }
 fi
 
-# The simulated replicas are a step of their own, optimised and with more seeds: ci/replicas.sh.
 if [[ "$form" == short ]]; then
-  cargo test --package punctual-jobs --all-features --lib --test queue -- --skip replicas::
-  cargo test --package punctual-thread-pool
+  # shellcheck source=ci/seed.sh
+  . ci/seed.sh
+  # As in ci/replicas.sh, which has more seeds and is optimised. All of it is built once, in a folder of its own.
+  export PUNCTUAL_REPLICAS=60 PUNCTUAL_FIRST_SEED=$PUNCTUAL_SEED RUSTFLAGS="${RUSTFLAGS:-} --cfg tokio_unstable"
+  cargo test --package punctual-jobs --package punctual-thread-pool --features punctual-jobs/postgres --target-dir target/beyond \
+    --lib --test queue --test api --test same
   exit 0
 fi
 
@@ -49,5 +52,6 @@ done
 if [[ "$form" == long ]]; then
   export PUNCTUAL_GATE=long PUNCTUAL_JOBS=long PROPTEST_CASES=4000
 fi
+# The simulated replicas are a step of their own: ci/replicas.sh.
 cargo test --package punctual-jobs --all-features -- --skip replicas::
 cargo test --package punctual-jobs --no-default-features

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The one command before a commit: ci/quick.sh. Format, lints, documentation, and the tests that are quick: those of
 # the internal parts, the structural ones, and those of behaviour with short races. `.ci/run` decides what lands;
-# it needs half an hour or more, and this needs two minutes in a tree that is built.
+# it may take twenty minutes, and this needs two in a tree that is built.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

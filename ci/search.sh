@@ -54,7 +54,7 @@ while ((SECONDS < 60 * minutes && count < ${#names[@]} + 1000 * (minutes < 10000
   tail -n $((status ? 100 : 3)) "$log"
   printf -- '-- %s s: %s\n' "$((SECONDS - begun))" "$name"
   if ((status)); then
-    failed+=("$name: PUNCTUAL_SEED=$PUNCTUAL_SEED bash -c '$command'")
+    failed+=("$name: PUNCTUAL_SEED=$PUNCTUAL_SEED bash -c '. ci/seed.sh && $command'")
     cp "$log" "target/search-$PUNCTUAL_SEED.log"
   fi
   note "$name" "$(((SECONDS - begun + 59) / 60))" "$PUNCTUAL_SEED" "$((status != 0))" "${names[place]}"

@@ -6,6 +6,9 @@ cd "$(dirname "$0")/.."
 
 # shellcheck source=ci/seed.sh
 . ci/seed.sh
+# Shuttle would take it in place of the seed of each scenario: all would have one order of steps, and `ci/simulate.sh 1 SEED`
+# another one in each commit.
+unset SHUTTLE_RANDOM_SEED
 export PUNCTUAL_SEEDS="${1:-10000}" PUNCTUAL_FIRST_SEED="${2:-$PUNCTUAL_SEED}"
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle"
 

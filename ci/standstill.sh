@@ -1,53 +1,70 @@
 #!/usr/bin/env bash
-# All tests on a machine that is busy and stands still: ci/standstill.sh [TIMES] [core|servers]. Beside the tests run twice as
-# many busy loops as there are processors, and at a random moment every process of a test run, its servers too, is
-# stopped for 15 s. A test that fails here is a defect of the test: tests/behaviour/support/patience.rs.
+# All tests on a machine that is busy and stands still: ci/standstill.sh [TIMES] [core|servers] [AT_ONCE]. Beside the tests run
+# twice as many busy loops as there are processors, and at a random moment every process of a test run, its servers too, is
+# stopped for 15 s. So many runs go on at once, or one. A test that fails here is a defect of the test:
+# tests/behaviour/support/patience.rs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-times=${1:-1} which=${2:-core}
+times=${1:-1} which=${2:-core} at_once=${3:-1}
 # shellcheck source=ci/seed.sh
 . ci/seed.sh
 RANDOM=$((PUNCTUAL_SEED % 32768))
 
+# The moment is within the time that the tests take here, and not within that of the documentation's examples.
 case $which in
-  core) built=(cargo test --all-features) within=60 ;;
-  servers) built=(cargo test --package punctual-jobs --all-features) within=120 ;;
-  *) echo "usage: ci/standstill.sh [TIMES] [core|servers]" >&2; exit 2 ;;
+  core) built=(cargo test --all-features) within=$((60 * at_once)) ;;
+  servers) built=(cargo test --package punctual-jobs --all-features) within=$((120 * at_once)) ;;
+  *) echo "usage: ci/standstill.sh [TIMES] [core|servers] [AT_ONCE]" >&2; exit 2 ;;
 esac
 "${built[@]}" --no-run --quiet
 
-log=$(mktemp)
+logs=$(mktemp -d)
 loops=()
 busy() { while :; do :; done; }
 for ((each = 0; each < 2 * $(nproc); each++)); do busy & loops+=($!); done
-# What is still stopped goes on, and ends.
-end() { kill "${loops[@]}" 2>/dev/null || true; signal CONT; rm -f "$log"; }
-trap end EXIT
 
-# Every process that the run has started, wherever it is in the tree by now: they share a mark in their environment.
-mark=PUNCTUAL_STANDSTILL=$$
+# signal SIGNAL MARK: to every process that a run has started, wherever it is in the tree by now: they share a mark in their
+# environment.
 signal() {
   local each
-  for each in $(grep -alsF "$mark" /proc/[0-9]*/environ 2>/dev/null | sed 's|/proc/||; s|/environ||'); do
+  for each in $(grep -alsF "$2" /proc/[0-9]*/environ 2>/dev/null | sed 's|/proc/||; s|/environ||'); do
     kill "-$1" "$each" 2>/dev/null || true
   done
 }
+# What is still stopped goes on, and ends.
+end() {
+  kill "${loops[@]}" 2>/dev/null || true
+  signal CONT "PUNCTUAL_STANDSTILL=$$-"
+  rm -rf "$logs"
+}
+trap end EXIT
 
-for ((round = 1; round <= times; round++)); do
+# round NUMBER MOMENT: one run of the tests, which stands still after so many seconds.
+round() {
+  local number=$1 moment=$2 log=$logs/$1 mark=PUNCTUAL_STANDSTILL=$$-$1. tests second
   env "$mark" "${built[@]}" --no-fail-fast -- --skip replicas:: >"$log" 2>&1 </dev/null &
   tests=$!
-  moment=$((RANDOM % within + 1))
   for ((second = 0; second < moment; second++)); do
     kill -0 "$tests" 2>/dev/null || break
     sleep 1
   done
-  signal STOP
+  signal STOP "$mark"
   sleep 15
-  signal CONT
+  signal CONT "$mark"
   if ! wait "$tests"; then
     grep -vE '^test .* \.\.\. ok$' "$log"
-    echo "round $round of $times failed; all of it stood still after $moment s" >&2
-    exit 1
+    echo "round $number of $times failed; all of it stood still after $second s" >&2
+    return 1
   fi
-  echo "round $round of $times: $(awk '/^test result/ { sum += $4 } END { print sum }' "$log") tests passed; they stood still after $moment s"
+  echo "round $number of $times: $(awk '/^test result/ { sum += $4 } END { print sum }' "$log") tests passed; they stood still after $second s"
+}
+
+status=0
+for ((first = 1; first <= times; first += at_once)); do
+  rounds=()
+  for ((number = first; number < first + at_once && number <= times; number++)); do
+    round "$number" $((RANDOM % within + 1)) & rounds+=($!)
+  done
+  for each in "${rounds[@]}"; do wait "$each" || status=1; done
 done
+exit $status

@@ -2,7 +2,7 @@
 # Every test of the workspace, by one command: ci/test.sh. `cargo test` alone runs the tests of the core with its
 # default features; this adds the other features, the examples that need one or are packages, executors without threads, the
 # companions (for which it installs the servers that their tests start), the models and the simulator. It measures,
-# lints and builds no packages: .ci/run does, and runs the races more often.
+# lints and builds no packages: .ci/run does.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0

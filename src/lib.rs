@@ -279,6 +279,11 @@ pub use crate::{
     pool::Histograms,
 };
 
+// How long a test waits, here as in `tests/behaviour`.
+#[cfg(test)]
+#[path = "../tests/behaviour/support/patience.rs"]
+mod patience;
+
 /// The examples of the README and of each page of the book that has some are run as tests. Some pages need features, and
 /// one sends itself a signal.
 #[cfg(doctest)]

@@ -14,6 +14,7 @@ use std::{
 use crate::{
     CancelReason, FailureReport, FailureSource, ManualClock, RejectionReason,
     ScheduledThreadPoolExecutor,
+    patience::{eventually, receive},
 };
 
 const PERIOD: Duration = Duration::from_millis(10);
@@ -68,13 +69,10 @@ fn each_waiter_gets_its_own_answer() {
                 tell.send((number, has_ended, is_patient)).expect("the test waits");
             });
         }
-        while clock.sleepers().len() < THREADS as usize + 2 {
-            std::thread::yield_now();
-        }
+        eventually("all wait", || clock.sleepers().len() >= THREADS as usize + 2);
         clock.set_auto_advance(true);
         for _ in 0..THREADS {
-            let told = told.recv_timeout(Duration::from_secs(60));
-            let (number, has_ended, is_patient) = told.expect("each wait ends");
+            let (number, has_ended, is_patient) = receive(&told, "each wait ends");
             assert_eq!(has_ended, is_patient, "{number}");
         }
         clock.set_auto_advance(false);
@@ -208,16 +206,14 @@ fn a_periodic_task_is_rejected_when_the_queue_is_full() {
         let _ = gate.recv();
     });
     let periodic = periodic.expect("it is open");
-    while periodic.delay().is_some() {
-        std::thread::yield_now();
-    }
+    eventually("it runs", || periodic.delay().is_none());
     fill(&executor);
     drop(open);
     periodic.wait().expect("not on a worker");
     let ended = periodic.try_join().expect("it has ended").expect_err("it was cancelled");
     assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
     let why = "the queue has no place for its next run".to_owned();
-    assert_eq!(told.recv(), Ok((FailureSource::Displaced, why)));
+    assert_eq!(receive(&told, "it is told"), (FailureSource::Displaced, why));
 }
 
 /// M49: while a periodic task runs, another task takes its former slot in the queue.

@@ -14,14 +14,13 @@ use std::{
 use super::{any_queue::AnyQueue, striped::QueueCounts, waiting::Source, *};
 use crate::{
     ManualClock,
+    patience::{LONG, Patience, receive},
     sync::{Arc, Parker},
     time::{Clock, Timestamp},
     unwind::wake_all,
 };
 
 pub(super) type Queue<E> = Arc<DelayedWorkQueue<E>>;
-
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
 
 pub(super) const fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
@@ -76,11 +75,9 @@ pub(super) fn taker<E: Send + 'static>(
 
 /// Waits until `expected` threads are done, and returns their results.
 pub(super) fn results<T>(receivers: &[mpsc::Receiver<T>], expected: usize) -> Vec<T> {
-    let clock = Clock::system();
-    let end = clock.read().after(LIMIT);
-    let mut results = Vec::new();
+    let (mut results, mut patience) = (Vec::new(), Patience::new());
     while results.len() < expected {
-        assert!(clock.read() < end, "{} of {expected}", results.len());
+        patience.go_on(format_args!("{expected} results and not {}", results.len()));
         results.extend(receivers.iter().filter_map(|receiver| receiver.try_recv().ok()));
         thread::yield_now();
     }
@@ -243,11 +240,11 @@ fn a_poll_that_gives_up_passes_leadership_on() {
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(5), Timestamp::NEVER]);
     clock.advance(Duration::from_nanos(5));
-    assert_eq!(poller.recv_timeout(LIMIT), Ok(false));
+    assert!(!receive(&poller, "it returns"));
     clock.run_until_idle();
     assert_eq!(clock.sleepers(), [at(100)]);
     clock.advance(Duration::from_nanos(95));
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('z')));
+    assert_eq!(receive(&taker, "it returns"), Some('z'));
 }
 
 #[test]
@@ -256,11 +253,11 @@ fn a_poll_with_a_limit_takes_what_falls_due_within_it() {
     queue.put(at(3), 'a').expect("it is open");
     let poller = {
         let queue = Arc::clone(&queue);
-        worker(&clock, move || queue.poll_timeout(LIMIT).map(|(entry, now)| (entry.element, now)))
+        worker(&clock, move || queue.poll_timeout(LONG).map(|(entry, now)| (entry.element, now)))
     };
     clock.run_until_idle();
     clock.advance(Duration::from_nanos(4));
-    assert_eq!(poller.recv_timeout(LIMIT), Ok(Some(('a', at(4)))));
+    assert_eq!(receive(&poller, "it returns"), Some(('a', at(4))));
 }
 
 /// DQ-067: a thread that waits for an element does not hold it.
@@ -276,7 +273,7 @@ fn a_waiting_thread_holds_nothing() {
     drop(queue.remove(ticket));
     assert!(witness.upgrade().is_none());
     queue.close(Admission::CLOSED);
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
+    assert_eq!(receive(&taker, "it returns"), None);
 }
 
 #[test]
@@ -290,7 +287,7 @@ fn resetting_to_a_nearer_deadline_wakes_the_leader() {
     assert_eq!(clock.sleepers(), [at(10)]);
     assert_eq!(queue.deadline(ticket), Some(at(10)));
     clock.advance(Duration::from_nanos(10));
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('a')));
+    assert_eq!(receive(&taker, "it returns"), Some('a'));
     assert_eq!(queue.reset_to(ticket, at(20)), None);
     assert_eq!(queue.deadline(ticket), None);
 }
@@ -324,7 +321,7 @@ fn removing_the_last_element_of_a_closed_queue_ends_the_wait() {
     queue.close(Admission::CLOSED);
     clock.run_until_idle();
     assert_eq!(queue.remove(ticket), Some('a'));
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
+    assert_eq!(receive(&taker, "it returns"), None);
 }
 
 #[test]

@@ -20,6 +20,7 @@ use punctual::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, from_value, json, to_value};
 
+/// A delay that no test sees the end of, on a manual clock.
 const LONG: Duration = Duration::from_secs(10);
 
 fn ms(count: u64) -> Duration {

@@ -10,10 +10,14 @@ use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+#[path = "../../../tests/behaviour/support/patience.rs"]
+mod patience;
+
 use desk::desk;
+use patience::eventually;
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, JobState, Jobs};
 use serde::{Deserialize, Serialize};
@@ -48,14 +52,6 @@ fn ask(address: SocketAddr, head: &str, body: &str) -> String {
     answer
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
-}
-
 #[test]
 fn a_job_is_seen_and_its_buttons_work() {
     let executor = ScheduledThreadPoolExecutor::new(2);
@@ -66,7 +62,7 @@ fn a_job_is_seen_and_its_buttons_work() {
     let jobs = jobs.on_discarded(|_| ());
     let queue = jobs.open(InMemory::on(&executor).history(Duration::from_secs(60))).unwrap();
     let job = queue.now(Probe {}).max_attempts(1).enqueue().unwrap().id();
-    until("discarded", || matches!(queue.state(job).unwrap(), JobState::Discarded { .. }));
+    eventually("discarded", || matches!(queue.state(job).unwrap(), JobState::Discarded { .. }));
     let address = serve(queue.clone());
     let page = ask(address, "GET /?stage=discarded", "");
     assert!(page.starts_with("HTTP/1.1 200"), "{page}");
@@ -75,7 +71,7 @@ fn a_job_is_seen_and_its_buttons_work() {
     assert!(page.contains(&format!("name=id value='{job}'")), "{page}");
     let answer = ask(address, "POST /do", &format!("verb=retry&id={job}"));
     assert!(answer.starts_with("HTTP/1.1 303") && answer.contains("location: /\r\n"), "{answer}");
-    until("it has run", || queue.state(job).unwrap() == JobState::Gone);
+    eventually("it has run", || queue.state(job).unwrap() == JobState::Gone);
     let page = ask(address, "GET /", "");
     assert!(page.contains(">ran<") && page.contains(">discarded<"), "the history: {page}");
     let later = queue.after(Duration::from_secs(600), Probe {}).enqueue().unwrap().id();

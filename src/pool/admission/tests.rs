@@ -1,12 +1,10 @@
 //! The window in which a task is queued and no worker is left, which is too short to be hit by
 //! chance.
 
-use std::{cell::Cell, io, time::Duration};
+use std::{cell::Cell, io};
 
 use super::*;
-use crate::{ScheduledThreadPoolExecutor, Worker, sync::Parker, task::Node};
-
-const LONG: Duration = Duration::from_secs(60);
+use crate::{ScheduledThreadPoolExecutor, Worker, patience::LONG, sync::Parker, task::Node};
 
 /// Queues a task like a submission that saw a worker which has retired since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {

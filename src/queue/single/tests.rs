@@ -11,7 +11,8 @@ use std::{
 use super::*;
 use crate::{
     ManualClock,
-    queue::tests::{LIMIT, at, results, worker},
+    patience::{Patience, receive},
+    queue::tests::{at, results, worker},
     sync::Arc,
 };
 
@@ -99,7 +100,7 @@ fn a_closed_queue_is_not_finished_while_an_element_is_reserved() {
             drop(reservation);
             None
         };
-        assert_eq!(taker.recv_timeout(LIMIT), Ok(expected));
+        assert_eq!(receive(&taker, "it returns"), expected);
         assert!(queue.is_finished());
     }
 }
@@ -120,10 +121,9 @@ fn an_element_not_due_at_the_given_time_is_left() {
 }
 
 fn spin_until(is_over: impl Fn() -> bool) {
-    let clock = Clock::system();
-    let end = clock.read().after(LIMIT);
+    let mut patience = Patience::new();
     while !is_over() {
-        assert!(clock.read() < end, "another thread has failed");
+        patience.go_on("another thread has failed");
         (0..20).for_each(|_| hint::spin_loop());
         thread::yield_now();
     }
@@ -270,7 +270,7 @@ fn a_cancelled_waiter_passes_its_wake_up_on() {
     assert_eq!(first.rings(), 2, "the last to begin its wait");
     assert_eq!(clock.sleepers(), [Timestamp::NEVER]);
     queue.cancel_wait(&mut first.waiter);
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(Some('b')));
+    assert_eq!(receive(&taker, "it returns"), Some('b'));
 }
 
 #[test]

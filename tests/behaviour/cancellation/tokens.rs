@@ -12,7 +12,7 @@ use punctual::{
 };
 
 use crate::support::{
-    Counter, Drops, LONG, Log, assert_cancelled, eventually, hold, manual, ms, worker_of,
+    Counter, Drops, LONG, Log, assert_cancelled, eventually, hold, manual, ms, receive, worker_of,
 };
 
 fn own_token() -> CancellationToken {
@@ -63,10 +63,10 @@ fn raising_a_token_wakes_every_waiter() {
     }
     token.cancel();
     for waiter in waiters {
-        waiter.recv_timeout(LONG).expect("it is woken");
+        receive(&waiter, "it is woken");
     }
     for sleeper in sleepers {
-        let slept = sleeper.recv_timeout(LONG).expect("it is woken");
+        let slept = receive(&sleeper, "it is woken");
         assert!(slept.is_err());
     }
 }
@@ -77,9 +77,9 @@ fn waits_on_a_raised_token_return_at_once() {
     let token = CancellationToken::new();
     token.cancel();
     let waiter = in_thread(&token, CancellationToken::wait);
-    waiter.recv_timeout(LONG).expect("it does not wait");
+    receive(&waiter, "it does not wait");
     let sleeper = in_thread(&token, |token| token.sleep(Duration::MAX));
-    let slept = sleeper.recv_timeout(LONG).expect("it does not wait");
+    let slept = receive(&sleeper, "it does not wait");
     let error = slept.expect_err("raised");
     assert_eq!(error.to_string(), "the wait was interrupted: its token was raised");
 }
@@ -148,7 +148,7 @@ impl Running {
             opened.wait_for(1);
         };
         let future = executor.submit(body).expect("accepted");
-        let token = told.recv_timeout(LONG).expect("it runs");
+        let token = receive(&told, "it runs");
         Self { executor, future, token, gate }
     }
 }
@@ -303,7 +303,7 @@ fn a_tasks_token_wakes_its_waiters() {
         assert!(waiters[0].recv_timeout(ms(1)).is_err());
         act(&running);
         for waiter in waiters {
-            waiter.recv_timeout(LONG).expect("it is woken");
+            receive(&waiter, "it is woken");
         }
         running.gate.add();
     }
@@ -369,7 +369,7 @@ fn no_raise_is_missed() {
         let token = CancellationToken::new();
         let waiter = in_thread(&token, |token| token.sleep(Duration::MAX));
         token.cancel();
-        let slept = waiter.recv_timeout(LONG).expect("it is woken");
+        let slept = receive(&waiter, "it is woken");
         assert!(slept.is_err());
     }
 }
@@ -386,7 +386,7 @@ fn a_close_can_be_called_off() {
     thread::spawn(move || tell.send(executor.close_within(&token)));
     eventually("the close has begun", || handle.is_shutdown());
     raiser.cancel();
-    let closed = told.recv_timeout(LONG).expect("it does not wait for time");
+    let closed = receive(&told, "it does not wait for time");
     assert!(closed.is_ok() && handle.is_terminated());
     let answer = future.expect("accepted").try_join();
     assert!(matches!(answer, Some(Ok(true))), "{answer:?}");

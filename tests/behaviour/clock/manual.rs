@@ -10,7 +10,7 @@ use std::{
 
 use punctual::{CancellationToken, DelayQueue, ManualClock, ScheduledThreadPoolExecutor};
 
-use crate::support::{Counter, LONG, Log, eventually, in_time, manual, ms};
+use crate::support::{Counter, LONG, Log, eventually, in_time, manual, ms, receive};
 
 const NANO: Duration = Duration::from_nanos(1);
 
@@ -267,7 +267,7 @@ fn a_token_can_have_a_clock() {
     let slept = in_thread(move || token.sleep(ms(5)));
     eventually("it sleeps", || clock.next_deadline() == Some(ms(5)));
     clock.advance(ms(5));
-    assert!(slept.recv_timeout(LONG).expect("its time is up").is_ok());
+    assert!(receive(&slept, "its time is up").is_ok());
 }
 
 /// A clock that starts late shows that time, and everything counts from there.
@@ -366,7 +366,7 @@ fn a_timed_join_counts_the_time_of_the_clock() {
     assert!(joined.recv_timeout(ms(1)).is_err());
     assert_eq!(clock.next_deadline(), Some(NANO));
     clock.advance(NANO);
-    assert!(joined.recv_timeout(LONG).expect("its time is up"));
+    assert!(receive(&joined, "its time is up"));
     eventually("it left the clock", || clock.next_deadline().is_none());
 }
 
@@ -377,7 +377,7 @@ fn a_timed_join_ends_with_the_task() {
     let future = executor.schedule(ms(5), || 7).expect("accepted");
     let joined = in_thread(move || future.join_timeout(Duration::MAX));
     clock.advance(ms(5));
-    let answer = joined.recv_timeout(LONG).expect("it ends with the task");
+    let answer = receive(&joined, "it ends with the task");
     assert!(matches!(answer, Some(Ok(7))), "{answer:?}");
 }
 
@@ -392,12 +392,12 @@ fn the_wait_for_termination_counts_the_time_of_the_clock() {
     let ended = in_thread(move || handle.await_termination(ms(5)));
     eventually("it waits", || clock.next_deadline() == Some(ms(5)));
     clock.advance(ms(5));
-    let answer = ended.recv_timeout(LONG).expect("its time is up");
+    let answer = receive(&ended, "its time is up");
     assert!(matches!(answer, Ok(false)), "{answer:?}");
     let handle = executor.handle();
     let ended = in_thread(move || handle.await_termination(Duration::MAX));
     clock.advance(ms(4));
-    let answer = ended.recv_timeout(LONG).expect("the last task has run");
+    let answer = receive(&ended, "the last task has run");
     assert!(matches!(answer, Ok(true)), "{answer:?}");
 }
 
@@ -412,7 +412,7 @@ fn a_close_lasts_until_the_clock_has_moved() {
     clock.run_until_idle();
     assert!(handle.is_terminating() && !future.is_done());
     clock.advance(ms(9));
-    let answer = closed.recv_timeout(LONG).expect("the last task has run");
+    let answer = receive(&closed, "the last task has run");
     assert!(answer.is_ok() && handle.is_terminated());
     assert!(matches!(future.try_join(), Some(Ok(7))));
 }

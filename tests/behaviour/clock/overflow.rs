@@ -1,11 +1,7 @@
 //! The ends of time: delays that overflow when added, times in the past, and clocks close to their
 //! last nanosecond.
 
-use std::{
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use punctual::{
     CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor, TaskHandle, TaskState,
@@ -14,7 +10,7 @@ use punctual::{
 
 use crate::{
     support::POLICIES,
-    support::{Counter, LONG, Log, manual, ms},
+    support::{Counter, LONG, Log, in_time, manual, ms},
 };
 
 const NANO: Duration = Duration::from_nanos(1);
@@ -82,13 +78,6 @@ fn outlasting<T: Unpin + Send + 'static>(
     end();
     clock.run_until_idle();
     waiting.try_join().expect("the call is over").expect("it gave an answer")
-}
-
-/// Makes the call in another thread, and panics if it takes longer than [`LONG`].
-fn within_long<T: Send + 'static>(call: impl FnOnce() -> T + Send + 'static) -> T {
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || sender.send(call()));
-    receiver.recv_timeout(LONG).expect("an answer within LONG")
 }
 
 /// F24, DO-003, DO-004, DO-005, DO-006, DO-007, DO-008, DO-011, DO-012, DO-014, DO-015, DO-016: a
@@ -327,17 +316,17 @@ fn the_longest_wait_for_the_termination_outlasts_the_clock() {
 fn the_longest_wait_ends_on_the_system_clock() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let soon = executor.schedule(ms(5), || 7).unwrap();
-    let joined = within_long(move || soon.join_timeout(Duration::MAX));
+    let joined = in_time("an answer", move || soon.join_timeout(Duration::MAX));
     assert_eq!(joined.unwrap().unwrap(), 7);
 
     let token = CancellationToken::new();
     let raised = token.clone();
     executor.schedule(ms(5), move || raised.cancel()).unwrap();
-    assert!(within_long(move || token.sleep(Duration::MAX)).is_err());
+    assert!(in_time("an answer", move || token.sleep(Duration::MAX)).is_err());
 
     executor.schedule(ms(5), || ()).unwrap();
     executor.shutdown();
     let handle = executor.handle();
-    let terminated = within_long(move || handle.await_termination(Duration::MAX));
+    let terminated = in_time("an answer", move || handle.await_termination(Duration::MAX));
     assert_eq!(terminated, Ok(true));
 }

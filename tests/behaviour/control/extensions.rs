@@ -17,7 +17,7 @@ use punctual::{
     trigger::every,
 };
 
-use crate::support::{Counter, Log, elsewhere, eventually, manual, manual_with, ms};
+use crate::support::{Counter, HOUR, Log, elsewhere, eventually, manual, manual_with, ms};
 
 fn now_of(clock: &ManualClock) -> u64 {
     u64::try_from(clock.elapsed().as_millis()).expect("a small number")
@@ -502,7 +502,7 @@ fn an_extension_is_kept_or_refused() {
             for extender in &extenders {
                 scope.spawn(|| extend_until_it_fails(extender, clock, origin, &promised));
             }
-            scope.spawn(|| extenders[0].run_within(Duration::from_secs(60)));
+            scope.spawn(|| extenders[0].run_within(HOUR));
         });
         let (ran, promised) = task.join().expect("it runs");
         assert!(has_begun.load(Ordering::SeqCst));

@@ -11,7 +11,7 @@ use std::{
 
 use punctual::{ScheduledThreadPoolExecutor as Executor, TaskHandle, trigger::every};
 
-use crate::support::{Counter, eventually, ms};
+use crate::support::{Counter, HOUR, eventually, ms};
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)
@@ -108,12 +108,12 @@ fn what_was_put_off_is_not_early() {
 fn a_time_limit_follows_all_requests() {
     let executor = Executor::new(1);
     for _ in 0..100 {
-        let task = executor.task().timeout(ms(1)).schedule(Duration::from_secs(60), || ());
+        let task = executor.task().timeout(ms(1)).schedule(3 * HOUR, || ());
         let task = task.expect("accepted");
         let handles = [task.task_handle(), task.task_handle()];
         thread::scope(|scope| {
-            scope.spawn(|| handles[0].reschedule(Duration::from_secs(30)));
-            scope.spawn(|| handles[1].reschedule(Duration::from_secs(20)));
+            scope.spawn(|| handles[0].reschedule(2 * HOUR));
+            scope.spawn(|| handles[1].reschedule(HOUR));
         });
         // A paused task does not run, so only the limit can end it.
         assert!(task.pause());

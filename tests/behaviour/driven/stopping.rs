@@ -11,8 +11,8 @@ use punctual::{CancelReason, DropPolicy, current_task};
 
 use super::{SECOND, Wakes, driven, driven_with};
 use crate::support::{
-    Counter, Drops, LONG, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold,
-    in_time,
+    Counter, Drops, Log, assert_cancelled, assert_terminated, elsewhere, eventually, hold, in_time,
+    next_of, receive,
 };
 
 /// The call that runs the last task is the one in which the executor terminates.
@@ -125,7 +125,7 @@ struct Blocks(mpsc::Sender<()>, mpsc::Receiver<()>);
 impl Drop for Blocks {
     fn drop(&mut self) {
         self.0.send(()).unwrap_or_default();
-        self.1.recv_timeout(2 * LONG).unwrap_or_default();
+        next_of(&self.1, "it is let go").unwrap_or_default();
     }
 }
 
@@ -142,7 +142,7 @@ fn a_drop_after_a_shutdown_that_gave_up_waits_for_nothing() {
             let beat = executor.schedule_at_fixed_rate(SECOND, SECOND, move || hold(&blocks));
             let (first, second) = (executor.handle(), executor.handle());
             let cancels = elsewhere(move || first.shutdown());
-            begun.recv_timeout(LONG).expect("it cancels the series");
+            receive(&begun, "it cancels the series");
             let gives_up = move || second.shutdown_within(Duration::ZERO, Duration::ZERO);
             assert!(!elsewhere(gives_up).get().unwrap().is_terminated());
             drop(executor);

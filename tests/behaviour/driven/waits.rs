@@ -14,7 +14,7 @@ use punctual::{
 };
 
 use super::{SECOND, driven, driven_with, runs};
-use crate::support::{LONG, elsewhere, ms};
+use crate::support::{LONG, elsewhere, ms, receive};
 
 /// G60, M199: a wait that could never end is refused, in a task and between two calls; with a time limit of the task, too,
 /// since there is no timer thread. Once the task has ended it is no wait.
@@ -164,7 +164,7 @@ fn the_clock_knows_a_driver_that_waits() {
             });
         }
     });
-    let handle = told.recv_timeout(LONG).unwrap();
+    let handle = receive(&told, "it is driven");
     let task = handle.schedule(SECOND, || "tea").unwrap();
     clock.run_for(SECOND);
     assert_eq!(task.try_join().unwrap().unwrap(), "tea");

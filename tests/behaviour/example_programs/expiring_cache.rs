@@ -9,17 +9,18 @@ use std::{sync::mpsc, time::Duration};
 use punctual::ManualClock;
 
 use self::cache::Cache;
-use super::{demonstration, typed};
-use crate::support::program::{LIMIT, Program};
+use super::{demonstrates, typed};
+use crate::support::{program::Program, receive};
 
 #[test]
 fn the_cache_demonstrates_itself() {
-    let end = demonstration("expiring_cache");
-    assert!(end.has_lines(&["> list", "news is \"today's\", ", "tea is \"hot\", "]), "{end:?}");
     let news = ["> get news", "news is \"today's\"", "evicted news, which was \"today's\""];
-    assert!(end.has_lines(&news), "{end:?}");
-    assert!(end.has_lines(&["> del stamp", "removed stamp, which was \"rare\""]), "{end:?}");
-    assert!(end.has_lines(&["> set tea 0.4", "evicted tea, which was \"hot again\""]), "{end:?}");
+    demonstrates("expiring_cache", |end| {
+        end.has_lines(&["> list", "news is \"today's\", ", "tea is \"hot\", "])
+            && end.has_lines(&news)
+            && end.has_lines(&["> del stamp", "removed stamp, which was \"rare\""])
+            && end.has_lines(&["> set tea 0.4", "evicted tea, which was \"hot again\""])
+    });
 }
 
 #[test]
@@ -113,14 +114,14 @@ fn the_cache_is_exact() {
     assert_eq!(names(&cache), [2, 1, 3]);
 
     clock.advance(second);
-    assert_eq!(evicted.recv_timeout(LIMIT), Ok((2, "left alone")));
+    assert_eq!(receive(&evicted, "it is evicted"), (2, "left alone"));
     assert_eq!(cache.get(&2), None);
     clock.advance(8 * second);
     assert_eq!(cache.get(&1), Some("refreshed"));
     clock.advance(second);
-    assert_eq!(evicted.recv_timeout(LIMIT), Ok((3, "second")));
+    assert_eq!(receive(&evicted, "it is evicted"), (3, "second"));
     clock.advance(9 * second);
-    assert_eq!(evicted.recv_timeout(LIMIT), Ok((1, "refreshed")));
+    assert_eq!(receive(&evicted, "it is evicted"), (1, "refreshed"));
     assert!(names(&cache).is_empty());
 
     // Entries that remain when the cache is dropped are not evicted, and the drop does not wait for

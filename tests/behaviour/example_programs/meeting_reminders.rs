@@ -9,15 +9,13 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 
 use self::clock::WallClock;
-use super::demonstration;
+use super::demonstrates;
 use crate::support::program::{Program, TempFile};
 
 /// The reminders are in order, also those that come together; meetings that have begun, were
 /// cancelled, or take the whole day have none.
 #[test]
 fn the_reminders_demonstrate_themselves() {
-    let end = demonstration("meeting_reminders");
-    assert!(end.has_line(&["meetings: 5 to come, 1 begun"]), "{end:?}");
     let reminders = [
         "Call with a supplier whose name is so long that the line had to be folded",
         "Dentist",
@@ -26,9 +24,12 @@ fn the_reminders_demonstrate_themselves() {
         "Early lunch (Canteen)",
         "no more meetings",
     ];
-    assert!(end.has_lines(&reminders), "{end:?}");
-    assert_eq!(end.stdout.len(), reminders.len() + 1, "{end:?}");
-    assert!(end.stderr.contains("\"Stand-up\" repeats"), "{end:?}");
+    demonstrates("meeting_reminders", |end| {
+        end.has_line(&["meetings: 5 to come, 1 begun"])
+            && end.has_lines(&reminders)
+            && end.stdout.len() == reminders.len() + 1
+            && end.stderr.contains("\"Stand-up\" repeats")
+    });
 }
 
 /// On the system's clock: for one of two meetings within an hour the reminder comes at once. The

@@ -16,7 +16,7 @@ mod retry;
 mod tenants;
 mod unpaid_orders;
 
-use crate::support::program::{End, Program};
+use crate::support::program::{End, Program, some_end};
 
 /// Each example prints its usage, and refuses an unknown argument with exit code 2.
 #[test]
@@ -56,11 +56,10 @@ fn each_command_line_follows_the_conventions() {
     }
 }
 
-/// Runs an example's demonstration, which ends by itself and successfully.
-pub(crate) fn demonstration(example: &str) -> End {
-    let end = Program::start(example, [""; 0]).end();
-    assert_eq!(end.code, Some(0), "{end:?}");
-    end
+/// Runs an example's demonstration, which ends by itself and successfully, and shows all this.
+pub(crate) fn demonstrates(example: &str, shows: impl Fn(&End) -> bool) {
+    let run = |_| Program::start(example, [""; 0]).end();
+    some_end(run, |end| end.code == Some(0) && shows(end));
 }
 
 /// Sends these lines of input, and no more.

@@ -4,7 +4,10 @@
 
 #[cfg(target_os = "linux")]
 use crate::support::program::report_a_full_disk;
-use crate::support::program::{Call, LIMIT, Program, end_quietly_when_unread};
+use crate::support::{
+    LONG,
+    program::{Call, Program, end_quietly_when_unread},
+};
 
 /// Each example, with a command line that makes it write.
 const CALLS: [Call; 16] = [
@@ -44,7 +47,7 @@ fn each_reports_that_its_output_cannot_be_written() {
 fn an_interactive_example_ends_when_nobody_reads() {
     let mut cache = Program::start_with_input("expiring_cache", ["-"]);
     // An entry expires every tenth of a second, for longer than the program may run.
-    for tenths in 1..=LIMIT.as_secs() * 10 {
+    for tenths in 1..=LONG.as_secs() * 10 {
         cache.type_in(format!("set it{tenths} {}.{} x\n", tenths / 10, tenths % 10));
     }
     cache.type_in("get nothing\n");

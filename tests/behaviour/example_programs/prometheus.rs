@@ -9,10 +9,9 @@ use std::{
     net::{Shutdown, TcpStream},
     path::Path,
     thread,
-    time::Instant,
 };
 
-use crate::support::program::{LIMIT, Program};
+use crate::support::{LONG, Patience, program::Program};
 use exposition::{Page, parse};
 
 /// The running program, and who scrapes it.
@@ -39,7 +38,7 @@ impl Served {
 impl Client {
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(LIMIT)).expect("it is a limit");
+        stream.set_read_timeout(Some(LONG)).expect("it is a limit");
         stream
     }
 
@@ -71,13 +70,13 @@ impl Client {
 
     /// Scrapes until the page says so.
     fn scrape_until(&self, mut condition: impl FnMut(&Page) -> bool) -> Page {
-        let end = Instant::now() + LIMIT;
+        let mut patience = Patience::new();
         loop {
             let page = self.scrape();
             if condition(&page) {
                 return page;
             }
-            assert!(Instant::now() < end, "not within {LIMIT:?}: {page:?}");
+            patience.go_on(format_args!("another page than {page:?}"));
         }
     }
 }

@@ -9,7 +9,7 @@ use punctual::{
 
 use super::support::{Leases, Seen};
 use crate::support::{
-    Counter, LONG, Log, assert_cancelled, elsewhere, in_time, manual, manual_with, ms,
+    Counter, Log, assert_cancelled, elsewhere, in_time, manual, manual_with, ms, receive,
 };
 
 /// G54: the order of everything around a body, and that no waiter sees the outcome before the lease has been left.
@@ -25,7 +25,7 @@ fn a_lease_is_left_before_the_outcome_is_seen() {
             self.0.push("leave");
             let (go_on, gone_on) = mpsc::channel();
             self.1.send(go_on).unwrap();
-            gone_on.recv_timeout(LONG).unwrap();
+            receive(&gone_on, "it is let go");
         }
     }
     let order = Log::new();
@@ -50,7 +50,7 @@ fn a_lease_is_left_before_the_outcome_is_seen() {
     });
     let log = order.clone();
     let task = executor.task().gate(gate).submit(move || log.push("body")).unwrap();
-    let go_on = leaves.recv_timeout(LONG).unwrap();
+    let go_on = receive(&leaves, "it leaves");
     assert!(!task.is_done());
     assert_eq!(executor.statistics().active, 1);
     go_on.send(()).unwrap();

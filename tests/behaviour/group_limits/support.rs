@@ -11,7 +11,7 @@ use std::{
 
 use punctual::{Group, GroupStatistics, ScheduledFuture};
 
-use crate::support::{Counter, LONG, Log, eventually};
+use crate::support::{Counter, Log, eventually, next_of};
 
 /// A task that runs until it is let go, and notes that it has begun.
 pub struct Busy {
@@ -34,7 +34,7 @@ impl Busy {
         let future = group
             .submit(move || {
                 starts.add();
-                gone.recv_timeout(LONG).unwrap_or_default();
+                next_of(&gone, "it is let go").unwrap_or_default();
             })
             .expect("the group is open");
         (Self { future, go }, started)

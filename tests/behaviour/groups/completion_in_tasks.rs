@@ -6,7 +6,7 @@ use punctual::{
     ExecutorCompletionService, ScheduledFuture, ScheduledThreadPoolExecutor, TaskError,
 };
 
-use crate::support::{Counter, LONG, in_time, ms};
+use crate::support::{Counter, LONG, in_time, ms, receive};
 
 fn joined<T: 'static>(task: ScheduledFuture<T>) -> T {
     task.join_timeout(LONG).expect("it ends").unwrap()
@@ -77,13 +77,13 @@ fn a_task_does_not_take_itself() {
     let (give, given) = mpsc::channel::<ExecutorCompletionService<()>>();
     let (tell, told) = mpsc::channel();
     let own = executor.submit(move || {
-        let service = given.recv_timeout(LONG).expect("it is given");
+        let service = receive(&given, "it is given");
         let first = service.take().map(|future| future.map(|future| future.id()));
         tell.send((first, service.take().map(|future| future.map(|future| future.id())))).unwrap();
     });
     service.push(own.unwrap());
     give.send(service).unwrap();
-    let (first, second) = told.recv_timeout(LONG).expect("no wait is for ever");
+    let (first, second) = receive(&told, "no wait is for ever");
     assert_eq!(first.unwrap(), Some(beside));
     assert!(matches!(second, Err(TaskError::WouldDeadlock)));
 }

@@ -22,7 +22,9 @@ use punctual::{
 
 use crate::{
     support::awaiting::{Wakes, block_on},
-    support::{Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, in_time, manual, ms},
+    support::{
+        Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, in_time, manual, ms, receive,
+    },
     support::{Outcome, throw},
 };
 
@@ -310,7 +312,7 @@ fn a_service_is_cancelled_as_one() {
         for _ in 0..2 {
             assert_cancelled(&service.poll().unwrap(), CancelReason::Requested);
         }
-        assert_eq!(told.recv_timeout(LONG), Ok(signal));
+        assert_eq!(receive(&told, "it goes on"), signal);
     }
 }
 

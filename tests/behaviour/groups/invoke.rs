@@ -296,7 +296,7 @@ fn a_raised_token_submits_nothing_within_any_time() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (token, ran) = (CancellationToken::new(), Naps::default());
     token.cancel();
-    for span in [Duration::from_secs(60), DAY, Duration::MAX] {
+    for span in [LONG, DAY, Duration::MAX] {
         let limit = || Limit::from(span).unless(&token);
         let all = executor.invoke_all_within([ran.body(DAY, || 1)], limit());
         assert!(matches!(all, Err(InvokeError::Interrupted)), "{span:?}");
@@ -311,8 +311,8 @@ fn a_raised_token_submits_nothing_within_any_time() {
 /// tasks are asked to stop.
 #[test]
 fn a_raised_token_ends_the_wait() {
-    let minute = Some(Duration::from_secs(60));
-    for (is_all, span) in [(true, None), (false, None), (true, minute), (false, minute)] {
+    let long = Some(LONG);
+    for (is_all, span) in [(true, None), (false, None), (true, long), (false, long)] {
         let executor = ScheduledThreadPoolExecutor::new(2);
         let (naps, unbegun) = (Naps::default(), Naps::default());
         let (token, handle) = (CancellationToken::new(), executor.handle());

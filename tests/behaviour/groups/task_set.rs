@@ -15,7 +15,9 @@ use punctual::{
 
 use crate::{
     support::awaiting::{Wakes, block_on},
-    support::{Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms},
+    support::{
+        Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms, receive,
+    },
     support::{Outcome, throw},
 };
 
@@ -146,7 +148,7 @@ fn a_set_is_cancelled_as_one() {
         assert!(set.is_done());
         assert_eq!(set.cancel_all(), 0);
         gate.add();
-        assert_eq!(told.recv_timeout(LONG), Ok(signal));
+        assert_eq!(receive(&told, "it goes on"), signal);
         let [first, second, third] = set.into_iter().collect::<Vec<_>>().try_into().unwrap();
         assert_eq!(first.join().unwrap(), 0);
         assert_cancelled(&second, CancelReason::Requested);

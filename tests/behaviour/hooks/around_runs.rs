@@ -14,7 +14,7 @@ use punctual::{
     current_task,
 };
 
-use crate::support::{Counter, LONG, Log, in_time, manual_with, ms, worker_of};
+use crate::support::{Counter, LONG, Log, in_time, manual_with, ms, receive, worker_of};
 
 /// A call: `before`, `body` or `after`; for which run of which task; on which thread.
 type Call = (&'static str, TaskId, u64, ThreadId);
@@ -381,8 +381,8 @@ fn a_hook_cannot_join_its_own_task() {
         let (take, answers) = (Mutex::new(take), Log::new());
         let told = answers.clone();
         let join = move || {
-            let own = take.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(LONG);
-            let own = own.expect("it is given");
+            let take = take.lock().unwrap_or_else(PoisonError::into_inner);
+            let own = receive(&take, "it is given");
             told.push(matches!(own.wait(), Err(TaskError::WouldDeadlock)));
             told.push(matches!(own.join(), Err(TaskError::WouldDeadlock)));
         };

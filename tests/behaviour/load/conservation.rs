@@ -19,7 +19,7 @@ use punctual::{
 
 use crate::{
     rounds::rounds,
-    support::{LONG, eventually, ms},
+    support::{LONG, eventually, ms, receive},
 };
 
 /// The kinds of pools in the races: a plain one, and two whose workers start and retire.
@@ -86,7 +86,7 @@ fn a_schedule_that_races_a_shutdown_in_a_hundred_thousand_pools_ends() {
         go.store(round + 1, Ordering::SeqCst);
         (0..round * 13 % 197).for_each(|_| hint::spin_loop());
         let submitted = executor.schedule(Duration::ZERO, move || round);
-        has_stopped.recv_timeout(LONG).expect("a shutdown does not block");
+        receive(&has_stopped, "a shutdown does not block");
         assert_eq!(executor.await_termination(LONG), Ok(true), "round {round}");
         assert_eq!(executor.pending_count(), 0, "round {round}");
         match submitted {

@@ -15,7 +15,7 @@ use punctual::{
     ScheduledThreadPoolExecutor as Executor, TaskState,
 };
 
-use crate::support::{Bomb, Chain, Counter, Drops, LONG, hold, manual, ms, poll, worker_of};
+use crate::support::{Bomb, Chain, Counter, Drops, hold, manual, ms, poll, receive, worker_of};
 
 /// The payload with which an ended task panicked.
 fn panic_of<T: Debug + 'static>(future: &ScheduledFuture<T>) -> Failure {
@@ -230,7 +230,7 @@ fn a_waker_that_panics_when_woken_does_not_keep_others_waiting() {
     });
     waits.wait_for(1);
     subject.clock.advance(ms(1));
-    let waited = told.recv_timeout(LONG).expect("the other waiter is woken");
+    let waited = receive(&told, "the other waiter is woken");
     waited.expect("it waits outside the pool");
     assert!(matches!(future.try_join(), Some(Ok(7))));
     subject.assert_worker_lives();

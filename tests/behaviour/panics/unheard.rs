@@ -7,7 +7,6 @@ use std::{
     env,
     ops::ControlFlow,
     process::{Command, Stdio},
-    time::Duration,
 };
 
 use punctual::{
@@ -312,7 +311,7 @@ mod subscribers {
 fn success_is_silent() {
     let Some(program) = program_of("success_is_silent", "") else {
         let executor = Executor::new(1);
-        let task = executor.task().timeout(Duration::from_secs(60));
+        let task = executor.task().timeout(LONG);
         let series = task.repeat(every(ms(1)).times(20), || ());
         return ends(&series.unwrap());
     };

@@ -14,7 +14,7 @@ use punctual::{
     TaskError, TaskHandle, TaskState,
 };
 
-use crate::support::{Counter, Drops, LONG, hold, in_time, manual, ms, poll, worker_of};
+use crate::support::{Counter, Drops, LONG, hold, in_time, manual, ms, poll, receive, worker_of};
 
 /// A channel through which a running task receives a value.
 fn passage<T>() -> (Sender<T>, impl FnOnce() -> T + Send)
@@ -22,7 +22,7 @@ where
     T: Send + 'static,
 {
     let (give, take): (_, Receiver<T>) = mpsc::channel();
-    (give, move || take.recv_timeout(LONG).expect("it is given"))
+    (give, move || receive(&take, "it is given"))
 }
 
 /// F13: a one-shot task that cancels itself is cancelled at once, its body runs to its end, and its
@@ -62,7 +62,7 @@ fn a_task_that_cancels_itself_sees_it_at_once() {
     });
     let future = future.expect("accepted");
     give.send(future.task_handle()).expect("it runs");
-    let seen = told.recv_timeout(LONG).expect("it runs");
+    let seen = receive(&told, "it runs");
     assert_eq!(seen, (true, TaskState::Cancelled, false));
 }
 
@@ -77,7 +77,7 @@ fn a_task_that_has_cancelled_itself_waits_for_nothing() {
         tell.send((own.wait(), own.cancel(), own.wait())).expect("the test waits");
     });
     give.send(future.expect("accepted")).expect("it runs");
-    let seen = told.recv_timeout(LONG).expect("it runs");
+    let seen = receive(&told, "it runs");
     assert!(matches!(seen, (Err(TaskError::WouldDeadlock), true, Ok(()))), "{seen:?}");
 }
 
@@ -337,7 +337,7 @@ fn a_task_cannot_join_itself() {
         });
         let sent = give.send(future.expect("accepted"));
         sent.expect("it runs");
-        for answer in told.recv_timeout(LONG).expect("it does not hang") {
+        for answer in receive(&told, "it does not hang") {
             assert!(matches!(answer, Err(TaskError::WouldDeadlock)), "{answer:?}");
         }
         worker_of(&executor);
@@ -357,7 +357,7 @@ fn two_tasks_cannot_join_each_other() {
     let b = executor.submit(move || tell_b.send(other_of_b().join()).expect("the test waits"));
     give_a.send(b.expect("accepted")).expect("it runs");
     give_b.send(a.expect("accepted")).expect("it runs");
-    let answers = [(); 2].map(|()| told.recv_timeout(LONG).expect("it does not hang"));
+    let answers = [(); 2].map(|()| receive(&told, "it does not hang"));
     assert!(matches!(answers, [Err(TaskError::WouldDeadlock), Ok(())]), "{answers:?}");
 }
 

@@ -7,7 +7,7 @@ use punctual::{
     TaskError, TaskSet,
 };
 
-use crate::support::{Counter, LONG, in_time, manual, ms};
+use crate::support::{Counter, LONG, in_time, manual, ms, receive};
 
 /// G18: the only worker may wait for a task that has a time limit: the wait ends at the limit.
 #[test]
@@ -88,7 +88,7 @@ fn the_last_worker_waits_for_a_rejected_task_that_was_kept() {
         answer
     });
     waits.wait_for(1);
-    kept.recv_timeout(LONG).unwrap().run();
+    receive(&kept, "a worker is kept").run();
     let answer = outer.unwrap().join_timeout(LONG).expect("it ends").unwrap();
     assert_eq!(answer.unwrap(), 7);
 }

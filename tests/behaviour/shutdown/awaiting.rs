@@ -16,7 +16,7 @@ use punctual::{
 
 use crate::{
     support::awaiting::{Wakes, block_on},
-    support::{Counter, LONG, elsewhere, eventually, in_time, manual, manual_with, ms},
+    support::{Counter, LONG, elsewhere, eventually, in_time, manual, manual_with, ms, receive},
 };
 
 /// Polls once, as a runtime would that is woken through `waker`.
@@ -65,7 +65,7 @@ fn token_of_a_task(by_executor: bool) -> Scene<WaitForCancellation> {
         tell.send(token.clone()).expect("the test waits");
         token.wait();
     });
-    let token = told.recv_timeout(LONG).expect("it runs");
+    let token = receive(&told, "it runs");
     let task = task.expect("accepted");
     let end = move || {
         if by_executor {

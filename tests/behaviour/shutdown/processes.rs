@@ -5,23 +5,20 @@
 
 use std::{
     env, process,
-    sync::{
-        Arc,
-        mpsc::{self, RecvTimeoutError},
-    },
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
 
 use punctual::{
     CancellationToken, DropPolicy, ScheduledThreadPoolExecutor as Executor, ShutdownReport,
-    WouldDeadlock,
+    TaskState, WouldDeadlock,
 };
 
 use crate::support::{
-    Counter, LONG,
+    Counter, LONG, Patience, TURN,
     child::{again, assert_fine, run},
-    ms,
+    eventually, ms,
 };
 
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -43,6 +40,17 @@ fn be_stuck(executor: &Executor) {
     begun.wait_for(1);
 }
 
+/// Starts a periodic task, and waits until it is between two runs: a run in which the machine is held up is one that did not
+/// stop.
+fn sweep(executor: &Executor) -> Ended {
+    let sweep =
+        executor.task().name("sweep").schedule_at_fixed_rate(Duration::ZERO, LONG, || ())?;
+    eventually("the first run is over", || {
+        sweep.state() == TaskState::Scheduled && executor.statistics().runs == 1
+    });
+    Ok(())
+}
+
 fn named(report: &ShutdownReport) -> Vec<Option<&str>> {
     report.still_running().iter().map(|task| task.name()).collect()
 }
@@ -53,7 +61,7 @@ fn as_in_the_book() -> Ended {
     let raise = stop.clone();
     thread::spawn(move || raise.cancel());
     let executor = Executor::new(4);
-    executor.task().name("sweep").schedule_at_fixed_rate(Duration::ZERO, LONG, || ())?;
+    sweep(&executor)?;
     be_stuck(&executor);
     stop.wait();
     let report = executor.shutdown_within(PATIENCE, GRACE)?;
@@ -66,7 +74,7 @@ fn as_in_the_cookbook() -> Ended {
     let (stop, stopped) = mpsc::channel();
     thread::spawn(move || stop.send(()).unwrap_or(()));
     let executor = Executor::new(2);
-    executor.schedule_at_fixed_rate(Duration::ZERO, Duration::from_secs(1), || ())?;
+    sweep(&executor)?;
     be_stuck(&executor);
     stopped.recv()?;
     let report = executor.shutdown_within(PATIENCE, GRACE)?;
@@ -142,11 +150,12 @@ fn a_program_ends_after_a_shutdown_with_a_deadline() {
     const NAME: &str = "a_program_ends_after_a_shutdown_with_a_deadline";
     if again(module_path!(), NAME).is_none() {
         // If it does not, this program must not stay behind.
-        let (_running, ended) = mpsc::channel::<()>();
-        thread::spawn(move || {
-            if ended.recv_timeout(LONG) == Err(RecvTimeoutError::Timeout) {
-                process::exit(9);
+        thread::spawn(|| {
+            let mut patience = Patience::new();
+            while patience.lasts() {
+                thread::sleep(TURN);
             }
+            process::exit(9);
         });
         let way = env::var(WAY).expect("it is set");
         let (_, end) = WAYS.iter().find(|(name, _)| *name == way).expect("it is one of these");

@@ -72,7 +72,7 @@ fn it_returns_waiting_tasks_and_signals_running_ones() {
 #[test]
 fn it_returns_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let delay = Duration::from_secs(9);
+    let delay = LONG;
     let mut futures = Vec::new();
     for _ in 0..3 {
         futures.push(executor.schedule(delay, || ()).unwrap());

@@ -9,7 +9,7 @@ use punctual::{
 
 use crate::support::{
     Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, in_time,
-    manual, manual_with, ms,
+    manual, manual_with, ms, next_of,
 };
 
 fn names(tasks: &[TaskSummary]) -> Vec<&str> {
@@ -119,7 +119,7 @@ fn tasks_that_do_not_stop_are_named() {
     let begins = started.clone();
     let deaf = executor.task().name("deaf").submit(move || {
         begins.add();
-        gate.recv_timeout(LONG).is_ok()
+        next_of(&gate, "it is let go").is_some()
     });
     started.wait_for(1);
     let call = shut_down(executor, ms(5), ms(7));
@@ -211,7 +211,7 @@ fn what_comes_after_a_shutdown_that_gave_up() {
             let begins = started.clone();
             let deaf = executor.submit(move || {
                 begins.add();
-                gate.recv_timeout(LONG).is_ok()
+                next_of(&gate, "it is let go").is_some()
             });
             started.wait_for(1);
             let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();

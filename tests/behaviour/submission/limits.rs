@@ -8,7 +8,7 @@ use punctual::{
     ScheduledThreadPoolExecutor, TaskError, TaskState, current_task,
 };
 
-use crate::support::{Counter, Drops, LONG, Log, manual, ms, worker_of};
+use crate::support::{Counter, Drops, LONG, Log, manual, ms, receive, worker_of};
 
 /// Threads that cannot be started. A failure beside a live worker cannot be provoked here.
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
@@ -371,7 +371,7 @@ fn a_context_outlives_its_task() {
     let body = move || tell.send(current_task()).expect("the test waits");
     let future = executor.task().name("outlived").submit(body);
     let id = future.expect("accepted").id();
-    let context = told.recv_timeout(LONG).expect("it runs");
+    let context = receive(&told, "it runs");
     let context = context.expect("inside a task");
     drop(executor);
     assert_eq!((context.id(), context.run_number()), (id, 1));

@@ -5,16 +5,15 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
     thread,
-    time::Instant,
 };
 
 use punctual::{ScheduledFuture, TaskError};
 
-use super::LONG;
+use super::{Patience, TURN};
 
 /// A waker that counts how often it is woken.
 #[derive(Debug, Default)]
@@ -46,22 +45,27 @@ where
     Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
-/// Awaits the future on this thread; panics if it is not woken within [`LONG`].
+/// Awaits the future on this thread, and polls it only when it was woken.
+#[track_caller]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(thread::Thread);
+    struct Unpark(thread::Thread, AtomicBool);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
+            self.1.store(true, Ordering::SeqCst);
             self.0.unpark();
         }
     }
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let unpark = Arc::new(Unpark(thread::current(), AtomicBool::new(false)));
+    let waker = Waker::from(Arc::clone(&unpark));
     let mut future = pin!(future);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
             return output;
         }
-        let parked = Instant::now();
-        thread::park_timeout(LONG);
-        assert!(parked.elapsed() < LONG, "never woken");
+        let mut patience = Patience::new();
+        while !unpark.1.swap(false, Ordering::SeqCst) {
+            patience.go_on("it is woken");
+            thread::park_timeout(TURN);
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod awaiting;
 pub mod child;
+pub mod patience;
 #[allow(dead_code, reason = "the tests of the larger examples use the rest")]
 pub mod program;
 
@@ -17,17 +18,15 @@ use std::{
     },
     task::{Context, Poll, Waker},
     thread::{self, JoinHandle, ThreadId},
-    time::{Duration, Instant},
+    time::Duration,
 };
+
+pub use patience::{LONG, Patience, TURN, eventually, next_of, receive};
 
 use punctual::{
     Builder, CancelReason, Handle, ManualClock, MissedRuns, RejectionReason, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, Worker,
 };
-
-/// "It must have happened by now": only a failing test ever waits this long. A virtual machine that is suspended
-/// for half of it fails no test.
-pub const LONG: Duration = Duration::from_secs(60);
 
 pub const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -47,8 +46,8 @@ pub fn manual_with(
     (clock, settings(builder).build().expect("the settings are good"))
 }
 
-/// A counter that can be waited for, in real time and with a limit: a latch when it counts to a
-/// number, a gate when it counts to one.
+/// A counter that can be waited for, with patience: a latch when it counts to a number, a gate when it
+/// counts to one.
 #[derive(Clone, Default)]
 pub struct Counter(Arc<(Mutex<usize>, Condvar)>);
 
@@ -67,15 +66,14 @@ impl Counter {
         *self.lock()
     }
 
-    /// Blocks until the count is at least `count`; panics after [`LONG`].
+    /// Blocks until the count is at least `count`.
+    #[track_caller]
     pub fn wait_for(&self, count: usize) {
-        let guard = self.lock();
-        let (count_now, _) = self
-            .0
-            .1
-            .wait_timeout_while(guard, LONG, |now| *now < count)
-            .unwrap_or_else(PoisonError::into_inner);
-        assert!(*count_now >= count, "waited for {count}, got {} in {LONG:?}", *count_now);
+        let (mut now, mut patience) = (self.lock(), Patience::new());
+        while *now < count {
+            patience.go_on(format_args!("a count of {count}, and not of {}", *now));
+            now = self.0.1.wait_timeout(now, TURN).unwrap_or_else(PoisonError::into_inner).0;
+        }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
@@ -156,17 +154,7 @@ impl<T: Clone> Log<T> {
     }
 }
 
-/// Waits in real time for a condition that has no event; panics after [`LONG`].
-pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !condition() {
-        assert!(start.elapsed() < LONG, "not within {LONG:?}: {what}");
-        std::thread::yield_now();
-    }
-}
-
-/// The result of a call on another thread, waited for no longer than [`LONG`], so that a call that
-/// blocks for ever fails the test.
+/// The result of a call on another thread, waited for with patience, so that a call that blocks for ever fails the test.
 pub struct Elsewhere<R>(mpsc::Receiver<R>, thread::JoinHandle<()>);
 
 pub fn elsewhere<R: Send + 'static>(call: impl FnOnce() -> R + Send + 'static) -> Elsewhere<R> {
@@ -183,18 +171,16 @@ impl<R> Elsewhere<R> {
         self.1.is_finished()
     }
 
+    #[track_caller]
     pub fn get(self) -> R {
-        self.get_of("the call")
-    }
-
-    fn get_of(self, what: &str) -> R {
-        self.0.recv_timeout(LONG).unwrap_or_else(|error| panic!("{what}: {error}"))
+        receive(&self.0, "the call returns")
     }
 }
 
 /// Runs it on a thread of its own, and panics if it does not return: for calls that might hang.
+#[track_caller]
 pub fn in_time<R: Send + 'static>(what: &str, act: impl FnOnce() -> R + Send + 'static) -> R {
-    elsewhere(act).get_of(what)
+    receive(&elsewhere(act).0, what)
 }
 
 /// Runs a task, which shows that a worker is alive, and returns the thread that ran it.
@@ -203,7 +189,7 @@ pub fn worker_of(executor: &Handle) -> ThreadId {
     executor
         .execute(move || tell.send(thread::current().id()).unwrap_or_default())
         .expect("the executor is open");
-    told.recv_timeout(LONG).expect("a worker lives")
+    receive(&told, "a worker lives")
 }
 
 /// Polls a future once.
@@ -276,14 +262,14 @@ pub const POLICIES: [MissedRuns; 4] =
     [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Delay];
 
 /// Tries spans of 1, 3, 9, … milliseconds until `attempt` succeeds with one: on a slow machine a
-/// test gets more time instead of more tolerance.
+/// test gets more time instead of more tolerance, and one that stands still costs it one attempt.
 pub fn for_some_span(attempt: impl Fn(Duration) -> bool) {
-    let mut span = ms(1);
-    while !attempt(span) {
-        span *= 3;
-        assert!(span < LONG / 8, "not even with {:?}", span / 3);
-    }
+    let mut spans = (0..SPANS).map(|power| ms(3_u64.pow(power)));
+    assert!(spans.any(attempt), "not even with a span of {:?}", ms(3_u64.pow(SPANS - 1)));
 }
+
+/// The longest takes twenty seconds.
+const SPANS: u32 = 10;
 
 pub const HOUR: Duration = Duration::from_secs(3600);
 

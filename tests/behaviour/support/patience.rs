@@ -6,9 +6,19 @@
 //! when the turns are used up, which only a failing test ever sees.
 //!
 //! Nothing here measures a program. A test that asserts on the system clock asserts lower bounds and order.
+//!
+//! The file is a module of every test binary that waits, also of other packages and of the crate's own tests.
+
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::disallowed_methods,
+    clippy::panic,
+    reason = "each test binary uses a part of it, in real time"
+)]
 
 use std::{
-    fmt::Debug,
+    fmt::Display,
     sync::mpsc::{Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
@@ -34,7 +44,12 @@ pub struct Patience {
 impl Patience {
     /// Returns the patience of one event.
     pub fn new() -> Self {
-        Self { left: TURN * TURNS, looked: Instant::now() }
+        Self::of(TURN * TURNS)
+    }
+
+    /// Returns a patience of this length.
+    pub fn of(span: Duration) -> Self {
+        Self { left: span, looked: Instant::now() }
     }
 
     /// Counts what has passed since the last look, at most one turn, and returns `true` as long as some is left.
@@ -47,7 +62,7 @@ impl Patience {
 
     /// The same, and panics with what did not happen.
     #[track_caller]
-    pub fn go_on(&mut self, what: &str) {
+    pub fn go_on(&mut self, what: impl Display) {
         assert!(self.lasts(), "not within {TURNS} turns of {TURN:?}: {what}");
     }
 }
@@ -71,12 +86,18 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// Takes what a channel gets: [`Receiver::recv`], with patience.
 #[track_caller]
 pub fn receive<T>(from: &Receiver<T>, what: &str) -> T {
+    next_of(from, what).unwrap_or_else(|| panic!("nobody is left to send: {what}"))
+}
+
+/// The same, or `None` when nobody is left to send.
+#[track_caller]
+pub fn next_of<T>(from: &Receiver<T>, what: impl Display) -> Option<T> {
     let mut patience = Patience::new();
     loop {
         match from.recv_timeout(TURN) {
-            Ok(value) => return value,
-            Err(RecvTimeoutError::Disconnected) => panic!("nobody is left to send: {what}"),
-            Err(RecvTimeoutError::Timeout) => patience.go_on(what),
+            Ok(value) => return Some(value),
+            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Timeout) => patience.go_on(&what),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! An example program as its user sees it: a process, its input, its output, and its exit code.
 //!
-//! One limit applies to all waiting; after it the test fails and the process is killed.
+//! Each wait has patience, and when it ends without its event, the test fails and the process is killed.
 
 use std::{
     env,
@@ -14,18 +14,15 @@ use std::{
         mpsc::{self, Receiver},
     },
     thread,
-    time::{Duration, Instant},
 };
 
 use shared_child::SharedChild;
 
-/// How long one process may take; only a failing test ever reaches it.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+use super::patience::{Patience, TURN, next_of, receive};
 
 /// A running program.
 pub(crate) struct Program {
     child: SharedChild,
-    limit: Instant,
     stdin: Option<ChildStdin>,
     lines: Receiver<String>,
     errors: Receiver<String>,
@@ -90,12 +87,8 @@ impl Program {
             let _ = stderr.read_to_string(&mut read);
             let _ = error.send(read);
         });
-        let (stdin, limit) = (child.take_stdin(), Instant::now() + LIMIT);
-        Self { child, limit, stdin, lines, errors, stdout: Vec::new() }
-    }
-
-    fn time_left(&self) -> Duration {
-        self.limit.saturating_duration_since(Instant::now())
+        let stdin = child.take_stdin();
+        Self { child, stdin, lines, errors, stdout: Vec::new() }
     }
 
     /// Sends some lines of input.
@@ -106,11 +99,8 @@ impl Program {
 
     /// Returns the next line, or `None` at the end of the output.
     fn read_line(&mut self) -> Option<&str> {
-        match self.lines.recv_timeout(self.time_left()) {
-            Ok(line) => self.stdout.push(line),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return None,
-            Err(error) => panic!("{error} in {LIMIT:?}: {:?}", self.stdout),
-        }
+        let line = next_of(&self.lines, format_args!("a line after {:?}", self.stdout))?;
+        self.stdout.push(line);
         self.stdout.last().map(String::as_str)
     }
 
@@ -155,14 +145,19 @@ impl Program {
 
     /// Waits likewise for a program that ends by itself, with its input still open.
     pub(crate) fn ended(mut self) -> End {
-        while self.read_line().is_some() {}
-        let stderr = self.errors.recv_timeout(self.time_left());
-        let status = self.child.wait_timeout(self.time_left());
-        End {
-            code: status.expect("it can be waited for").expect("it ends").code(),
-            stdout: std::mem::take(&mut self.stdout),
-            stderr: stderr.expect("no command survives"),
+        // The lines of a program that writes for ever come one by one, and there is one patience for all.
+        let mut patience = Patience::new();
+        while self.read_line().is_some() {
+            patience.go_on("the end of the output");
         }
+        let stderr = receive(&self.errors, "no command survives");
+        let status = loop {
+            if let Some(status) = self.child.wait_timeout(TURN).expect("it can be waited for") {
+                break status;
+            }
+            patience.go_on("it ends");
+        };
+        End { code: status.code(), stdout: std::mem::take(&mut self.stdout), stderr }
     }
 }
 
@@ -183,6 +178,20 @@ impl End {
     pub(crate) fn has_lines(&self, parts: &[&str]) -> bool {
         has_in_order(&self.stdout.join("\n"), parts)
     }
+}
+
+/// Runs a program until it ends as it should. What it does by the system's clock is something else if the machine stands still
+/// at the wrong moment, which costs one attempt; a factor by which to lengthen the program's own limits is given to `run`.
+pub(crate) fn some_end(run: impl Fn(u64) -> End, is_right: impl Fn(&End) -> bool) {
+    let mut wrong = Vec::new();
+    for factor in [1, 3, 9, 27] {
+        let end = run(factor);
+        if is_right(&end) {
+            return;
+        }
+        wrong.push(end);
+    }
+    panic!("it never ends as it should: {wrong:#?}");
 }
 
 fn has_in_order(text: &str, parts: &[&str]) -> bool {

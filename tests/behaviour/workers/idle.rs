@@ -34,15 +34,15 @@ fn assert_asleep(name: &str, count: usize) {
         let now = workers(name);
         now.len() == count && now.iter().all(|(_, state, _)| *state == 'S')
     });
-    // A thread appears asleep a moment before its switch is counted; two equal readings are enough.
-    let mut before = workers(name);
-    eventually("they have settled", || {
-        let now = workers(name);
-        std::mem::replace(&mut before, now.clone()) == now
-    });
-    // This test measures elapsed time.
-    thread::sleep(Duration::from_millis(200));
-    assert_eq!(workers(name), before);
+    // This test measures elapsed time. A thread appears asleep a moment before its switch is counted, and a process
+    // that is continued has had all of its threads scheduled: then the next span counts.
+    let mut seen = workers(name);
+    let is_still = |_| {
+        thread::sleep(Duration::from_millis(200));
+        let before = std::mem::replace(&mut seen, workers(name));
+        seen == before
+    };
+    assert!((0..20).any(is_still), "in no span of twenty: {seen:?}");
 }
 
 /// G7: with only far-off tasks the workers are not scheduled at all.

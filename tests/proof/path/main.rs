@@ -60,7 +60,8 @@ fn main() -> ExitCode {
 }
 
 fn check(dump: &str) -> ExitCode {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("a clone");
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..").canonicalize().expect("a clone");
     let sources = Sources::read(&root.join("src"));
     let dump = fs::read_to_string(dump).expect("what callgrind has written");
     let executed = dump::executed(&dump, &sources);

@@ -14,7 +14,7 @@ use punctual::{
 
 use crate::{
     dice::Dice,
-    ledger::GRACE,
+    patience::LONG,
     soak::{Soak, eventually},
     tasks::Work,
 };
@@ -33,7 +33,7 @@ pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
     futures.retain(|_| dice.one_in(2));
     end(pool, dice);
     soak.brief_pools.add(1);
-    let has_ended = handle.await_termination(2 * GRACE);
+    let has_ended = handle.await_termination(LONG);
     if has_ended != Ok(true) || !eventually(|| futures.iter().all(ScheduledFuture::is_done)) {
         soak.ledger.complain("a brief pool does not end, or one of its futures does not");
     }

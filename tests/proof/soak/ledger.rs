@@ -14,30 +14,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How late a task may end: far longer than any load or any stop of the process delays it.
+use crate::patience::TURN;
+
+/// How late a task may end: far longer than any load delays it. What the process stands still does not count.
 pub(crate) const GRACE: Duration = Duration::from_secs(30);
-/// If no thread of the process runs for so long, the machine is suspended.
-const SUSPENDED: Duration = Duration::from_secs(5);
 /// The number of faults that are reported; the others are like them.
 const TOLD: usize = 20;
 
 /// The payload of an intended panic.
 pub(crate) struct Meant;
 
-/// Returns `true` if the machine was suspended since the caller asked last, which it does all the time. Whatever is
-/// late then has its time once more.
-pub(crate) fn was_suspended(asked: &mut Instant) -> bool {
-    let before = std::mem::replace(asked, Instant::now());
-    *asked - before > SUSPENDED
-}
-
 #[derive(Default)]
 pub(crate) struct Ledger {
     alive: [Mutex<HashMap<u64, Entry>>; 16],
     last: AtomicU64,
     faults: Mutex<Vec<String>>,
-    /// When the machine was resumed last, if it was suspended.
-    resumed: Mutex<Option<Instant>>,
+    /// When the process went on after it had stood still, and for how long it had.
+    halts: Mutex<Vec<(Instant, Duration)>>,
 }
 
 struct Entry {
@@ -77,14 +70,26 @@ impl Ledger {
 
     /// Descriptions of the captures that should have been gone for long.
     pub(crate) fn overdue(&self) -> Vec<String> {
-        let resumed = *lock(&self.resumed);
-        let is_late = |by: Instant| by.max(resumed.unwrap_or(by)).elapsed() > GRACE;
+        let is_late = |by: Instant| {
+            let late = by.elapsed();
+            late > GRACE && late.saturating_sub(self.halted_since(by)) > GRACE
+        };
         self.listed(|entry| entry.by.is_some_and(is_late))
     }
 
-    /// Gives whatever is late its time once more, after the machine was suspended.
-    pub(crate) fn note_resumed(&self) {
-        *lock(&self.resumed) = Some(Instant::now());
+    /// Notes if the process has stood still since the watcher looked last, which it does all the time.
+    pub(crate) fn look(&self, looked: &mut Instant) {
+        let before = std::mem::replace(looked, Instant::now());
+        let halt = (*looked - before).saturating_sub(TURN);
+        if !halt.is_zero() {
+            lock(&self.halts).push((*looked, halt));
+        }
+    }
+
+    /// For how long the process has stood still since then.
+    fn halted_since(&self, then: Instant) -> Duration {
+        let halts = lock(&self.halts);
+        halts.iter().rev().take_while(|(end, _)| *end > then).map(|(_, halt)| *halt).sum()
     }
 
     pub(crate) fn complain(&self, fault: impl Into<String>) {

@@ -25,6 +25,8 @@ mod dice;
 mod gauges;
 mod ledger;
 mod outside;
+#[path = "../../behaviour/support/patience.rs"]
+mod patience;
 mod periodic;
 mod queue;
 mod soak;
@@ -44,7 +46,8 @@ use punctual::{Handle, ScheduledThreadPoolExecutor, Statistics};
 use crate::{
     dice::Dice,
     gauges::Gauges,
-    ledger::{GRACE, Ledger, was_suspended},
+    ledger::{GRACE, Ledger},
+    patience::Patience,
     queue::Shelf,
     soak::{Count, Ends, Settle, Soak, eventually},
 };
@@ -144,10 +147,10 @@ fn run_round(soak: &Arc<Soak>, seed: u64, round: u64, length: Duration) {
             });
         }
         // A thread that waits for ever, though no task is overdue, has lost a wake-up.
-        let limit = end + 4 * GRACE;
-        let watched = watch(soak, || done.get() >= submitters, soak.pool.statistics(), limit);
+        let mut limit = Patience::of(length + 4 * GRACE);
+        let watched = watch(soak, || done.get() >= submitters, soak.pool.statistics(), &mut limit);
         shelf.close();
-        watch(soak, || done.get() == submitters + takers as u64, watched, limit);
+        watch(soak, || done.get() == submitters + takers as u64, watched, &mut limit);
     });
     shelf.check(soak);
     rest(soak);
@@ -221,15 +224,13 @@ fn watch(
     soak: &Soak,
     is_over: impl Fn() -> bool,
     mut counts: Statistics,
-    limit: Instant,
+    limit: &mut Patience,
 ) -> Statistics {
-    let mut asked = Instant::now();
+    let mut looked = Instant::now();
     while !is_over() {
         thread::sleep(Duration::from_millis(20));
-        if was_suspended(&mut asked) {
-            soak.ledger.note_resumed();
-        }
-        if Instant::now() > limit {
+        soak.ledger.look(&mut looked);
+        if !limit.lasts() {
             soak.ledger.complain("a round does not end");
         }
         counts = soak.check_counts(&counts);

@@ -10,12 +10,16 @@ use std::{
     process::{self, Command, ExitStatus, Stdio},
     sync::atomic::{AtomicBool, Ordering},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use shared_child::SharedChild;
 
-use crate::{dice::Dice, ledger::GRACE};
+use crate::{
+    dice::Dice,
+    ledger::GRACE,
+    patience::{Patience, TURN},
+};
 
 /// This variable is set to the seed in the inner process.
 pub(crate) const INSIDE: &str = "PUNCTUAL_SOAK_INSIDE";
@@ -29,7 +33,7 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
     command.args(["--exact", test, "--nocapture"]).env(INSIDE, seed.to_string());
     let child = SharedChild::spawn(command.stdout(Stdio::piped())).expect("it starts");
     let lines = BufReader::new(child.take_stdout().expect("it is piped")).lines();
-    let limit = Instant::now() + length + 4 * GRACE;
+    let limit = Patience::of(length + 4 * GRACE);
     let has_fault = AtomicBool::new(false);
     let (status, stops) = thread::scope(|scope| {
         let disturbed = scope.spawn(|| disturb(&child, seed, limit, &has_fault));
@@ -51,16 +55,16 @@ pub(crate) fn run(test: &str, seed: u64, length: Duration) {
 fn disturb(
     child: &SharedChild,
     seed: u64,
-    limit: Instant,
+    mut limit: Patience,
     has_fault: &AtomicBool,
 ) -> (Option<ExitStatus>, u64) {
     let (mut dice, mut stops) = (Dice::new(seed, 0, u64::MAX), 0);
     loop {
         let pause = Duration::from_millis(500) + dice.up_to_ms(3_500);
-        if let Some(status) = child.wait_timeout(pause).expect("it can be waited for") {
+        if let Some(status) = ended_within(child, pause, &mut limit) {
             return (Some(status), stops);
         }
-        if Instant::now() > limit || has_fault.load(Ordering::SeqCst) {
+        if !limit.lasts() || has_fault.load(Ordering::SeqCst) {
             eprintln!("soak: it is ended\n{}", stacks_of(child.id()));
             child.kill().expect("it can be ended");
             return (None, stops);
@@ -71,6 +75,17 @@ fn disturb(
             stops += 1;
         }
     }
+}
+
+/// Waits for the end of the process for so long, turn by turn.
+fn ended_within(child: &SharedChild, span: Duration, limit: &mut Patience) -> Option<ExitStatus> {
+    let mut span = Patience::of(span);
+    while span.lasts() && limit.lasts() {
+        if let Some(status) = child.wait_timeout(TURN).expect("it can be waited for") {
+            return Some(status);
+        }
+    }
+    None
 }
 
 /// Sends a signal by way of the shell, which has `kill` wherever there are signals. Returns `true`

@@ -8,14 +8,14 @@ use std::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
 };
 
 use punctual::{Handle, RejectedExecutionError, ScheduledFuture, Statistics, TaskError, TaskState};
 
 use crate::{
     dice::Dice,
-    ledger::{GRACE, Ledger, Meant, was_suspended},
+    ledger::{Ledger, Meant},
+    patience::{LONG, Patience},
 };
 
 #[derive(Default)]
@@ -123,7 +123,7 @@ impl Soak {
         match dice.roll(3) {
             0 => future.join(),
             1 => block_on(&mut future),
-            _ => future.join_timeout(2 * GRACE).unwrap_or_else(|| {
+            _ => future.join_timeout(LONG).unwrap_or_else(|| {
                 self.ledger.complain("a task did not end");
                 future.join()
             }),
@@ -209,16 +209,12 @@ pub(crate) fn silence_what_is_meant() {
 
 /// Polls until the condition holds; gives up after a while.
 pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
-    let mut begun = Instant::now();
-    let mut asked = begun;
-    loop {
+    let mut patience = Patience::new();
+    while patience.lasts() {
         if is_so() {
             return true;
-        } else if was_suspended(&mut asked) {
-            begun = asked;
-        } else if begun.elapsed() > GRACE {
-            return false;
         }
         std::thread::yield_now();
     }
+    false
 }

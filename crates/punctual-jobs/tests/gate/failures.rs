@@ -19,13 +19,13 @@ use punctual_jobs::gate::{Gate, GateEvent, NamedGate};
 
 use crate::{
     rows::{at_once, fencing_token, once},
-    support::{block_on, server::Server, wait_until},
+    support::{LONG, block_on, opened, server::Server, wait_until},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn gate() -> Gate {
-    Gate::postgres(Server::shared().url()).lease(30 * SECOND).open().unwrap()
+    opened(|| Gate::postgres(Server::shared().url()).lease(LONG).request_timeout(LONG).open())
 }
 
 /// The observations of a task's runs: their fencing token, and the tick in the row.
@@ -66,10 +66,11 @@ fn each_ran_under_one_tick(gate: &Gate, seen: &Seen, runs: usize) {
 fn a_task_that_ends_with_a_failed_run_is_told() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (sender, events) = mpsc::channel();
-    let gate = Gate::postgres(Server::shared().url())
-        .on_event(move |event| drop(sender.send(event.clone())))
-        .open()
-        .unwrap();
+    let gate = opened(|| {
+        let (gate, sender) = (Gate::postgres(Server::shared().url()), sender.clone());
+        let gate = gate.lease(LONG).request_timeout(LONG);
+        gate.on_event(move |event| drop(sender.send(event.clone()))).open()
+    });
     for policy in [FailurePolicy::stop(), FailurePolicy::resume()] {
         let name = format!("ends {policy:?}");
         let named = gate.for_name(&*name).unwrap();

@@ -11,15 +11,19 @@ use tokio_postgres::Client;
 
 use crate::{
     rows::{fencing_token, once},
-    support::{block_on, server::Server, server::rows, wait_until},
+    support::{LONG, block_on, both, in_time, opened, server::Server, server::rows, wait_until},
 };
+
+fn gate() -> Gate {
+    opened(|| Gate::postgres(Server::shared().url()).lease(LONG).request_timeout(LONG).open())
+}
 
 /// Makes a row for a name, with fencing token 5, which a replica holds.
 fn row(name: &str) -> Gate {
-    let gate = Gate::postgres(Server::shared().url()).open().unwrap();
+    let gate = gate();
     Server::shared().sql(&format!(
-        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 4, 'me', '1 minute', \
-         clock_timestamp() + interval '1 minute')"
+        "insert into punctual.gate values ('{name}', clock_timestamp(), false, 5, 4, 'me', '1 hour', \
+         clock_timestamp() + interval '1 hour')"
     ));
     gate
 }
@@ -69,8 +73,7 @@ fn nobody_takes_over_while_a_guarded_transaction_is_open_and_the_lease_is_renewe
                     select count(*) from it";
         assert_eq!(rows(&other, take).await.unwrap(), [["0"]], "it cannot be taken");
         let renew = "update punctual.gate set lease_until = clock_timestamp() where name = 'open'";
-        let renew = tokio::time::timeout(Duration::from_secs(5), other.batch_execute(renew));
-        renew.await.expect("a renewal does not wait").unwrap();
+        in_time("a renewal does not wait", other.batch_execute(renew)).await.unwrap();
         client.batch_execute("commit").await.unwrap();
         assert_eq!(rows(&other, take).await.unwrap(), [["1"]], "it can be taken");
     });
@@ -86,11 +89,12 @@ fn a_guard_waits_for_a_takeover_that_has_begun_and_fails() {
         taker.batch_execute(take).await.unwrap();
         let client = begin().await;
         let guard = gate.guard(&client, "overtaken", 5);
-        let mut guard = std::pin::pin!(guard);
-        let waits = tokio::time::timeout(Duration::from_millis(200), &mut guard).await;
-        assert!(waits.is_err(), "it waits");
-        taker.batch_execute("commit").await.unwrap();
-        assert!(is_stale_fencing_token(&guard.await.unwrap_err()));
+        let waits = async {
+            Server::shared().has_one_wait().await;
+            taker.batch_execute("commit").await.unwrap();
+        };
+        let guard = both(guard, waits).await;
+        assert!(is_stale_fencing_token(&guard.unwrap_err()));
     });
 }
 
@@ -119,11 +123,14 @@ fn a_run_that_has_finished_its_tick_loses_nothing_when_another_replica_goes_on()
     for waits_for_renewal in [true, false] {
         let name = format!("finished early {waits_for_renewal}");
         let (events, told) = mpsc::channel();
-        let gate = Gate::postgres(Server::shared().url())
-            .lease(Duration::from_secs(if waits_for_renewal { 2 } else { 60 }))
-            .on_event(move |event| drop(events.send(event.clone())))
-            .open()
-            .unwrap();
+        // The renewal is after a third. If the machine stands still before, the lease has to outlast that.
+        let lease = if waits_for_renewal { LONG / 20 } else { LONG };
+        let gate = opened(|| {
+            let (gate, events) = (Gate::postgres(Server::shared().url()), events.clone());
+            let gate = gate.lease(lease).request_timeout(lease);
+            gate.on_event(move |event| drop(events.send(event.clone()))).open()
+        });
+        drop(events);
         let (sender, finished) = mpsc::channel();
         let (go, may_end) = mpsc::channel();
         let may_end = std::sync::Mutex::new(may_end);
@@ -140,7 +147,7 @@ fn a_run_that_has_finished_its_tick_loses_nothing_when_another_replica_goes_on()
             (task.token().is_cancelled(), task.is_lease_lost())
         });
         finished.recv().unwrap();
-        let other = Gate::postgres(Server::shared().url()).open().unwrap();
+        let other = self::gate();
         let named = other.for_name(name).unwrap();
         let (_task, next) = once(&executor, named, SystemTime::now(), fencing_token);
         next.recv().unwrap();
@@ -159,7 +166,7 @@ fn a_run_that_has_finished_its_tick_loses_nothing_when_another_replica_goes_on()
 #[test]
 fn a_row_that_was_deleted_gives_no_token_twice_and_an_old_one_does_not_pass() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let gate = Gate::postgres(Server::shared().url()).open().unwrap();
+    let gate = gate();
     let mut last = 0;
     for _ in 0..3 {
         let named = gate.for_name("deleted").unwrap();
@@ -183,7 +190,7 @@ fn a_row_that_was_deleted_gives_no_token_twice_and_an_old_one_does_not_pass() {
 #[test]
 fn a_row_that_an_idle_guard_has_locked_is_asked_about_less_and_less_often() {
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let gate = Gate::postgres(Server::shared().url()).lease(Duration::from_secs(3)).open().unwrap();
+    let gate = gate();
     let named = gate.for_name("idle").unwrap();
     let (task, ran) = once(&executor, named.clone(), SystemTime::now(), fencing_token);
     let token = ran.recv().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicI64, Ordering},
     },
     thread,
@@ -19,7 +19,7 @@ use punctual_jobs::{
 };
 
 use crate::support::{
-    block_on, real_micros,
+    LONG, block_on, opened, real_micros,
     replica::{Orders, Replica, Said, say, wait_for_the_end},
     server::connect,
 };
@@ -35,19 +35,15 @@ fn runner() {
 }
 
 fn run(orders: &Orders) {
-    let gate = Gate::postgres(orders.text("url"))
-        .lease(orders.millis("lease"))
-        .request_timeout(orders.millis("limit"))
-        .on_holder_death(if orders.has("skip") {
-            OnHolderDeath::Skip
-        } else {
-            OnHolderDeath::Rerun
-        })
-        .on_event(say_event)
-        .open()
-        .unwrap();
+    let gate = opened(|| {
+        let dies = if orders.has("skip") { OnHolderDeath::Skip } else { OnHolderDeath::Rerun };
+        let gate = Gate::postgres(orders.text("url")).lease(orders.millis("lease"));
+        let gate = gate.request_timeout(orders.millis("limit")).on_holder_death(dies);
+        gate.on_event(say_event).open()
+    });
     let mut named = gate.for_name(orders.text("name")).unwrap();
-    let executor = ScheduledThreadPoolExecutor::new(2);
+    // Beside another task there is one worker: if the gate holds it, that task does not run.
+    let executor = ScheduledThreadPoolExecutor::new(if orders.has("beside") { 1 } else { 2 });
     let body = {
         let (run, url) = (orders.millis("run"), orders.text("url").to_owned());
         let effects = orders.has("effects").then(|| orders.text("effects").to_owned());
@@ -81,11 +77,13 @@ fn run(orders: &Orders) {
         task.gate(Recording(named, last)).repeat(aligned(orders.millis("period")), body)
     };
     let task = submitted.unwrap();
-    let on_time = orders.has("beside").then(|| beside(&executor));
+    if orders.has("beside") {
+        let step = Duration::from_millis(20);
+        executor.schedule_at_fixed_rate(step, step, || say("beside", &[])).unwrap();
+    }
     say("ready", &[]);
     wait_for_the_end();
     task.cancel();
-    drop(on_time);
     executor.close().unwrap();
     let counts = gate.statistics();
     let numbers = [counts.asked, counts.granted, counts.unreachable, counts.skipped, counts.lost];
@@ -128,25 +126,6 @@ fn effect(gate: &Gate, url: &str, name: &str, table: &str, tick: i64) {
     say(if is_done.is_ok() { "effect" } else { "refused" }, &[fence]);
 }
 
-/// Runs a task every 20 ms, and says how late the latest was, in microseconds.
-fn beside(executor: &ScheduledThreadPoolExecutor) -> impl Sized {
-    let step = Duration::from_millis(20);
-    let latest = Arc::new(AtomicI64::new(0));
-    let seen = Arc::clone(&latest);
-    let body = move || {
-        let late = current_task().unwrap().lateness().as_micros();
-        seen.fetch_max(i64::try_from(late).unwrap(), Ordering::SeqCst);
-    };
-    executor.schedule_at_fixed_rate(step, step, body).unwrap();
-    struct Tell(Arc<AtomicI64>);
-    impl Drop for Tell {
-        fn drop(&mut self) {
-            say("latest", &[self.0.load(Ordering::SeqCst)]);
-        }
-    }
-    Tell(latest)
-}
-
 fn fencing_token() -> i64 {
     let task = current_task().unwrap();
     i64::try_from(task.fencing_token().expect("a gated run has a fence")).unwrap()
@@ -170,25 +149,21 @@ pub(crate) fn micros(moment: SystemTime) -> i64 {
     i64::try_from(moment.duration_since(UNIX_EPOCH).unwrap().as_micros()).unwrap()
 }
 
-/// A gate that notes which tick it was asked about last, since a body is not told, and how long a worker was occupied.
+/// A gate that notes which tick it was asked about last, since a body is not told, and says that it is asked.
 struct Recording(NamedGate, Arc<AtomicI64>);
 
 impl RunGate for Recording {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
-        static LONGEST: Mutex<Duration> = Mutex::new(Duration::ZERO);
-        let begun = Instant::now();
+        say("asks", &[micros(tick.planned_wall())]);
         let entry = self.0.enter(tick);
-        let mut longest = LONGEST.lock().unwrap();
-        if begun.elapsed() > *longest {
-            *longest = begun.elapsed();
-            say("asked", &[i64::try_from(longest.as_micros()).unwrap()]);
-        }
-        drop(longest);
         // The next one is asked about when this one has run, or does not run.
         self.1.store(micros(tick.planned_wall()), Ordering::SeqCst);
         entry
     }
 }
+
+/// A lease in milliseconds that outlasts each test, however long the machine stands still.
+pub(crate) const FOREVER: u64 = LONG.as_secs() * 1000;
 
 /// The orders of a runner.
 pub(crate) struct Plan {
@@ -204,7 +179,8 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn start(&self, number: usize, ahead: i32) -> Replica {
         let Self { url, name, period, lease, run, more } = self;
-        let limit = (*lease).min(1000);
+        // What is not about a time-out has a long lease, and no question of it is given up.
+        let limit = if *lease < FOREVER { (*lease).min(1000) } else { FOREVER };
         let orders = format!(
             "url={url}\nname={name}\nperiod={period}\nlease={lease}\nlimit={limit}\nrun={run}\n{more}"
         );

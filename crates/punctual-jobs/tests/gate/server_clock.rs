@@ -5,8 +5,8 @@ use std::{thread, time::Duration};
 use punctual_jobs::gate::{Gate, is_stale_fencing_token};
 
 use crate::{
-    runner::{Plan, runs},
-    support::{block_on, server::Server, times, wait_until},
+    runner::{Plan, Run, runs},
+    support::{block_on, opened, server::Server, times, wait_until},
 };
 
 const HOUR: i64 = 3600;
@@ -21,7 +21,7 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
     // A tick is held when the clock is set.
     let plan = Plan { url, name, period: 500, lease: 1000, run: 400, more: String::new() };
     let mut replicas = plan.start_three([0; 3]);
-    let gate = Gate::postgres(server.url()).open().unwrap();
+    let gate = opened(|| Gate::postgres(server.url()).open());
     wait_until("the first tick is claimed", || {
         server.value("select count(*) from punctual.gate where name = 'stepped'") == "1"
     });
@@ -38,16 +38,20 @@ fn a_server_whose_clock_is_set_has_one_live_fence_at_most() {
         }
     }
     // A lease that was written an hour ahead is set right by the first that asks.
-    thread::sleep(Duration::from_millis(2000));
-    let before = server.value("select fence from punctual.gate where name = 'stepped'");
-    thread::sleep(Duration::from_millis(3000));
-    let after = server.value("select fence from punctual.gate where name = 'stepped'");
-    assert_ne!(before, after, "ticks go on");
+    let last = || {
+        let fence = server.value("select fence from punctual.gate where name = 'stepped'");
+        fence.parse::<u64>().unwrap()
+    };
+    let before = last();
+    wait_until("ticks go on", || last() > before + 3);
     let said: Vec<_> = replicas.drain(..).flat_map(|replica| replica.end()).collect();
     let runs = runs(&said);
     // A lease that was held when the clock was set forward is over at once, and its tick is taken over. No
     // other tick is claimed twice.
-    let again = runs.windows(2).filter(|pair| pair[0].tick == pair[1].tick).count();
+    // Nor does one count whose holder has lost its lease, as it does when the machine stands still.
+    let is_lost = |fence| said.iter().any(|it| it.word == "lost" && it.numbers[0] == fence);
+    let is_again = |pair: &&[Run]| pair[0].tick == pair[1].tick && !is_lost(pair[0].fence);
+    let again = runs.windows(2).filter(is_again).count();
     assert!(again <= STEPS.len(), "{again} ticks were claimed again: {runs:?}");
     assert!(runs.windows(2).all(|pair| pair[0].tick <= pair[1].tick), "in order: {runs:?}");
 }

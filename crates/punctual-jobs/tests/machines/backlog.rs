@@ -29,17 +29,30 @@ fn one_after_another(server: &Server, key: Option<&str>, jobs: i64) -> (Duration
     run(-1);
     let (begun, before) = (Instant::now(), written());
     (0..jobs).for_each(&mut run);
-    (begun.elapsed() / u32::try_from(jobs).unwrap(), (written() - before) / jobs)
+    let measured = (begun.elapsed() / u32::try_from(jobs).unwrap(), (written() - before) / jobs);
+    // Not killed: the last job would be its own for a whole lease.
+    machine.end();
+    measured
 }
 
 /// Runs jobs one after another beside the backlog, and says whether each takes about as long as it did without. Another
 /// process may have had the processor meanwhile, so it is tried a few times; a statement that reads the backlog is
-/// slower each time.
-fn is_as_fast(server: &Server, key: Option<&str>, fresh: Duration, what: &str) -> bool {
+/// slower each time. The same holds for the log, into which others write meanwhile.
+fn is_as_fast(server: &Server, key: Option<&str>, fresh: (Duration, i64), what: &str) -> bool {
+    let more = Duration::from_millis(10);
+    takes_no_more_than(server, key, (3 * fresh.0 + more, 3 * fresh.1 + 10_000), what)
+}
+
+fn takes_no_more_than(
+    server: &Server,
+    key: Option<&str>,
+    most: (Duration, i64),
+    what: &str,
+) -> bool {
     (0..4).any(|_| {
         let (took, written) = one_after_another(server, key, 50);
-        println!("{what}: {fresh:?} before, {took:?} after, {written} bytes, for each job");
-        took < 3 * fresh + Duration::from_millis(10)
+        println!("{what}: {took:?} and {written} bytes for each job, and at most {most:?}");
+        took < most.0 && written < most.1
     })
 }
 
@@ -58,9 +71,7 @@ fn ordering_keys_that_are_idle_cost_nothing() {
            select 'work', '{{}}', 'later ' || n, now() + interval '1 day' from generate_series(1, {keys}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    let later = one_after_another(&server, Some("user/42"), 50);
-    assert!(is_as_fast(&server, Some("user/42"), fresh.0, &format!("{keys} idle ordering keys")));
-    assert!(later.1 < 3 * fresh.1 + 10_000, "{fresh:?} {later:?}");
+    assert!(is_as_fast(&server, Some("user/42"), fresh, &format!("{keys} idle ordering keys")));
 }
 
 #[test]
@@ -82,7 +93,7 @@ fn a_backlog_that_cannot_run_costs_nothing() {
     server.sql("vacuum analyze punctual.job");
     for key in [None, Some("user/42")] {
         let what = format!("{} jobs that cannot run, with the key {key:?}", 200 * each);
-        assert!(is_as_fast(&server, key, fresh.0, &what));
+        assert!(is_as_fast(&server, key, fresh, &what));
     }
 }
 
@@ -98,7 +109,7 @@ fn jobs_of_a_high_priority_that_are_not_due_cost_nothing() {
            select 'work', '{{}}', -1, now() + interval '1 day' from generate_series(1, {jobs}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} urgent jobs of tomorrow")));
+    assert!(is_as_fast(&server, None, fresh, &format!("{jobs} urgent jobs of tomorrow")));
 }
 
 #[test]
@@ -117,7 +128,7 @@ fn a_backlog_behind_a_limit_costs_nothing() {
          insert into punctual.job (name, payload) select 'rationed', '{{}}' from generate_series(1, {jobs}) n"
     ));
     server.sql("vacuum analyze punctual.job");
-    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} jobs behind a limit")));
+    assert!(is_as_fast(&server, None, fresh, &format!("{jobs} jobs behind a limit")));
     let waiting = "select count(*) from punctual.job where name = 'rationed' and attempts = 0";
     assert_eq!(server.value(waiting), jobs.to_string());
 }
@@ -144,11 +155,11 @@ fn a_backlog_behind_limit_keys_that_are_full_costs_a_look_at_each_key() {
         server.sql("vacuum analyze punctual.job");
     };
     fill(1, 1);
-    assert!(is_as_fast(&server, None, fresh.0, &format!("{jobs} jobs behind one full limit key")));
+    assert!(is_as_fast(&server, None, fresh, &format!("{jobs} jobs behind one full limit key")));
     fill(2, 1000);
-    let many = one_after_another(&server, None, 50).0;
-    println!("{jobs} jobs behind 1,000 full limit keys: {many:?} for each job");
-    assert!(many < 3 * fresh.0 + Duration::from_millis(300), "{fresh:?} {many:?}");
+    let most = (3 * fresh.0 + Duration::from_millis(300), i64::MAX);
+    let what = format!("{jobs} jobs behind 1,000 full limit keys");
+    assert!(takes_no_more_than(&server, None, most, &what));
     let waiting = "select count(*) from punctual.job where name = 'shared' and attempts = 0";
     assert_eq!(server.value(waiting), (2 * jobs).to_string());
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     kinds::{RATIONED_AT_ONCE, Rationed, Wait, Work},
-    machine::{LEASE, postgres, sender, start, start_that_polls},
-    support::{server::Server, wait_until},
+    machine::{LEASE, beats, postgres, sender, start, start_mortal, start_that_polls, start_with},
+    support::{opened, receive, server::Server, wait_until},
 };
 
 #[test]
@@ -36,17 +36,18 @@ fn a_machine_that_was_believed_dead_learns_it() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    let mut frozen = start(&server, 0);
-    queue.now(Wait { number: 1 }).max_attempts(3).enqueue().unwrap();
+    let mut frozen = start_mortal(&server, 0);
+    queue.now(Wait { number: 1 }).max_attempts(100).enqueue().unwrap();
     frozen.wait_for("waits");
     let mut other = start(&server, 1);
     frozen.signal(Signal::STOP);
-    assert_eq!(other.wait_for("waits"), [1, 2], "taken over, and the attempt counts");
+    let taken_over = other.wait_for("waits");
+    assert!(taken_over[1] >= 2, "taken over, and the attempt counts: {taken_over:?}");
     frozen.signal(Signal::CONT);
     frozen.wait_for("ClaimLost");
     assert_eq!(frozen.wait_for("stopped"), [1, 1], "its token is raised, and it gets no fence");
     // The claim of the other one stands.
-    std::thread::sleep(LEASE);
+    beats(&server, frozen.process(), 4);
     let waiting = "select count(*) from punctual.job where claim is not null";
     assert_eq!(server.value(waiting), "1");
     // And the first works on.
@@ -80,11 +81,13 @@ fn what_a_dead_machine_holds_is_free_without_a_poll() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     let hour = Duration::from_secs(3600);
-    let mut dying = start_that_polls(&server, 0, hour);
-    queue.now(Wait { number: 1 }).ordering_key("k").enqueue().unwrap();
+    let orders = format!("poll={}\nlease={}", hour.as_millis(), LEASE.as_millis());
+    let mut dying = start_with(&server, 0, &orders);
+    queue.now(Wait { number: 1 }).ordering_key("k").max_attempts(100).enqueue().unwrap();
     dying.wait_for("waits");
     for _ in 0..RATIONED_AT_ONCE {
-        queue.now(Rationed { number: 2, millis: 3_600_000 }).enqueue().unwrap();
+        let rationed = queue.now(Rationed { number: 2, millis: 3_600_000 });
+        rationed.max_attempts(100).enqueue().unwrap();
         dying.wait_for("rationed");
     }
     let mut other = start_that_polls(&server, 1, hour);
@@ -119,22 +122,25 @@ fn a_shutdown_releases_what_does_not_end() {
     let (tell, told) = std::sync::mpsc::channel();
     let release = punctual::CancellationToken::new();
     let released = release.clone();
-    let on_first = Jobs::new().on(move |run: &JobRun, job: Obedient| {
-        tell.send(())?;
-        if job.obeys {
-            run.token().wait();
-            return Ok(());
-        }
-        released.wait();
-        Err(JobError::new("too late"))
+    let first = opened(|| {
+        let (tell, released) = (tell.clone(), released.clone());
+        let on_first = Jobs::new().on(move |run: &JobRun, job: Obedient| {
+            tell.send(())?;
+            if job.obeys {
+                run.token().wait();
+                return Ok(());
+            }
+            released.wait();
+            Err(JobError::new("too late"))
+        });
+        on_first.open(postgres(&executor, &server.url()))
     });
-    let first = on_first.open(postgres(&executor, &server.url())).unwrap();
     for obeys in [true, true, false, false] {
         first.now(Obedient { obeys }).enqueue().unwrap();
     }
-    (0..4).for_each(|_| told.recv().unwrap());
-    let report =
-        first.shutdown_within(Duration::from_millis(100), Duration::from_millis(300)).unwrap();
+    (0..4).for_each(|_| receive(&told, "all four begin"));
+    // Those that obey end within the grace; on a busy machine it has to be longer.
+    let report = first.shutdown_within(Duration::from_millis(100), Duration::from_secs(5)).unwrap();
     assert_eq!((report.ran.len(), report.released.len()), (2, 2), "{report:?}");
     assert_eq!(report.still_running.len(), 2, "{report:?}");
     assert!(report.released.iter().all(|job| job.attempts == 0));
@@ -142,13 +148,16 @@ fn a_shutdown_releases_what_does_not_end() {
     assert_eq!(server.value(free), "2");
 
     let (tell, told) = std::sync::mpsc::channel();
-    let on_second = Jobs::new().on(move |run: &JobRun, job: Obedient| {
-        tell.send((job.obeys, run.attempt()))?;
-        Ok(())
+    let second = opened(|| {
+        let tell = tell.clone();
+        let on_second = Jobs::new().on(move |run: &JobRun, job: Obedient| {
+            tell.send((job.obeys, run.attempt()))?;
+            Ok(())
+        });
+        on_second.open(postgres(&executor, &server.url()).slots(2))
     });
-    let second = on_second.open(postgres(&executor, &server.url()).slots(2)).unwrap();
-    let elsewhere: Vec<_> = (0..2).map(|_| told.recv_timeout(Duration::from_secs(60))).collect();
-    assert_eq!(elsewhere, [Ok((false, 1)), Ok((false, 1))]);
+    let elsewhere = [(); 2].map(|()| receive(&told, "it runs elsewhere"));
+    assert_eq!(elsewhere, [(false, 1), (false, 1)]);
     release.cancel();
     drop(second);
 }

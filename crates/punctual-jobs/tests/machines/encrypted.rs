@@ -7,6 +7,7 @@ use crate::{
     kinds::Work,
     machine::{drained, postgres, sender},
     support::{
+        opened,
         replica::{Orders, Replica, say, wait_for_the_end},
         server::Server,
     },
@@ -17,11 +18,13 @@ use crate::{
 fn machine() {
     let Some(orders) = Orders::of("encrypted::machine") else { return };
     let executor = ScheduledThreadPoolExecutor::new(1);
-    let jobs = Jobs::new().on(|_: &punctual_jobs::JobRun, job: Work| {
-        say("ran", &[job.number]);
-        Ok(())
+    let queue = opened(|| {
+        let jobs = Jobs::new().on(|_: &punctual_jobs::JobRun, job: Work| {
+            say("ran", &[job.number]);
+            Ok(())
+        });
+        jobs.open(postgres(&executor, orders.text("url")))
     });
-    let queue = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
     queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
     wait_for_the_end();
 }

@@ -2,18 +2,27 @@
 
 use std::{
     collections::HashMap,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime},
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobState, Jobs, Postgres};
+use punctual_jobs::{JobId, JobQueue, JobRun, JobState, Jobs, Postgres};
 use rustix::process::Signal;
 
 use crate::{
-    kinds::{Stubborn, Work},
-    machine::{drained, postgres, sender, start, start_at, start_with_lease},
+    kinds::{Directed, FAILS, Stubborn, Tick, Work},
+    machine::{
+        LEASE, SLOTS, beats, beats_async, drained, end_lease, postgres, sender, start, start_mortal,
+    },
     size,
-    support::{proxy::Proxy, replica::Said, server::Server, wait_until},
+    support::{
+        LONG, opened,
+        proxy::Proxy,
+        receive,
+        replica::{Replica, Said},
+        server::Server,
+        wait_until,
+    },
 };
 
 fn begins(said: &[Said], word: &str) -> HashMap<i64, usize> {
@@ -24,59 +33,89 @@ fn begins(said: &[Said], word: &str) -> HashMap<i64, usize> {
     runs
 }
 
+/// A job that a machine runs which is frozen then, and believed to be dead. Returns the machine, and the attempts until then.
+fn frozen(server: &Server, job: &Directed, key: Option<&str>) -> (Replica, JobId, u32) {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    // It handles another kind: it finds what dead machines have left, and runs nothing of that.
+    let queue = opened(|| {
+        let other = Jobs::new().on(|_: &JobRun, _: Tick| Ok(()));
+        other.open(postgres(&executor, &server.url()))
+    });
+    let mut frozen = start_mortal(server, 0);
+    let sending = queue.now(job.clone()).max_attempts(100);
+    let sending = if let Some(key) = key { sending.key(key) } else { sending };
+    let id = sending.enqueue().unwrap().id();
+    frozen.wait_for("directed");
+    frozen.signal(Signal::STOP);
+    let running = "select count(*) from punctual.job where claim is not null";
+    wait_until("it is recovered", || server.value(running) == "0");
+    let attempts = server.value("select attempts from punctual.job").parse().unwrap();
+    (frozen, id, attempts)
+}
+
+fn directed(server: &Server, number: i64) -> Directed {
+    Directed { number, place: server.place().path().join("directed") }
+}
+
+/// Has the attempts of a frozen machine end, and waits until it has dealt with that.
+fn end_late(mut frozen: Replica, job: &Directed, attempts: u32, word: &str) -> Vec<Said> {
+    (1..=attempts).for_each(|attempt| job.end(attempt, word));
+    frozen.signal(Signal::CONT);
+    frozen.wait_for("directed_ends");
+    frozen.end()
+}
+
 #[test]
 fn a_late_end_leaves_a_replaced_job_alone() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    let mut frozen = start(&server, 0);
-    let job = Stubborn { number: 1, millis: 1000, fails: false };
-    let first = queue.now(job).key("k").max_attempts(5).enqueue().unwrap();
-    frozen.wait_for("stubborn");
-    frozen.signal(Signal::STOP);
-    let _other = start(&server, 1);
-    let running = "select count(*) from punctual.job where claim is not null";
-    wait_until("it is recovered", || server.value(running) == "0");
-    let job = Stubborn { number: 2, millis: 0, fails: false };
-    let second = queue.after(Duration::from_secs(600), job).key("k").enqueue().unwrap();
-    assert_eq!(first.id(), second.id(), "it is replaced in place");
-    frozen.signal(Signal::CONT);
-    frozen.wait_for("stubborn_ends");
-    std::thread::sleep(Duration::from_secs(2));
+    let job = directed(&server, 1);
+    let (frozen, first, attempts) = frozen(&server, &job, Some("k"));
+    let next = Stubborn { number: 2, millis: 0, fails: false };
+    let second = queue.after(Duration::from_secs(3600), next).key("k").enqueue().unwrap();
+    assert_eq!(first, second.id(), "it is replaced in place");
+    end_late(frozen, &job, attempts, "succeeds");
     let waiting = JobState::Waiting { attempts: 0, last_error: None };
     assert_eq!(queue.state(second.id()).unwrap(), waiting, "the payload that replaced it is there");
 }
 
-fn late(fails: bool) {
+fn late(word: &str) {
     let server = Server::start();
-    let executor = ScheduledThreadPoolExecutor::new(1);
-    let queue = sender(&executor, &server.url());
-    let mut frozen = start(&server, 0);
-    let job = Stubborn { number: 1, millis: 4000, fails };
-    queue.now(job).max_attempts(2).enqueue().unwrap();
-    frozen.wait_for("stubborn");
-    frozen.signal(Signal::STOP);
+    let job = directed(&server, 1);
+    let (frozen, _, attempts) = frozen(&server, &job, None);
     let mut other = start(&server, 1);
-    assert_eq!(other.wait_for("stubborn"), [1, 2]);
-    frozen.signal(Signal::CONT);
-    frozen.wait_for("stubborn_ends");
-    std::thread::sleep(Duration::from_millis(700));
+    let next = attempts + 1;
+    assert_eq!(other.wait_for("directed"), [1, i64::from(next)]);
+    let mut said = end_late(frozen, &job, attempts, word);
     let running = "select count(*) from punctual.job where claim is not null";
-    assert_eq!(server.value(running), "1", "the claim of the second attempt stands");
-    other.wait_for("stubborn_ends");
+    assert_eq!(server.value(running), "1", "the claim of the next attempt stands");
+    job.end(next, "succeeds");
+    other.wait_for("directed_ends");
     drained(&server);
-    let said: Vec<Said> = [frozen.end(), other.end()].concat();
-    assert_eq!(begins(&said, "stubborn")[&1], 2, "no third attempt");
+    said.extend(other.end());
+    let attempts: Vec<_> =
+        said.iter().filter(|said| said.word == "directed").map(|said| said.numbers[1]).collect();
+    assert_eq!(attempts.iter().max(), Some(&i64::from(next)), "no further attempt: {attempts:?}");
+    assert_eq!(server.value("select count(*) from punctual.job"), "0", "and it has succeeded");
 }
 
 #[test]
 fn a_late_success_leaves_the_next_attempt_alone() {
-    late(false);
+    late("succeeds");
 }
 
 #[test]
 fn a_late_failure_leaves_the_next_attempt_alone() {
-    late(true);
+    late(FAILS);
+}
+
+/// Starts a machine with a short lease behind a proxy: after that time a connection counts as silent.
+fn start_through(proxy: &Proxy) -> Replica {
+    let orders = format!("url={}\nlease={}\nlimit=30000", proxy.url(), LEASE.as_millis());
+    let mut machine = Replica::start("machine::machine", 0, &orders, 0);
+    machine.wait_for("open");
+    machine
 }
 
 #[test]
@@ -85,25 +124,22 @@ fn no_job_is_lost_when_answers_are() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     let proxy = Proxy::start(&server);
-    let machine = start_at(proxy.url(), 0);
-    let end = Instant::now() + size(Duration::from_secs(6), Duration::from_secs(60));
-    let (mut number, mut next_cut, mut cuts) = (0, Instant::now(), 0);
-    while Instant::now() < end {
-        if Instant::now() >= next_cut {
-            next_cut += Duration::from_millis(150);
+    // A claim whose answer was lost is free when the lease of its machine is over, if nothing has freed it before.
+    let machine = start_through(&proxy);
+    let (jobs, cuts) = (size(1000, 10_000), 40);
+    for number in 0..jobs {
+        if number % (jobs / cuts) == 0 {
             proxy.cut();
-            cuts += 1;
         }
         queue.now(Work { number, millis: 3 }).max_attempts(100).enqueue().unwrap();
-        number += 1;
         std::thread::sleep(Duration::from_millis(3));
     }
     let begun = Instant::now();
     drained(&server);
     let runs = begins(&machine.end(), "ran");
     let more: usize = runs.values().map(|runs| runs - 1).sum();
-    println!("{number} jobs, {cuts} cuts: {more} runs more, drained in {:?}", begun.elapsed());
-    assert_eq!(runs.len() as i64, number, "none is lost");
+    println!("{jobs} jobs, {cuts} cuts: {more} runs more, drained in {:?}", begun.elapsed());
+    assert_eq!(runs.len() as i64, jobs, "none is lost");
 }
 
 #[test]
@@ -112,26 +148,29 @@ fn connections_that_fall_silent_are_replaced() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let direct = sender(&executor, &server.url());
     let proxy = Proxy::start(&server);
-    let through = Jobs::new()
-        .open(postgres(&executor, proxy.url()).request_timeout(Duration::from_secs(3)))
-        .unwrap();
-    let mut machine = start_at(proxy.url(), 0);
+    let limit = Duration::from_secs(3);
+    let through =
+        opened(|| Jobs::new().open(postgres(&executor, proxy.url()).request_timeout(limit)));
+    let mut machine = start_through(&proxy);
     direct.now(Work { number: -1, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
-    through.now(Work { number: -2, millis: 0 }).enqueue().unwrap();
+    wait_until("a verb is answered", || {
+        through.now(Work { number: -2, millis: 0 }).enqueue().is_ok()
+    });
     machine.wait_for("ran");
     proxy.silence();
     let begun = Instant::now();
     direct.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
-    let ran = machine.wait_for_within("ran", Duration::from_secs(40));
-    println!("a job ran after {:?}: {ran:?}", begun.elapsed());
+    machine.has_said("that it ran", |said| said.word == "ran" && said.numbers[0] == 1);
+    println!("a job ran after {:?}", begun.elapsed());
     let begun = Instant::now();
     let mut failed = 0;
-    while through.now(Work { number: 2, millis: 0 }).enqueue().is_err() && failed < 6 {
+    while through.now(Work { number: 2, millis: 0 }).enqueue().is_err() {
         failed += 1;
+        // One that is not replaced fails each. Others fail if the machine stands still.
+        assert!(failed < 6, "the connection of the verbs is not replaced");
     }
     println!("the verbs: {failed} failed in {:?}", begun.elapsed());
-    assert!(ran.is_some() && failed <= 2);
 }
 
 #[test]
@@ -167,40 +206,37 @@ fn a_database_of_serializable_transactions_works() {
     assert_eq!(failed, 0);
 }
 
-/// A later job is late by at most a few polls although the machine that has run the longest is killed.
+/// Later jobs do not wait for the lease of a machine that is killed, although it has run the longest.
 #[test]
 fn later_jobs_are_not_late_after_a_kill() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     let first = start(&server, 0);
-    std::thread::sleep(Duration::from_secs(1));
+    let dead = first.process();
+    beats(&server, dead, 4);
     let second = start(&server, 1);
     let begun = SystemTime::now();
-    let dues: Vec<_> = (0..150).map(|at| begun + Duration::from_millis(1500 + 100 * at)).collect();
-    // On a busy machine a moment may have passed before its job was sent.
-    let mut may_begin = Vec::new();
-    for (number, due) in dues.iter().enumerate() {
-        queue.at(*due, Work { number: number as i64, millis: 0 }).enqueue().unwrap();
-        may_begin.push(SystemTime::now().max(*due));
+    for number in 0..150 {
+        let due = begun + Duration::from_millis(1500 + 100 * number);
+        queue.at(due, Work { number: number as i64, millis: 0 }).enqueue().unwrap();
     }
-    std::thread::sleep(Duration::from_secs(3));
+    let left = |what: &str| {
+        server
+            .value(&format!("select count(*) from punctual.job where {what}"))
+            .parse::<i64>()
+            .unwrap()
+    };
+    wait_until("some have run", || left("true") < 135);
     let mut said = first.kill();
+    // Its lease is not over before this test is.
+    let of_it = format!("coalesce(worker, '') like '%:{dead} %'");
+    wait_until("all others have run", || left(&format!("not ({of_it})")) == 0);
+    assert!(left(&of_it) <= SLOTS as i64, "it holds what it was running");
+    end_lease(&server, dead);
     drained(&server);
     said.extend(second.end());
-    let late = said.iter().filter(|said| said.word == "begins").map(|said| {
-        let due =
-            may_begin[said.numbers[0] as usize].duration_since(UNIX_EPOCH).unwrap().as_micros();
-        (said.numbers[1] - due as i64) / 1000
-    });
-    let late: Vec<i64> = late.collect();
-    let most = late.iter().max().unwrap();
-    println!(
-        "{} runs, the latest {most} ms late, the earliest {:?}",
-        late.len(),
-        late.iter().min()
-    );
-    assert!(*most < 5000, "{most} ms late");
+    assert_eq!(begins(&said, "ran").len(), 150, "{said:?}");
 }
 
 /// One at a time over three machines, in order, and however the moments of those that are sent meanwhile lie.
@@ -208,9 +244,7 @@ fn ordering_keys(in_order: bool) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    // Long enough that a busy machine loses none: a job whose attempt has failed lets the others go first.
-    let lease = Duration::from_secs(20);
-    let machines: Vec<_> = (0..3).map(|number| start_with_lease(&server, number, lease)).collect();
+    let machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
     let (lines, each) = (12, size(40, 200));
     let begun = SystemTime::now();
     let mut replies = Vec::new();
@@ -221,12 +255,14 @@ fn ordering_keys(in_order: bool) {
             let early = (number as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
             let due = begun - Duration::from_millis(early);
             let sending = if in_order { queue.now(job) } else { queue.at(due, job) };
-            replies.push(sending.ordering_key(format!("line {line}")).enqueue_async());
+            replies.push((number, sending.ordering_key(format!("line {line}")).enqueue_async()));
         }
     }
-    for reply in replies {
-        reply.wait(Duration::from_secs(60)).unwrap();
-    }
+    // In the order in which the server has them: one that was asked for twice is behind others.
+    let ids: HashMap<i64, JobId> = replies
+        .into_iter()
+        .map(|(number, reply)| (number, reply.wait(LONG).unwrap().id()))
+        .collect();
     drained(&server);
     let said: Vec<Said> =
         machines.into_iter().flat_map(crate::support::replica::Replica::end).collect();
@@ -247,7 +283,7 @@ fn ordering_keys(in_order: bool) {
         let end = ends[&number];
         if let Some((before, until)) = last.insert(number / 1000, (number, end)) {
             overlaps += usize::from(at < until);
-            swaps += usize::from(number < before);
+            swaps += usize::from(ids[&number] < ids[&before]);
         }
     }
     assert_eq!(overlaps, 0);
@@ -269,18 +305,20 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = std::sync::mpsc::channel();
-    let jobs = Jobs::new().on(move |run: &punctual_jobs::JobRun, job: Work| {
-        tell.send(job.number)?;
-        if job.millis > 0 {
-            let is_raised = run.token().sleep(Duration::from_millis(job.millis)).is_err();
-            tell.send(if is_raised { -1 } else { 0 })?;
-        }
-        Ok(())
+    let queue = opened(|| {
+        let tell = tell.clone();
+        let jobs = Jobs::new().on(move |run: &punctual_jobs::JobRun, job: Work| {
+            tell.send(job.number)?;
+            if job.millis > 0 {
+                let is_raised = run.token().sleep(Duration::from_millis(job.millis)).is_err();
+                tell.send(if is_raised { -1 } else { 0 })?;
+            }
+            Ok(())
+        });
+        jobs.open(postgres(&executor, &server.url()))
     });
-    let limit = Duration::from_secs(20);
-    let queue = jobs.open(postgres(&executor, &server.url()).request_timeout(limit)).unwrap();
-    queue.now(Work { number: 1, millis: 6000 }).enqueue().unwrap();
-    assert_eq!(told.recv_timeout(limit), Ok(1));
+    queue.now(Work { number: 1, millis: 3000 }).enqueue().unwrap();
+    assert_eq!(receive(&told, "the first"), 1);
     crate::support::block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
@@ -292,18 +330,18 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
             .await
             .unwrap();
         let blocked = queue.after(hour, Work { number: 3, millis: 0 }).key("k").enqueue_async();
-        std::thread::sleep(Duration::from_millis(300));
-        let begun = Instant::now();
+        server.has_one_wait().await;
+        // All of this is while the transaction is open. No limit of the queue ends so soon.
         queue.now(Work { number: 4, millis: 0 }).enqueue().unwrap();
-        assert_eq!(told.recv_timeout(limit), Ok(4));
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        assert_eq!(told.recv_timeout(limit), Ok(0), "the claim of the job that runs stands");
+        assert_eq!(receive(&told, "another job"), 4);
+        beats_async(&server, std::process::id(), 4).await;
+        assert_eq!(receive(&told, "the end"), 0, "the claim of the job that runs stands");
         transaction.rollback().await.unwrap();
-        assert!(blocked.wait(limit).is_ok(), "it was asked again until the key was free");
+        assert!(blocked.wait(LONG).is_ok(), "it was asked again until the key was free");
     });
 }
 
-/// The clock of a machine is `ahead` of the server's by so many seconds.
+/// The clock of a machine is `ahead` of the server's by so many seconds: by an hour, for which no test waits.
 fn wrong_clock(ahead: i32) {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -312,29 +350,26 @@ fn wrong_clock(ahead: i32) {
     let mut machine =
         crate::support::replica::Replica::start("machine::machine", 0, &orders, ahead);
     machine.wait_for("open");
-    std::thread::sleep(Duration::from_secs(1));
+    beats(&server, machine.process(), 4);
     let begun = Instant::now();
     let second = Duration::from_secs(1);
     queue.after(second, Work { number: 1, millis: 0 }).enqueue().unwrap();
     machine.wait_for("ran");
     let later = begun.elapsed();
-    let begun = Instant::now();
+    assert!(later > second, "{ahead} s ahead: {later:?}");
     queue.now(Stubborn { number: 2, millis: 0, fails: true }).max_attempts(2).enqueue().unwrap();
     machine.wait_for("stubborn");
     machine.wait_for("stubborn");
-    let again = begun.elapsed();
-    assert!(later > second && later < 5 * second, "{ahead} s ahead: {later:?}");
-    assert!(again < 5 * second, "{ahead} s ahead: tried again after {again:?}");
 }
 
 #[test]
 fn a_clock_that_is_ahead_changes_nothing() {
-    wrong_clock(20);
+    wrong_clock(3600);
 }
 
 #[test]
 fn a_clock_that_is_behind_changes_nothing() {
-    wrong_clock(-20);
+    wrong_clock(-3600);
 }
 
 /// A handler sends its own key in a transaction, which holds its own row, and asks for its fencing token before it commits.
@@ -343,50 +378,60 @@ fn a_run_whose_row_is_held_has_a_fence_and_its_end_waits_alone() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = std::sync::mpsc::channel();
-    let (url, limit) = (server.url(), Duration::from_secs(20));
-    let jobs = Jobs::new().on(move |run: &punctual_jobs::JobRun, job: Work| {
-        if job.number > 1 {
-            tell.send((job.number, Duration::ZERO))?;
-            return Ok(());
-        }
-        // The transaction is committed a while after the handler has returned.
-        let (open, opened) = std::sync::mpsc::channel();
-        let (queue, url) = (run.queue().clone(), url.clone());
-        std::thread::spawn(move || {
-            crate::support::block_on(async {
-                let mut client = crate::support::server::connect(&url).await.unwrap();
-                let transaction = client.transaction().await.unwrap();
-                let next = Work { number: 3, millis: 0 };
-                queue.now(next).key("k").enqueue_in(&transaction).await.unwrap();
-                open.send(()).unwrap();
-                tokio::time::sleep(Duration::from_secs(2)).await;
-                transaction.commit().await.unwrap();
-            });
-        });
-        opened.recv()?;
-        let begun = Instant::now();
-        run.fencing_token()?;
-        tell.send((1, begun.elapsed()))?;
-        Ok(())
-    });
+    // The transaction is open until this is raised: all that is waited for before happens meanwhile.
+    let commit = punctual::CancellationToken::new();
     let (complain, complaints) = std::sync::mpsc::channel();
-    let settings = postgres(&executor, &server.url());
-    let settings = settings.on_event(move |event| drop(complain.send(event.to_string())));
-    let queue = jobs.open(settings).unwrap();
+    let queue = opened(|| {
+        let (tell, url, commit) = (tell.clone(), server.url(), commit.clone());
+        let jobs = Jobs::new().on(move |run: &punctual_jobs::JobRun, job: Work| {
+            if job.number == 1 {
+                hold_with_the_next(run.queue(), &url, &commit)?;
+                run.fencing_token()?;
+            }
+            Ok(tell.send(job.number)?)
+        });
+        let complain = complain.clone();
+        let settings = postgres(&executor, &server.url());
+        jobs.open(settings.on_event(move |event| drop(complain.send(event.to_string()))))
+    });
     queue.now(Work { number: 1, millis: 0 }).key("k").enqueue().unwrap();
-    let (number, took) = told.recv_timeout(limit).unwrap();
-    assert_eq!(number, 1);
-    assert!(took < Duration::from_secs(1), "the fence took {took:?}");
+    assert_eq!(receive(&told, "the run has its fence"), 1);
     let other = queue.now(Work { number: 2, millis: 0 }).enqueue().unwrap();
-    assert_eq!(told.recv_timeout(limit).unwrap().0, 2);
-    let begun = Instant::now();
+    assert_eq!(receive(&told, "another one runs"), 2);
     wait_until("the other one's end is written", || {
         queue.state(other.id()).unwrap() == JobState::Gone
     });
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    assert_eq!(told.recv_timeout(limit).unwrap().0, 3, "the next one runs when it is committed");
+    beats(&server, std::process::id(), 4);
+    assert!(told.try_recv().is_err(), "the next one is not there yet");
+    commit.cancel();
+    assert_eq!(receive(&told, "the next one"), 3, "it runs when it is committed");
     drained(&server);
     assert_eq!(complaints.try_recv().ok(), None, "it was no event");
+}
+
+/// Enqueues the next job of the key in a transaction, in a thread of its own, which commits it when it is told to.
+fn hold_with_the_next(
+    queue: &JobQueue,
+    url: &str,
+    commit: &punctual::CancellationToken,
+) -> Result<(), std::sync::mpsc::RecvError> {
+    let (open, opened) = std::sync::mpsc::channel();
+    let (queue, url, commit) = (queue.clone(), url.to_owned(), commit.clone());
+    std::thread::spawn(move || {
+        crate::support::block_on(async {
+            let mut client = crate::support::server::connect(&url).await.unwrap();
+            let transaction = client.transaction().await.unwrap();
+            let next = Work { number: 3, millis: 0 };
+            queue.now(next).key("k").enqueue_in(&transaction).await.unwrap();
+            drop(queue);
+            open.send(()).unwrap();
+            while !commit.is_cancelled() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            transaction.commit().await.unwrap();
+        });
+    });
+    opened.recv()
 }
 
 /// A transaction has locked the row of a job that is due: the others run, and that one does when it is free.
@@ -402,9 +447,11 @@ fn a_job_that_is_held_is_passed_over() {
         let transaction = client.transaction().await.unwrap();
         transaction.query("select 1 from punctual.job for update", &[]).await.unwrap();
         let mut machine = start(&server, 0);
-        queue.now(Work { number: 3, millis: 0 }).enqueue().unwrap();
-        assert_eq!(machine.wait_for("ran")[0], 3);
-        std::thread::sleep(Duration::from_secs(2));
+        for number in 3..7 {
+            queue.now(Work { number, millis: 0 }).enqueue().unwrap();
+            assert_eq!(machine.wait_for("ran")[0], number);
+        }
+        beats_async(&server, machine.process(), 4).await;
         transaction.rollback().await.unwrap();
         let numbers = [machine.wait_for("ran")[0], machine.wait_for("ran")[0]];
         assert_eq!(numbers.iter().sum::<i64>(), 3);
@@ -420,8 +467,9 @@ fn connections_to_a_server_that_is_read_only_are_replaced() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let proxy = Proxy::start(&server);
     let limit = Duration::from_secs(3);
-    let queue = Jobs::new().open(postgres(&executor, proxy.url()).request_timeout(limit)).unwrap();
-    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
+    let queue =
+        opened(|| Jobs::new().open(postgres(&executor, proxy.url()).request_timeout(limit)));
+    wait_until("a verb is answered", || queue.now(Work { number: 1, millis: 0 }).enqueue().is_ok());
     let mut standby = Server::start();
     standby.demote();
     proxy.lead_to(&standby);
@@ -497,7 +545,7 @@ fn a_worker_whose_lease_is_over_claims_nothing() {
             sending.ordering_key(key).enqueue().unwrap()
         }
     });
-    std::thread::sleep(Duration::from_secs(1));
+    beats(&server, machine.process(), 4);
     for job in jobs {
         let waiting = JobState::Waiting { attempts: 0, last_error: None };
         assert_eq!(queue.state(job.id()).unwrap(), waiting);
@@ -539,11 +587,9 @@ fn a_key_that_is_enqueued_again_while_its_run_is_written_down_retires_the_run() 
             if job.number == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
         })
         .backoff::<Work>(|_| Duration::ZERO);
-    let minute = Duration::from_secs(60);
-    let app = postgres(&executor, &url).lease(minute);
-    let app = jobs.open(app).unwrap();
+    let app = jobs.open(postgres(&executor, &url)).unwrap();
     let first = app.now(Work { number: 1, millis: 0 }).key("k").enqueue().unwrap();
-    assert_eq!(told.recv_timeout(minute), Ok(1));
+    assert_eq!(receive(&told, "the first"), 1);
     let stopped = "select count(*) from pg_stat_activity
                     where usename = 'app' and wait_event = 'PgSleep' and query like '%ended(id, claim, how%'";
     wait_until("the end of the run is being written down", || server.value(stopped) == "1");
@@ -553,7 +599,7 @@ fn a_key_that_is_enqueued_again_while_its_run_is_written_down_retires_the_run() 
     assert_ne!(first.id(), second.id());
     server.sql("insert into public.pause values (true)");
     wait_until("the first is gone", || other.state(first.id()).unwrap() == JobState::Gone);
-    assert_eq!(told.recv_timeout(minute), Ok(2));
+    assert_eq!(receive(&told, "the second"), 2);
     drained(&server);
     assert_eq!(told.try_recv().ok(), None, "neither runs again");
 }

@@ -5,7 +5,12 @@ use std::{collections::HashMap, time::Duration};
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{Cancellation, JobId, Rescheduling};
 
-use crate::{kinds::Work, machine::sender, size, support::server::Server};
+use crate::{
+    kinds::Work,
+    machine::sender,
+    size,
+    support::{LONG, server::Server},
+};
 
 /// A sequence of numbers that is the same each time.
 struct Numbers(u64);
@@ -102,7 +107,7 @@ fn a_unique_job_waits_for_a_transaction_that_has_its_key() {
             } else {
                 transaction.rollback().await.unwrap();
             }
-            let outside = outside.wait(Duration::from_secs(60)).unwrap();
+            let outside = outside.wait(LONG).unwrap();
             assert_eq!(outside.was_skipped(), commits);
             assert_eq!(outside.id() == first.id(), commits);
             assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);

@@ -1,5 +1,7 @@
 //! The kinds of jobs that machines run.
 
+use std::path::PathBuf;
+
 use punctual_jobs::Job;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,46 @@ pub(crate) struct Stubborn {
 
 impl Job for Stubborn {
     const NAME: &'static str = "stubborn";
+}
+
+/// Runs until its test has said how the attempt ends, whatever its token says.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Directed {
+    pub(crate) number: i64,
+    /// The beginning of the path of a file for each attempt.
+    pub(crate) place: PathBuf,
+}
+
+/// The word by which an attempt of a [`Directed`] job fails.
+pub(crate) const FAILS: &str = "fails";
+
+impl Directed {
+    fn path(&self, attempt: u32) -> PathBuf {
+        self.place.with_extension(format!("{}.{attempt}", self.number))
+    }
+
+    /// Has an attempt end, by this word.
+    pub(crate) fn end(&self, attempt: u32, word: &str) {
+        // Renamed, so that it is not read before it is written.
+        let path = self.path(attempt);
+        let begun = path.with_extension("begun");
+        std::fs::write(&begun, word).unwrap();
+        std::fs::rename(begun, path).unwrap();
+    }
+
+    /// In a handler: waits for the word.
+    pub(crate) fn word_for(&self, attempt: u32) -> String {
+        loop {
+            if let Ok(word) = std::fs::read_to_string(self.path(attempt)) {
+                return word;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+impl Job for Directed {
+    const NAME: &'static str = "directed";
 }
 
 /// How many jobs of the kind [`Rationed`] run at once.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     machine::postgres,
     support::{
-        LIMIT,
+        LONG, receive,
         replica::{Orders, Replica, say},
         server::Server,
     },
@@ -55,8 +55,8 @@ fn machine() {
     let queue = jobs.open(postgres(&executor, orders.text("url"))).unwrap();
     let secret = "do not write this down";
     queue.now(Secret { text: secret.to_owned() }).key("a key").enqueue().unwrap();
-    assert_eq!(told.recv().unwrap(), secret);
-    queue.shutdown_within(LIMIT, LIMIT).unwrap();
+    assert_eq!(receive(&told, "it runs"), secret);
+    queue.shutdown_within(LONG, LONG).unwrap();
     let lines = lines.0.lock().unwrap();
     let with = |text: &str| lines.iter().filter(|line| line.contains(text)).count() as i64;
     say("logged", &[lines.len() as i64, with(secret)]);

@@ -3,11 +3,13 @@
 use std::{collections::BTreeSet, thread, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobDiscard, JobFilter, JobHandle, JobRemoval, JobRetry, JobStage, JobState};
+use punctual_jobs::{
+    Cancellation, JobDiscard, JobFilter, JobHandle, JobRemoval, JobRetry, JobStage, JobState,
+};
 
 use crate::{
     kinds::{Wait, Work},
-    machine::{drained, sender, start},
+    machine::{drained, end_lease, sender, start},
     size,
     support::{block_on, server::Server, wait_until},
 };
@@ -18,6 +20,7 @@ fn a_run_of_another_machine_is_seen_and_discarded() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     let mut machine = start(&server, 0);
+    let dying = machine.process();
     let job = queue.now(Wait { number: 1 }).max_attempts(9).enqueue().unwrap();
     machine.wait_for("waits");
     let running = queue.list(&JobFilter::new().stage(JobStage::Running)).unwrap();
@@ -39,6 +42,7 @@ fn a_run_of_another_machine_is_seen_and_discarded() {
     // A machine that dies leaves it discarded.
     assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Signalled);
     machine.kill();
+    end_lease(&server, dying);
     let _other = start(&server, 1);
     wait_until("it is discarded", || {
         matches!(queue.state(job.id()).unwrap(), JobState::Discarded { .. })
@@ -63,7 +67,10 @@ fn a_job_that_a_transaction_holds_is_asked_for_again() {
         let removed = queue.remove_async(jobs[2]);
         // A list waits for no lock.
         assert_eq!(queue.list(&JobFilter::new()).unwrap().len(), 3);
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The three have been asked for as well when others have been answered.
+        for _ in 0..10 {
+            assert_eq!(queue.cancel_async("nobody").await.unwrap(), Cancellation::Unknown);
+        }
         let held = "select count(*) from punctual.job where run_at > now() and max_attempts = 25";
         assert_eq!(server_value(&server, held).await, "3", "nothing was changed");
         transaction.commit().await.unwrap();

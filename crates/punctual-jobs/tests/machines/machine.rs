@@ -7,48 +7,90 @@ use punctual_jobs::{JobError, JobLimit, JobQueue, JobRun, Jobs, Postgres, QueueE
 
 use crate::{
     kinds::{
-        Abort, METERED, Metered, RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared, Stubborn,
-        Wait, Work,
+        Abort, Directed, FAILS, METERED, Metered, RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE,
+        Shared, Stubborn, Wait, Work,
     },
     support::{
-        LIMIT, real_micros,
+        LONG, Patience, block_on, connected, opened, real_micros,
         replica::{Orders, Replica, say, wait_for_the_end},
-        server::Server,
+        server::{Server, rows},
     },
 };
 
 /// How many jobs a machine runs at a time.
 pub(crate) const SLOTS: usize = 4;
-/// After which silence a machine counts as dead.
+/// After which silence a machine counts as dead whose death is waited for.
 pub(crate) const LEASE: Duration = Duration::from_millis(1500);
 
-/// Starts a machine.
+/// Starts a machine. It has a lease that outlasts the test, so it loses no job because the machine of the test stands still.
 pub(crate) fn start(server: &Server, number: usize) -> Replica {
     start_at(&server.url(), number)
 }
 
+/// Starts a machine whose jobs are soon taken over if it is killed or frozen; and if the machine of the test stands still.
+pub(crate) fn start_mortal(server: &Server, number: usize) -> Replica {
+    start_with_lease(server, number, LEASE)
+}
+
 /// Starts a machine with another lease than the usual one.
 pub(crate) fn start_with_lease(server: &Server, number: usize, lease: Duration) -> Replica {
-    let orders = format!("url={}\nlease={}", server.url(), lease.as_millis());
-    let mut replica = Replica::start("machine::machine", number, &orders, 0);
-    replica.wait_for("open");
-    replica
+    start_with(server, number, &format!("lease={}", lease.as_millis()))
+}
+
+/// The workers of a process, in the tables.
+fn workers_of(process: u32) -> String {
+    format!("punctual.job_worker where id like '%:{process} %'")
+}
+
+/// Ends the lease of a machine that is dead, or frozen: what time does as well.
+pub(crate) fn end_lease(server: &Server, process: u32) {
+    let ended = "set until = clock_timestamp() - interval '1 second'";
+    let workers = workers_of(process).replace(" where", &format!(" {ended} where"));
+    server.sql(&format!("update {workers}"));
+}
+
+/// Waits until a process has had so many heartbeats, with all that belongs to one.
+pub(crate) fn beats(server: &Server, process: u32, count: usize) {
+    block_on(beats_async(server, process, count));
+}
+
+/// The same in the runtime of the caller.
+pub(crate) async fn beats_async(server: &Server, process: u32, count: usize) {
+    let client = server.connect().await;
+    let last = format!("select max(until) from {}", workers_of(process));
+    let (mut seen, mut changes, mut patience) = (None, 0, Patience::new());
+    // What was going on at the first change may have begun before this call, and the last one may not be over.
+    while changes <= count + 1 {
+        let until = Some(rows(&client, &last).await.unwrap());
+        if until != seen {
+            (seen, changes, patience) = (until, changes + 1, Patience::new());
+        }
+        patience.go_on("a heartbeat");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 /// Starts a machine that looks for jobs by itself only after such a time.
 pub(crate) fn start_that_polls(server: &Server, number: usize, poll: Duration) -> Replica {
-    let orders = format!("url={}\npoll={}", server.url(), poll.as_millis());
-    let mut replica = Replica::start("machine::machine", number, &orders, 0);
+    start_with(server, number, &format!("poll={}", poll.as_millis()))
+}
+
+/// Starts a machine with these further orders.
+pub(crate) fn start_with(server: &Server, number: usize, more: &str) -> Replica {
+    start_ordered(server, number, 0, more)
+}
+
+/// The same with a wall clock that is so many seconds ahead.
+pub(crate) fn start_ordered(server: &Server, number: usize, ahead: i32, more: &str) -> Replica {
+    let orders = format!("url={}\n{more}", server.url());
+    let mut replica = Replica::start("machine::machine", number, &orders, ahead);
     replica.wait_for("open");
     replica
 }
 
 /// Starts a machine that dies as soon as it is to tell of a discarded job.
 pub(crate) fn start_that_dies_telling(server: &Server, number: usize) -> Replica {
-    let orders = format!("url={}\ndies=telling", server.url());
-    let mut replica = Replica::start("machine::machine", number, &orders, 0);
-    replica.wait_for("open");
-    replica
+    start_with(server, number, "dies=telling")
 }
 
 /// Starts a machine that keeps a history.
@@ -58,22 +100,7 @@ pub(crate) fn start_with_history(server: &Server, number: usize) -> Replica {
 
 /// The same with a wall clock that is so many seconds ahead.
 pub(crate) fn start_ahead(server: &Server, number: usize, ahead: i32) -> Replica {
-    let orders = format!(
-        "url={}
-history=yes",
-        server.url()
-    );
-    let mut replica = Replica::start("machine::machine", number, &orders, ahead);
-    replica.wait_for("open");
-    replica
-}
-
-/// Starts a machine whose wall clock is so many seconds ahead.
-pub(crate) fn start_with_clock(server: &Server, number: usize, ahead: i32) -> Replica {
-    let orders = format!("url={}", server.url());
-    let mut replica = Replica::start("machine::machine", number, &orders, ahead);
-    replica.wait_for("open");
-    replica
+    start_ordered(server, number, ahead, "history=yes")
 }
 
 /// Starts a machine whose server is at this address.
@@ -88,12 +115,38 @@ pub(crate) fn start_at(url: &str, number: usize) -> Replica {
 fn machine() {
     let Some(orders) = Orders::of("machine::machine") else { return };
     let executor = ScheduledThreadPoolExecutor::new(SLOTS);
-    let mut postgres = postgres(&executor, orders.text("url")).on_event(|event| {
+    let dies = orders.has("dies");
+    let queue = opened(|| {
+        let queue = handled().on_discarded(move |job| {
+            if dies {
+                say("dies_telling", &[job.id.get()]);
+                std::process::abort();
+            }
+            say("discarded", &[job.id.get(), job.attempts.into()]);
+        });
+        queue.open(ordered(&executor, &orders))
+    });
+    say("open", &[]);
+    wait_for_the_end();
+    say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
+    queue.shutdown_within(LONG, Duration::from_secs(1)).unwrap();
+    for kind in queue.outcomes() {
+        say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
+    }
+    say("closed", &[]);
+}
+
+/// The settings of a machine by its orders.
+fn ordered(executor: &Handle, orders: &Orders) -> Postgres {
+    let mut postgres = postgres(executor, orders.text("url")).on_event(|event| {
         say(if let QueueEvent::ClaimLost { .. } = event { "lost" } else { "event" }, &[]);
     });
     if orders.has("lease") {
         let lease = orders.millis("lease");
-        postgres = postgres.lease(lease).heartbeat(lease / 4);
+        postgres = postgres.lease(lease).heartbeat((lease / 4).min(BEAT));
+    }
+    if orders.has("limit") {
+        postgres = postgres.request_timeout(orders.millis("limit"));
     }
     if orders.has("poll") {
         postgres = postgres.poll(orders.millis("poll"));
@@ -101,36 +154,23 @@ fn machine() {
     if orders.has("history") {
         postgres = postgres.history(Duration::from_secs(3600));
     }
-    let dies = orders.has("dies");
-    let queue = handled().on_discarded(move |job| {
-        if dies {
-            say("dies_telling", &[job.id.get()]);
-            std::process::abort();
-        }
-        say("discarded", &[job.id.get(), job.attempts.into()]);
-    });
-    let queue = queue.open(postgres).unwrap();
-    say("open", &[]);
-    wait_for_the_end();
-    say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
-    queue.shutdown_within(Duration::from_secs(10), Duration::from_secs(1)).unwrap();
-    for kind in queue.outcomes() {
-        say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
-    }
-    say("closed", &[]);
+    postgres
 }
 
-/// A queue of this process that sends and runs nothing.
+/// A queue of this process that sends and runs nothing. It has no heartbeat, and finds nothing of dead machines.
 pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> JobQueue {
-    Jobs::new().open(postgres(executor, url)).unwrap()
+    connected(opened(|| Jobs::new().open(postgres(executor, url))))
 }
+
+/// How often a machine says that it lives.
+const BEAT: Duration = Duration::from_millis(250);
 
 pub(crate) fn postgres(executor: &Handle, url: &str) -> Postgres {
     Postgres::on(executor, url)
         .poll(Duration::from_millis(100))
-        .lease(LEASE)
-        .heartbeat(Duration::from_millis(250))
-        .request_timeout(Duration::from_secs(30))
+        .lease(LONG)
+        .heartbeat(BEAT)
+        .request_timeout(LONG)
 }
 
 fn handled() -> Jobs {
@@ -168,12 +208,18 @@ fn handled() -> Jobs {
         )
         .on(|run: &JobRun, job: Stubborn| {
             say("stubborn", &[job.number, run.attempt().into()]);
-            // A second attempt takes twice as long.
-            std::thread::sleep(Duration::from_millis(job.millis * u64::from(run.attempt())));
+            std::thread::sleep(Duration::from_millis(job.millis));
             say("stubborn_ends", &[job.number, run.attempt().into()]);
             if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
         })
         .backoff::<Stubborn>(|_| Duration::from_millis(100))
+        .on(|run: &JobRun, job: Directed| {
+            say("directed", &[job.number, run.attempt().into()]);
+            let word = job.word_for(run.attempt());
+            say("directed_ends", &[job.number, run.attempt().into()]);
+            if word == FAILS { Err(JobError::new("directed")) } else { Ok(()) }
+        })
+        .backoff::<Directed>(|_| Duration::from_millis(100))
         .on(|run: &JobRun, _: Abort| {
             say("aborts", &[run.attempt().into()]);
             std::process::abort();
@@ -190,17 +236,17 @@ fn handled() -> Jobs {
 /// Waits until no job is left that can still run. However many there are, some have to go on.
 pub(crate) fn drained(server: &Server) {
     let left = "from punctual.job where attempts < max_attempts or claim is not null";
-    let (mut last, mut since) = (String::new(), std::time::Instant::now());
+    let (mut last, mut waited) = (String::new(), (Patience::new(), Patience::new()));
     loop {
         let now = server.value(&format!("select count(*) {left}"));
         if now == "0" {
             return;
         }
         if now != last {
-            (last, since) = (now, std::time::Instant::now());
+            (last, waited) = (now, (Patience::new(), Patience::new()));
         }
-        // A job that was hit twice or thrice waits for up to 20 s.
-        if since.elapsed() > 3 * LIMIT {
+        // A job that was hit more than once waits for longer than one patience.
+        if !waited.0.lasts() && !waited.1.lasts() {
             let what = "id, attempts, worker, claimed_at, run_at, clock_timestamp(), last_error";
             panic!("not done: {:#?}", server.sql(&format!("select {what} {left} limit 20")));
         }

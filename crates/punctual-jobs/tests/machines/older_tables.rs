@@ -11,7 +11,7 @@ use punctual_jobs::{JobFilter, JobRun, JobStage, Jobs};
 use crate::{
     kinds::{Tick, Work},
     machine::postgres,
-    support::{LIMIT, server::Server, wait_until},
+    support::{LONG, receive, server::Server, wait_until},
 };
 
 /// The statements that make each version from the one before.
@@ -85,7 +85,7 @@ fn tables_of_each_version_are_brought_up_to_date_in_the_middle_of_their_work() {
         let mut seen = Vec::new();
         // Five runs, a discarded job, and a tick if there is a schedule.
         while seen.len() < if version >= 2 { 7 } else { 6 } {
-            let (number, attempt) = told.recv_timeout(LIMIT).unwrap();
+            let (number, attempt) = receive(&told, "all of them");
             // One tick stands for all.
             if !seen.contains(&(number, attempt)) || number != 0 {
                 seen.push((number, attempt));
@@ -104,6 +104,6 @@ fn tables_of_each_version_are_brought_up_to_date_in_the_middle_of_their_work() {
         assert_eq!(newest, steps.len().to_string());
         let ran = "select count(*) from punctual.job_run where name = 'work' and outcome = 'ran'";
         assert_eq!(server.value(ran), "5", "version {version}");
-        queue.shutdown_within(LIMIT, LIMIT).unwrap();
+        queue.shutdown_within(LONG, LONG).unwrap();
     }
 }

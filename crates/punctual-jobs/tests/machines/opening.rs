@@ -11,7 +11,7 @@ use punctual_jobs::{InMemory, JobRun, Jobs, OpenError, Postgres, QueueError};
 use crate::{
     kinds::{Tick, Work},
     machine::{drained, postgres, sender, start},
-    support::{block_on, pgbouncer::PgBouncer, place::Place, server::Server},
+    support::{block_on, for_some, opened, pgbouncer::PgBouncer, place::Place, server::Server},
 };
 
 #[test]
@@ -23,7 +23,7 @@ fn transaction_pooling_is_refused() {
     assert!(matches!(error, OpenError::TransactionPooling(_)), "{error}");
     assert!(error.to_string().contains("pool_mode = session"), "{error}");
     let pooler = PgBouncer::start(&server, "session", 20);
-    let queue = Jobs::new().open(postgres(&executor, pooler.url())).unwrap();
+    let queue = opened(|| Jobs::new().open(postgres(&executor, pooler.url())));
     queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
 }
 
@@ -57,14 +57,21 @@ fn a_server_that_is_silent_is_an_error() {
     let silent = UnixListener::bind(place.path().join(".s.PGSQL.5432")).unwrap();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let url = format!("host={} user=nobody dbname=nothing", place.path().display());
-    let begun = Instant::now();
     let limit = Duration::from_secs(1);
-    let error = Jobs::new().open(Postgres::on(&executor, &url).request_timeout(limit)).unwrap_err();
-    assert!(matches!(error, OpenError::Server(_)), "{error}");
-    assert!(begun.elapsed() < 4 * limit, "{:?}", begun.elapsed());
-    let error = Postgres::on(&executor, &url).migrate().unwrap_err();
-    assert!(matches!(error, OpenError::Server(_)), "{error}");
-    assert!(begun.elapsed() < 20 * limit, "{:?}", begun.elapsed());
+    let is_silent = |error| assert!(matches!(error, OpenError::Server(_)), "{error}");
+    // Without a limit it would block each time.
+    for_some("within its limit", &[1, 2, 3, 4], |_| {
+        let begun = Instant::now();
+        is_silent(
+            Jobs::new().open(Postgres::on(&executor, &url).request_timeout(limit)).unwrap_err(),
+        );
+        begun.elapsed() < 4 * limit
+    });
+    for_some("within the usual limit", &[1, 2, 3, 4], |_| {
+        let begun = Instant::now();
+        is_silent(Postgres::on(&executor, &url).migrate().unwrap_err());
+        begun.elapsed() < 16 * limit
+    });
     drop(silent);
 }
 

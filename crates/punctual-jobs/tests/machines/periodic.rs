@@ -2,10 +2,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        mpsc::{self, Receiver, Sender},
-    },
+    sync::mpsc::{self, Receiver, Sender},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -17,7 +14,7 @@ use crate::{
     kinds::Tick,
     machine::postgres,
     size,
-    support::{LIMIT, server::Server, wait_until},
+    support::{LONG, opened, receive, server::Server, wait_until},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -44,12 +41,14 @@ struct Fates {
 }
 
 impl Fates {
-    fn open(settings: Postgres) -> Self {
+    fn open(settings: impl Fn() -> Postgres) -> Self {
         let (tell, told) = mpsc::channel();
-        let runs = tell.clone();
-        let jobs = Jobs::new().on(move |_: &JobRun, _: Tick| Ok(runs.send(("run", 1))?));
-        let settings = settings.on_event(move |event| note(&tell, event));
-        let queue = jobs.every(aligned(SECOND), Tick {}).open(settings).unwrap();
+        let queue = opened(|| {
+            let (runs, tell) = (tell.clone(), tell.clone());
+            let jobs = Jobs::new().on(move |_: &JobRun, _: Tick| Ok(runs.send(("run", 1))?));
+            let settings = settings().on_event(move |event| note(&tell, event));
+            jobs.every(aligned(SECOND), Tick {}).open(settings)
+        });
         Self { queue, told, counts: HashMap::new() }
     }
 
@@ -58,9 +57,8 @@ impl Fates {
         let of =
             |counts: &HashMap<_, _>| words.iter().filter_map(|word| counts.get(word)).sum::<u64>();
         while of(&self.counts) < count {
-            let told = self.told.recv_timeout(LIMIT);
-            let (word, more) =
-                told.unwrap_or_else(|_| panic!("{words:?}: {count} of {:?}", self.counts));
+            let what = format!("{words:?}: {count} of {:?}", self.counts);
+            let (word, more) = receive(&self.told, &what);
             *self.counts.entry(word).or_default() += more;
         }
         assert_eq!(of(&self.counts), count, "{:?}", self.counts);
@@ -81,7 +79,7 @@ fn ticks_in_an_outage_enqueue_a_job_when_the_server_is_back() {
     let mut server = Server::start();
     let clock = manual();
     let executor = executor_on(&clock);
-    let mut fates = Fates::open(postgres(&executor, &server.url()));
+    let mut fates = Fates::open(|| postgres(&executor, &server.url()));
     clock.run_for(SECOND);
     fates.wait_for(&["run"], 1);
     server.stop();
@@ -98,8 +96,7 @@ fn ticks_that_cannot_be_kept_are_counted() {
     let mut server = Server::start();
     let clock = manual();
     let executor = executor_on(&clock);
-    let settings = postgres(&executor, &server.url()).tick_deadline(SECOND);
-    let mut fates = Fates::open(settings);
+    let mut fates = Fates::open(|| postgres(&executor, &server.url()).tick_deadline(SECOND));
     server.stop();
     clock.run_for(10 * SECOND);
     fates.wait_for(&["lost"], 10);
@@ -117,8 +114,10 @@ fn a_tick_is_stored_while_no_worker_is_free() {
     let clock = manual();
     let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
     let mut executor = builder.build_driven().unwrap();
-    let jobs = Jobs::new().on(|_: &JobRun, _: Tick| Ok(())).every(aligned(SECOND), Tick {});
-    let queue = jobs.open(postgres(&executor, &server.url())).unwrap();
+    let queue = opened(|| {
+        let jobs = Jobs::new().on(|_: &JobRun, _: Tick| Ok(())).every(aligned(SECOND), Tick {});
+        jobs.open(postgres(&executor, &server.url()))
+    });
     let last = "select extract(epoch from tick)::int8 from punctual.job_tick where name = 'tick'";
     for _ in 0..5 {
         clock.advance(SECOND);
@@ -157,7 +156,7 @@ fn schedules_of_the_longest_names_tick() {
     let _queue = jobs.open(postgres(&executor, &server.url())).unwrap();
     clock.run_for(SECOND);
     for _ in 0..2 {
-        told.recv_timeout(LIMIT).unwrap();
+        receive(&told, "both tick");
     }
     assert_eq!(server.value("select count(*) from punctual.job_tick"), "2");
 }
@@ -168,7 +167,7 @@ fn a_tick_in_the_future_silences_no_schedule() {
     let server = Server::start();
     let clock = manual();
     let executor = executor_on(&clock);
-    let mut fates = Fates::open(postgres(&executor, &server.url()));
+    let mut fates = Fates::open(|| postgres(&executor, &server.url()));
     clock.run_for(SECOND);
     fates.wait_for(&["run"], 1);
     server.sql("update punctual.job_tick set tick = clock_timestamp() + interval '1 hour'");
@@ -180,35 +179,55 @@ fn a_tick_in_the_future_silences_no_schedule() {
     fates.wait_for(&["in the future"], 1);
 }
 
+/// Has the server write down which ticks were taken, and how many jobs were enqueued.
+const LEDGER: &str = "
+create table public.taken (tick timestamptz);
+create table public.enqueued (id bigint);
+create function public.takes() returns trigger language plpgsql as $$ begin
+  insert into public.taken values (new.tick); return null; end $$;
+create function public.enqueues() returns trigger language plpgsql as $$ begin
+  insert into public.enqueued values (new.id); return null; end $$;
+create trigger takes after insert or update of tick on punctual.job_tick for each row execute function public.takes();
+create trigger enqueues after insert on punctual.job for each row execute function public.enqueues()";
+
 #[test]
 fn each_tick_is_sent_once_over_all_machines() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(6);
-    let period = Duration::from_millis(250);
-    let runs = Arc::new(Mutex::new(Vec::new()));
+    opened(|| postgres(&executor, &server.url()).migrate());
+    server.sql(LEDGER);
+    let (tell, told) = mpsc::channel();
     let queues: Vec<_> = (0..3)
         .map(|_| {
-            let runs = Arc::clone(&runs);
-            let jobs = Jobs::new().on(move |run: &JobRun, _: Tick| {
-                runs.lock().unwrap().push((run.id(), SystemTime::now()));
-                Ok(())
-            });
-            jobs.every(aligned(period), Tick {}).open(postgres(&executor, &server.url()).slots(2))
+            opened(|| {
+                let tell = tell.clone();
+                let jobs = Jobs::new().on(move |run: &JobRun, _: Tick| Ok(tell.send(run.id())?));
+                let jobs = jobs.every(aligned(SECOND / 4), Tick {});
+                jobs.open(postgres(&executor, &server.url()).slots(2))
+            })
         })
-        .map(Result::unwrap)
         .collect();
-    std::thread::sleep(size(Duration::from_secs(4), Duration::from_secs(60)));
-    drop(queues);
-    let mut runs = std::mem::take(&mut *runs.lock().unwrap());
-    runs.sort_by_key(|(_, at)| *at);
-    let slot = |at: &SystemTime| at.duration_since(UNIX_EPOCH).unwrap().as_millis() / 250;
-    let mut slots = HashMap::new();
-    for (_, at) in &runs {
-        *slots.entry(slot(at)).or_insert(0) += 1;
+    let mut ran: Vec<_> =
+        (0..size(16, 240)).map(|_| receive(&told, "a tick").get().to_string()).collect();
+    for queue in queues {
+        queue.shutdown_within(LONG, LONG).unwrap();
     }
-    let span = slot(&runs[runs.len() - 1].1) - slot(&runs[0].1) + 1;
-    // A run may be late by a period, so single slots say little; the sum does not lie.
-    assert!(runs.len() as u128 <= span + 1, "{} runs in {span} periods", runs.len());
-    assert!(runs.len() as u128 + 3 >= span, "{} runs in {span} periods", runs.len());
+    ran.extend(told.try_iter().map(|id| id.get().to_string()));
+    let value = |what: &str| server.value(what).parse::<usize>().unwrap();
+    let twice =
+        "select count(*) from (select 1 from public.taken group by tick having count(*) > 1) t";
+    assert_eq!(value(twice), 0, "no tick is taken twice");
+    let other = "select count(*) from public.taken where extract(epoch from tick) * 4 % 1 <> 0";
+    assert_eq!(value(other), 0, "each is one of the schedule's");
+    let taken = value("select count(*) from public.taken");
+    // While a job of a tick waits there is no other one, so some ticks may have none of their own.
+    let enqueued = value("select count(*) from public.enqueued");
+    println!("{taken} ticks, {enqueued} jobs");
+    assert!(enqueued <= taken, "{enqueued} jobs of {taken} ticks");
+    let all = ran.len();
+    ran.sort();
+    ran.dedup();
+    assert_eq!(ran.len(), all, "no job has run twice");
+    assert!(all <= enqueued, "{all} of {enqueued} have run");
     assert_eq!(server.value("select count(*) from punctual.job_tick"), "1");
 }

@@ -15,7 +15,7 @@ use punctual_jobs::{JobQueue, JobRun, JobState, Jobs, QueueEvent};
 use crate::{
     kinds::Work,
     machine::{drained, postgres, sender, start},
-    support::{LIMIT, server::Server, wait_until},
+    support::{opened, receive, server::Server, wait_until},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -38,17 +38,20 @@ enum Told {
 
 fn open(server: &Server, executor: &ScheduledThreadPoolExecutor) -> (JobQueue, Receiver<Told>) {
     let (tell, told) = mpsc::channel();
-    let runs = tell.clone();
-    let jobs = Jobs::new().on(move |run: &JobRun, _: Work| {
-        let name = thread::current().name().map(str::to_owned);
-        Ok(runs.send(Told::Ran(run.attempt(), name))?)
+    let queue = opened(|| {
+        let (runs, tell) = (tell.clone(), tell.clone());
+        let jobs = Jobs::new().on(move |run: &JobRun, _: Work| {
+            let name = thread::current().name().map(str::to_owned);
+            Ok(runs.send(Told::Ran(run.attempt(), name))?)
+        });
+        let settings = postgres(executor, &server.url()).on_event(move |event| {
+            if let QueueEvent::RunsRefused { runs, .. } = event {
+                let _ = tell.send(Told::Refused(*runs));
+            }
+        });
+        jobs.open(settings)
     });
-    let settings = postgres(executor, &server.url()).on_event(move |event| {
-        if let QueueEvent::RunsRefused { runs, .. } = event {
-            let _ = tell.send(Told::Refused(*runs));
-        }
-    });
-    (jobs.open(settings).unwrap(), told)
+    (queue, told)
 }
 
 /// Waits until so many jobs were claimed, by the numbers of the claims.
@@ -72,7 +75,7 @@ fn a_run_waits_for_room(handler: impl RejectedExecutionHandler + 'static) {
     assert!(told.try_recv().is_err() && !filler.is_done());
     filler.cancel();
     let (attempt, name) = loop {
-        if let Told::Ran(attempt, name) = told.recv_timeout(LIMIT).unwrap() {
+        if let Told::Ran(attempt, name) = receive(&told, "a run") {
             break (attempt, name);
         }
     };
@@ -117,7 +120,7 @@ fn runs_that_are_refused_are_told() {
     filler.cancel();
     let (mut refused, mut ran) = (0, 0);
     while refused == 0 || ran == 0 {
-        match told.recv_timeout(LIMIT).unwrap() {
+        match receive(&told, "a run") {
             Told::Refused(runs) => refused += runs,
             Told::Ran(attempt, _) => ran = attempt,
         }

@@ -6,12 +6,10 @@ use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres, Schedule};
 
 use crate::{
-    kinds::{Stubborn, Tick, Work},
-    machine::{LEASE, drained, postgres, sender, start_with_lease},
-    support::{server::Server, wait_until},
+    kinds::{Directed, Tick, Work},
+    machine::{beats, drained, postgres, sender, start, start_with_lease},
+    support::{LONG, opened, receive, server::Server, wait_until},
 };
-
-const LONG: Duration = Duration::from_secs(60);
 
 /// The grants, as the page on the queue says them.
 fn documented_grants() -> String {
@@ -26,28 +24,30 @@ fn documented_grants() -> String {
 fn a_role_with_rights_to_rows_alone_can_do_everything() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(2);
-    Postgres::on(&executor, server.url()).migrate().unwrap();
+    opened(|| Postgres::on(&executor, server.url()).migrate());
     server.sql("create role app login");
     server.sql(&documented_grants());
     let url = server.url().replace("user=punctual", "user=app");
     let (tell, told) = mpsc::channel();
-    let ticks = tell.clone();
-    let jobs = Jobs::new()
-        .on(move |run: &JobRun, job: Work| {
-            run.fencing_token()?;
-            tell.send(job.number)?;
-            if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
-        })
-        .backoff::<Work>(|_| Duration::from_millis(1))
-        .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
-        .every(punctual_jobs::aligned(Duration::from_secs(1)), Tick {});
-    let queue = jobs.open(postgres(&executor, &url)).unwrap();
+    let queue = opened(|| {
+        let (ticks, tell) = (tell.clone(), tell.clone());
+        let jobs = Jobs::new()
+            .on(move |run: &JobRun, job: Work| {
+                run.fencing_token()?;
+                tell.send(job.number)?;
+                if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
+            })
+            .backoff::<Work>(|_| Duration::from_millis(1))
+            .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
+            .every(punctual_jobs::aligned(Duration::from_secs(1)), Tick {});
+        jobs.open(postgres(&executor, &url))
+    });
     queue.now(Work { number: 1, millis: 0 }).key("k").ordering_key("s").enqueue().unwrap();
     let mut seen = Vec::new();
     while seen.iter().filter(|number| **number == 1).count() < 2 || !seen.contains(&0) {
-        seen.push(told.recv_timeout(LONG).unwrap());
+        seen.push(receive(&told, "both"));
     }
-    let later = Duration::from_secs(99);
+    let later = Duration::from_secs(3600);
     queue.after(later, Work { number: 2, millis: 0 }).key("k").enqueue().unwrap();
     queue.reschedule("k", 2 * later).unwrap();
     assert_eq!(queue.cancel("k").unwrap(), Cancellation::Removed);
@@ -80,17 +80,19 @@ fn queues_on_two_schemas_have_nothing_to_do_with_each_other() {
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = mpsc::channel();
     let open = |schema: &'static str| {
-        let tell = tell.clone();
-        let jobs =
-            Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send((schema, job.number))?));
-        jobs.open(postgres(&executor, &server.url()).schema(schema)).unwrap()
+        opened(|| {
+            let tell = tell.clone();
+            let jobs =
+                Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send((schema, job.number))?));
+            jobs.open(postgres(&executor, &server.url()).schema(schema))
+        })
     };
     let (one, two) = (open("one"), open("two"));
     for number in 0..10 {
         one.now(Work { number, millis: 0 }).key("k").enqueue().unwrap();
-        assert_eq!(told.recv_timeout(LONG).unwrap(), ("one", number));
+        assert_eq!(receive(&told, "a run"), ("one", number));
         two.now(Work { number, millis: 0 }).ordering_key("s").enqueue().unwrap();
-        assert_eq!(told.recv_timeout(LONG).unwrap(), ("two", number));
+        assert_eq!(receive(&told, "a run"), ("two", number));
     }
     assert_eq!(server.value("select to_regnamespace('punctual') is null"), "t");
     let error = Jobs::new().open(postgres(&executor, &server.url()).schema("a\"b")).unwrap_err();
@@ -117,12 +119,16 @@ fn each_machine_has_its_own_lease() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
-    let mut slow = start_with_lease(&server, 0, 8 * LEASE);
-    queue.now(Stubborn { number: 1, millis: 3000, fails: false }).enqueue().unwrap();
-    slow.wait_for("stubborn");
+    let mut slow = start(&server, 0);
+    let job = Directed { number: 1, place: server.place().path().join("directed") };
+    queue.now(job.clone()).enqueue().unwrap();
+    slow.wait_for("directed");
     let hasty = start_with_lease(&server, 1, Duration::from_millis(200));
-    slow.wait_for("stubborn_ends");
+    // For many of its leases.
+    beats(&server, hasty.process(), 20);
+    job.end(1, "succeeds");
+    slow.wait_for("directed_ends");
     drained(&server);
-    assert!(hasty.end().iter().all(|said| said.word != "stubborn"), "it took a job that ran");
+    assert!(hasty.end().iter().all(|said| said.word != "directed"), "it took a job that ran");
     assert!(slow.end().iter().all(|said| said.word != "lost"));
 }

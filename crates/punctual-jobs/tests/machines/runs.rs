@@ -10,9 +10,10 @@ use punctual_jobs::{JobQueue, JobState};
 
 use crate::{
     kinds::{Abort, Work},
-    machine::{SLOTS, drained, sender, start},
+    machine::{SLOTS, drained, end_lease, sender, start},
     size,
     support::{
+        LONG,
         replica::{Replica, Said},
         server::Server,
     },
@@ -31,7 +32,7 @@ fn scatter(queue: &JobQueue, jobs: i64, span: Duration, millis: u64) -> Vec<Syst
         replies.push(queue.at(due, Work { number, millis }).enqueue_async());
     }
     for reply in replies {
-        reply.wait(Duration::from_secs(60)).unwrap();
+        reply.wait(LONG).unwrap();
     }
     dues
 }
@@ -82,9 +83,13 @@ fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
     let mut said = Vec::new();
     let kills = size(3, 30);
     for kill in 0..kills {
-        std::thread::sleep(span / (kills + 1));
         let number = kill as usize % 3;
+        // At whichever moment of its work, and not before it has some.
+        machines[number].wait_for("ran");
+        std::thread::sleep(span / (2 * kills + 2));
+        let dead = machines[number].process();
         said.extend(machines.remove(number).kill());
+        end_lease(&server, dead);
         machines.insert(number, start(&server, number));
         if kill == kills / 2 {
             server.restart_immediate();
@@ -130,7 +135,9 @@ fn a_job_that_kills_its_process_is_discarded() {
     for attempt in 1..=2 {
         let mut victim = start(&server, attempt);
         assert_eq!(victim.wait_for("aborts"), [attempt as i64], "each death counts");
-        drop(victim);
+        let dead = victim.process();
+        victim.kill();
+        end_lease(&server, dead);
         if attempt == 2 {
             survivor = Some(start(&server, 0));
         }

@@ -7,19 +7,19 @@ mod rows;
 mod several;
 
 use std::{
-    sync::mpsc::{self, Receiver},
+    sync::mpsc::{self, Receiver, Sender},
     time::{Duration, SystemTime},
 };
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
-    JobError, JobQueue, JobRun, Jobs, Postgres, QueueEvent, Schedule, ScheduleStatus,
+    JobError, JobQueue, JobRun, Jobs, Overlap, Postgres, QueueEvent, Schedule, ScheduleStatus,
 };
 
 use crate::{
     kinds::{Stubborn, Tick, Wait, Work},
     machine::postgres,
-    support::{LIMIT, server::Server, wait_until},
+    support::{connected, opened, receive, receive_until, server::Server, wait_until},
 };
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
@@ -39,22 +39,34 @@ impl Desk {
     }
 
     /// Opens one whose definitions have more.
-    pub(crate) fn open_with(server: &Server, more: impl FnOnce(Jobs) -> Jobs) -> Self {
+    pub(crate) fn open_with(server: &Server, more: impl Fn(Jobs) -> Jobs) -> Self {
         Self::open_as(server, more, |settings| settings)
     }
 
     /// Opens one with other settings, too.
     pub(crate) fn open_as(
         server: &Server,
-        more: impl FnOnce(Jobs) -> Jobs,
-        set: impl FnOnce(Postgres) -> Postgres,
+        more: impl Fn(Jobs) -> Jobs,
+        set: impl Fn(Postgres) -> Postgres,
     ) -> Self {
         let executor = ScheduledThreadPoolExecutor::new(8);
         let (says, said) = mpsc::channel();
         let (tells, events) = mpsc::channel();
         let (notes, ticks) = mpsc::channel();
+        let queue = opened(|| {
+            let tells = tells.clone();
+            // No case here is about a lease, and none ends during a test.
+            let settings = postgres(&executor, &server.url());
+            let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
+            more(Self::jobs(says.clone(), notes.clone())).open(set(settings))
+        });
+        Self { queue: connected(queue), said, events, ticks, _executor: executor }
+    }
+
+    /// The handlers, which say what they do, and note their ticks.
+    fn jobs(says: Sender<String>, notes: Sender<Option<SystemTime>>) -> Jobs {
         let (work, wait, stubborn) = (says.clone(), says.clone(), says.clone());
-        let jobs = Jobs::new()
+        Jobs::new()
             .on(move |run: &JobRun, _: Tick| {
                 notes.send(run.tick())?;
                 Ok(says.send("tick".to_owned())?)
@@ -75,12 +87,7 @@ impl Desk {
                 std::thread::sleep(Duration::from_millis(job.millis));
                 if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
             })
-            .backoff::<Stubborn>(|_| Duration::from_secs(3600));
-        // No case here is about a lease, and a busy machine must not lose one.
-        let settings = postgres(&executor, &server.url()).lease(20 * SECOND);
-        let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
-        let queue = more(jobs).open(set(settings)).unwrap();
-        Self { queue, said, events, ticks, _executor: executor }
+            .backoff::<Stubborn>(|_| Duration::from_secs(3600))
     }
 
     pub(crate) fn put(&self, schedule: Schedule) -> bool {
@@ -88,12 +95,41 @@ impl Desk {
     }
 
     pub(crate) fn expect(&self, line: &str) {
-        assert_eq!(self.said.recv_timeout(LIMIT).unwrap(), line);
+        assert_eq!(receive(&self.said, line), line);
     }
 
     /// Waits until this is said, whatever comes before.
     pub(crate) fn wait_for(&self, line: &str) {
-        while self.said.recv_timeout(LIMIT).unwrap() != line {}
+        receive_until(&self.said, line, |said| said == line);
+    }
+
+    /// Receives the tick of the next job of the kind `Tick`.
+    #[track_caller]
+    pub(crate) fn next_tick(&self) -> Option<SystemTime> {
+        receive(&self.ticks, "a tick")
+    }
+
+    /// Receives the next event.
+    #[track_caller]
+    pub(crate) fn event(&self) -> QueueEvent {
+        receive(&self.events, "an event")
+    }
+
+    /// Waits until another schedule has ticked so often, which this machine does not do without looking at all that are due;
+    /// returns what was said beside that. What would have come before is there by then.
+    pub(crate) fn meanwhile(&self, ticks: usize) -> Vec<String> {
+        let other = Schedule::every("meanwhile", SECOND / 5, &Work { number: 999, millis: 0 });
+        self.put(other.overlap(Overlap::Skip));
+        let mut said = Vec::new();
+        for _ in 0..ticks {
+            while said.last().is_none_or(|line: &String| line != "worked 999") {
+                said.push(receive(&self.said, "another schedule ticks"));
+            }
+            said.pop();
+        }
+        assert!(self.queue.schedules().remove("meanwhile").call().unwrap());
+        said.retain(|line| !line.ends_with(" 999"));
+        said
     }
 
     pub(crate) fn status(&self, name: &str) -> ScheduleStatus {

@@ -1,12 +1,7 @@
 //! The verbs in transactions of the program's own: what is rolled back never was, what is committed is told, and others wait for no
 //! more than the job.
 
-use std::{
-    future::Future,
-    sync::mpsc,
-    thread,
-    time::{Duration, Instant},
-};
+use std::{future::Future, sync::mpsc, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
@@ -17,11 +12,11 @@ use tokio_postgres::{Client, Transaction};
 
 use crate::{
     kinds::{Stubborn, Wait, Work},
-    machine::{LEASE, drained, postgres, sender, start_that_polls},
-    support::{block_on, server::Server, wait_until},
+    machine::{beats_async, drained, postgres, sender, start_that_polls},
+    support::{block_on, in_time, opened, receive, server::Server, wait_until},
 };
 
-const LATER: Duration = Duration::from_secs(600);
+const LATER: Duration = Duration::from_secs(3600);
 
 fn work(number: i64) -> Work {
     Work { number, millis: 0 }
@@ -44,16 +39,9 @@ async fn while_it_waits<T>(
     verb: impl Future<Output = T>,
     then: impl FnOnce(),
 ) -> T {
-    let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
-    let client = server.connect().await;
     let watch = async {
-        loop {
-            let rows = client.query(waits, &[]).await.unwrap();
-            if rows[0].get::<_, i64>(0) > 0 {
-                return then();
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        server.has_one_wait().await;
+        then();
     };
     tokio::join!(verb, watch).0
 }
@@ -106,10 +94,10 @@ fn what_is_rolled_back_changes_nothing_and_what_is_committed_is_done_and_told() 
         let transaction = client.transaction().await.unwrap();
         each(&queue, &transaction, lost, runs).await;
         // Heartbeats go on, and find nothing of it.
-        tokio::time::sleep(LEASE + LEASE / 2).await;
+        beats_async(&server, machine.process(), 6).await;
         assert_eq!(all(&queue), before, "it is seen by nobody else");
         transaction.rollback().await.unwrap();
-        tokio::time::sleep(LEASE / 2).await;
+        beats_async(&server, machine.process(), 3).await;
         assert_eq!(all(&queue), before);
         let transaction = client.transaction().await.unwrap();
         each(&queue, &transaction, lost, runs).await;
@@ -165,27 +153,34 @@ fn a_job_that_is_moved_to_now_begins_with_the_commit() {
     drained(&server);
 }
 
-/// A transaction that has discarded a running job, and is not committed for longer than the lease.
+/// A transaction that has discarded a running job, and is not committed.
 #[test]
 fn a_transaction_that_holds_a_run_stops_nobody_else() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(4);
     let (tell, told) = mpsc::channel();
-    let jobs = Jobs::new()
-        .on(move |run: &JobRun, job: Stubborn| {
-            tell.send((job.number, run.token().is_cancelled()))?;
-            thread::sleep(Duration::from_millis(job.millis));
-            tell.send((-job.number, run.token().is_cancelled()))?;
-            Ok(())
-        })
-        .on_discarded(|job| panic!("{job}"));
-    let limit = Duration::from_secs(20);
-    let queue = jobs.open(postgres(&executor, &server.url()).request_timeout(limit)).unwrap();
-    let job = |number, millis| Stubborn { number, millis, fails: false };
-    let held = queue.now(job(1, 500)).key("k").enqueue().unwrap();
-    assert_eq!(told.recv_timeout(limit), Ok((1, false)));
-    let longer = queue.now(job(2, 3000)).enqueue().unwrap();
-    assert_eq!(told.recv_timeout(limit), Ok((2, false)));
+    // Each of the first two runs until it is told to end.
+    let ends = [punctual::CancellationToken::new(), punctual::CancellationToken::new()];
+    let queue = opened(|| {
+        let (tell, ends) = (tell.clone(), ends.clone());
+        let jobs = Jobs::new()
+            .on(move |run: &JobRun, job: Stubborn| {
+                tell.send((job.number, run.token().is_cancelled()))?;
+                if let Some(end) = ends.get(job.number as usize - 1) {
+                    end.wait();
+                }
+                tell.send((-job.number, run.token().is_cancelled()))?;
+                Ok(())
+            })
+            .on_discarded(|job| panic!("{job}"));
+        jobs.open(postgres(&executor, &server.url()))
+    });
+    let job = |number| Stubborn { number, millis: 0, fails: false };
+    let told = || receive(&told, "a run");
+    let held = queue.now(job(1)).key("k").enqueue().unwrap();
+    assert_eq!(told(), (1, false));
+    let longer = queue.now(job(2)).enqueue().unwrap();
+    assert_eq!(told(), (2, false));
     block_on(async {
         let mut client = server.connect().await;
         let transaction = client.transaction().await.unwrap();
@@ -193,15 +188,18 @@ fn a_transaction_that_holds_a_run_stops_nobody_else() {
             let signalled = queue.discard_in(&transaction, id).await.unwrap();
             assert_eq!(signalled, JobDiscard::Signalled);
         }
-        let begun = Instant::now();
-        assert_eq!(told.recv_timeout(limit), Ok((-1, false)), "its end cannot be written down");
-        let third = queue.now(job(3, 0)).enqueue().unwrap();
-        assert_eq!(told.recv_timeout(limit), Ok((3, false)));
-        assert_eq!(told.recv_timeout(limit), Ok((-3, false)));
-        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
-        wait_until("its end is written", || queue.state(third.id()).unwrap() == JobState::Gone);
-        assert_eq!(told.recv_timeout(limit), Ok((-2, false)), "the claim stands");
-        assert!(begun.elapsed() > LEASE, "{:?}", begun.elapsed());
+        // All of this is while the transaction is open. No limit of the queue ends so soon.
+        ends[0].cancel();
+        assert_eq!(told(), (-1, false), "its end cannot be written down");
+        let third = queue.now(job(3)).enqueue().unwrap();
+        assert_eq!((told(), told()), ((3, false), (-3, false)));
+        in_time("its end is written", async {
+            while queue.state_async(third.id()).await.unwrap() != JobState::Gone {}
+        })
+        .await;
+        beats_async(&server, std::process::id(), 6).await;
+        ends[1].cancel();
+        assert_eq!(told(), (-2, false), "the claim stands");
         assert_eq!(queue.state(held.id()).unwrap(), JobState::Running);
         transaction.rollback().await.unwrap();
     });

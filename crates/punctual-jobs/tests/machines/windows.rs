@@ -8,9 +8,9 @@ use punctual_jobs::{JobLimit, JobRun, Jobs};
 use crate::{
     kinds::{Held, METERED, Metered},
     limits::trouble,
-    machine::{drained, postgres, sender, start},
+    machine::{drained, postgres, sender, start_that_polls},
     size,
-    support::{server::Server, wait_until},
+    support::{opened, server::Server, wait_until},
 };
 
 /// Has the server write down when each attempt has taken its token: the moment of its claim, by which the bucket counts.
@@ -53,7 +53,7 @@ fn enqueue(server: &Server, jobs: i64, keys: i64) {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     for number in 0..jobs {
-        let job = queue.now(Metered { number }).max_attempts(20);
+        let job = queue.now(Metered { number }).max_attempts(100);
         let key = number % keys;
         let job = if key > 0 { job.limit_key(key.to_string()) } else { job };
         let job = if number % 7 == 0 { job.ordering_key((number % 3).to_string()) } else { job };
@@ -64,21 +64,22 @@ fn enqueue(server: &Server, jobs: i64, keys: i64) {
 #[test]
 fn a_window_holds_over_machines_that_are_killed_and_frozen() {
     let server = Server::start();
-    let (jobs, (burst, millis)) = (size(300, 3000), METERED);
-    enqueue(&server, jobs, 3);
+    let ((jobs, rounds), (burst, millis)) = (size((300, 2), (3000, 20)), METERED);
+    enqueue(&server, 0, 3);
     server.sql(LEDGER);
-    trouble(&server, "metered");
+    trouble(&server, "metered", || enqueue(&server, jobs / rounds, 3));
     for key in ["", "1", "2"] {
         holds(&begun(&server, key), burst as usize, millis as i64 * 1000);
     }
 }
 
-/// Three machines use the rate up: none waits for its poll each time.
+/// Three machines use the rate up: none waits for its poll, which is of an hour.
 #[test]
 fn a_window_is_used_up_by_several_machines() {
     let server = Server::start();
     let (jobs, (burst, millis)) = (size(60, 600), METERED);
-    let machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
+    let hour = Duration::from_secs(3600);
+    let machines: Vec<_> = (0..3).map(|number| start_that_polls(&server, number, hour)).collect();
     server.sql(LEDGER);
     let since = Instant::now();
     enqueue(&server, jobs, 1);
@@ -89,20 +90,20 @@ fn a_window_is_used_up_by_several_machines() {
     let least = Duration::from_millis(millis) * (moments.len() as u32 - burst);
     println!("{} attempts, one each {millis} ms: {took:?}, at least {least:?}", moments.len());
     assert!(took >= least - Duration::from_millis(5), "{took:?}");
-    assert!(took < 2 * least + Duration::from_secs(10), "{took:?}");
     drop(machines);
 }
 
-/// With a poll of a minute: the machine looks when there is a token, and an idle kind leaves nothing behind.
+/// With a poll of an hour: the machine looks when there is a token, and an idle kind leaves nothing behind.
 #[test]
 fn a_machine_looks_again_when_there_is_a_token() {
     let server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(2);
     let (gap, jobs) = (Duration::from_millis(200), 6);
     let limit = JobLimit::in_window(1, gap);
-    let kinds = Jobs::new().on(|_: &JobRun, _: Held| Ok(())).limit::<Held>(limit);
-    let queue = kinds.open(postgres(&executor, &server.url()).poll(Duration::from_secs(60)));
-    let queue = queue.unwrap();
+    let queue = opened(|| {
+        let kinds = Jobs::new().on(|_: &JobRun, _: Held| Ok(())).limit::<Held>(limit);
+        kinds.open(postgres(&executor, &server.url()).poll(Duration::from_secs(3600)))
+    });
     let since = Instant::now();
     for number in 0..jobs {
         queue.now(Held { number, millis: 0 }).enqueue().unwrap();
@@ -110,10 +111,7 @@ fn a_machine_looks_again_when_there_is_a_token() {
     wait_until("all", || server.value("select count(*) from punctual.job") == "0");
     let took = since.elapsed();
     println!("{jobs} jobs, one each {gap:?}: {took:?}");
-    assert!(
-        took + Duration::from_millis(5) >= gap * 5 && took < Duration::from_secs(30),
-        "{took:?}"
-    );
+    assert!(took + Duration::from_millis(5) >= gap * 5, "{took:?}");
     // What has been full for a minute is removed.
     server.sql("update punctual.job_bucket set tat = tat - interval '5 minutes'");
     wait_until("no bucket is left", || {

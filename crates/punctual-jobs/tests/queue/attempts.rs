@@ -122,14 +122,10 @@ pub(crate) fn a_waiting_job_shows_its_last_error<W: World>() {
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(hour));
     let ticket = world.queue().now(Flaky::new("call", 1)).enqueue().unwrap();
     world.expect(&["call 1"]);
-    let mut state = JobState::Gone;
-    let queue = world.queue();
+    let state = || world.queue().state(ticket.id()).unwrap();
     // The attempt has said that it runs before it has failed.
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
-    while !matches!(&state, JobState::Waiting { last_error: Some(_), .. }) {
-        assert!(std::time::Instant::now() < deadline, "{state:?}");
-        state = queue.state(ticket.id()).unwrap();
-    }
+    world.until("its error", || matches!(state(), JobState::Waiting { last_error: Some(_), .. }));
+    let state = state();
     assert!(matches!(state, JobState::Waiting { attempts: 1, .. }), "{state:?}");
 }
 

@@ -2,11 +2,11 @@
 
 use punctual_jobs::{Cancellation, JobState, Rescheduling};
 
-use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
 pub(crate) fn a_waiting_job_is_removed<W: World>() {
     let world = W::open(standard);
-    let ticket = world.queue().after(2 * SHORT, Note::new("tea")).key("k").enqueue().unwrap();
+    let ticket = world.queue().after(HOUR, Note::new("tea")).key("k").enqueue().unwrap();
     assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
     assert_eq!(world.queue().state(ticket.id()).unwrap(), JobState::Gone);
     assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Unknown);
@@ -47,12 +47,10 @@ pub(crate) fn a_signalled_job_may_still_succeed<W: World>() {
 }
 
 pub(crate) fn a_job_between_two_attempts_is_removed<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 3 * SHORT));
+    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
     world.queue().now(Flaky::new("call", 9)).key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
-    world.until("its end", || {
-        world.queue().reschedule("k", 3 * SHORT).unwrap() == Rescheduling::Moved
-    });
+    world.until("its end", || world.queue().reschedule("k", HOUR).unwrap() == Rescheduling::Moved);
     assert_eq!(world.queue().cancel("k").unwrap(), Cancellation::Removed);
     world.settle();
     world.queue().after(2 * SHORT, Note::new("later")).enqueue().unwrap();

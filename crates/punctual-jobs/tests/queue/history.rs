@@ -6,7 +6,7 @@ use punctual_jobs::{
     Cancellation, HistoryFilter, JobDiscard, JobError, JobId, JobOutcome, JobRun, Jobs, PastRun,
 };
 
-use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+use crate::world::{Flaky, Hold, LONG, Note, SHORT, World, standard};
 
 /// Waits until a job has so many runs, and returns them, the first one first.
 fn runs<W: World>(world: &W, job: JobId, count: usize) -> Vec<PastRun> {
@@ -209,7 +209,7 @@ pub(crate) fn what_a_shutdown_gives_back_is_counted_as_released<W: World>() {
     world.until("their begin", || world.log().has("job begins") && world.log().has("other begins"));
     // It waits, and has no run.
     queue.after(Duration::from_secs(3600), Note::new("later")).enqueue().unwrap();
-    let report = world.shutdown(SHORT, 50 * SHORT);
+    let report = world.shutdown(SHORT, LONG);
     assert_eq!(report.ran.len(), 1, "{report:?}");
     let counted = counted(&world).into_iter().map(|((kind, how), runs)| (kind, how, runs));
     let word = |word: &str| ("hold".to_owned(), word.to_owned(), 1);

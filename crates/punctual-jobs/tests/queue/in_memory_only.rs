@@ -8,6 +8,7 @@ use punctual_jobs::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::patience::receive;
 use crate::world::{Flaky, Hold, InProcess, Note, SHORT, World, standard};
 
 #[derive(Serialize, Deserialize)]
@@ -325,7 +326,7 @@ fn a_job_whose_next_attempt_is_refused_is_discarded() {
     let queue = jobs.open(InMemory::on(&executor)).unwrap();
     let job = queue.now(Failing {}).key("k").enqueue().unwrap();
     clock.run_until_idle();
-    let (id, attempts, error) = told.recv_timeout(Duration::from_secs(60)).unwrap();
+    let (id, attempts, error) = receive(&told, "it is told");
     assert_eq!((id, attempts), (job.id(), 1));
     assert!(error.contains("refused"), "{error}");
     assert!(matches!(queue.state(id).unwrap(), JobState::Discarded { .. }));
@@ -348,5 +349,5 @@ fn a_job_that_makes_room_is_discarded() {
     let queue = jobs.open(InMemory::on(&executor)).unwrap();
     let job = queue.after(Duration::from_secs(60), Failing {}).enqueue().unwrap();
     let _other = executor.schedule(Duration::from_secs(60), || ()).unwrap();
-    assert_eq!(told.recv_timeout(Duration::from_secs(60)).unwrap(), (job.id(), 0));
+    assert_eq!(receive(&told, "it is told"), (job.id(), 0));
 }

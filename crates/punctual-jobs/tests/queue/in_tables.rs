@@ -5,15 +5,15 @@ use std::{
         OnceLock,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, ShutdownReport};
 
 use crate::{
-    support::{LIMIT, server::Server},
-    world::{Scene, World},
+    support::{LONG, Patience, connected, opened, server::Server},
+    world::{SHORT, Scene, World},
 };
 
 /// A queue with short times.
@@ -31,7 +31,7 @@ pub(crate) fn new_database() -> String {
     TEMPLATE.get_or_init(|| {
         server.sql("create database ready");
         let executor = ScheduledThreadPoolExecutor::new(1);
-        Postgres::on(&executor, url_of(server, "ready")).migrate().unwrap();
+        opened(|| Postgres::on(&executor, url_of(server, "ready")).migrate());
     });
     let name = format!("case_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
     // The connections of the migration may still be about to end.
@@ -48,22 +48,30 @@ fn url_of(server: &Server, name: &str) -> String {
     server.url().replace("dbname=postgres", &format!("dbname={name}"))
 }
 
-/// A queue with times that suit a test.
+/// A queue with times that suit a test: it looks often, and nothing of it ends because the machine stands still.
 pub(crate) fn quick(executor: &ScheduledThreadPoolExecutor, url: String) -> Postgres {
     Postgres::on(executor, url)
         .poll(Duration::from_millis(50))
         .history(Duration::from_secs(3600))
-        .lease(Duration::from_secs(4))
+        .lease(LONG)
         .heartbeat(Duration::from_millis(150))
-        .request_timeout(Duration::from_secs(30))
+        .request_timeout(LONG)
 }
 
 impl World for InTables {
-    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError> {
+    const SPANS: &[Duration] =
+        &[SHORT, Duration::from_millis(600), Duration::from_secs(4), Duration::from_secs(24)];
+
+    fn try_open(jobs: impl Fn(&Scene) -> Jobs) -> Result<Self, OpenError> {
         let executor = ScheduledThreadPoolExecutor::new(4);
         let scene = Scene::on(&executor);
-        let queue = jobs(&scene).open(quick(&executor, new_database()))?;
-        Ok(Self { queue: Some(queue), scene, _executor: executor })
+        let url = new_database();
+        // Only a server that is silent is asked again.
+        let queue = opened(|| match jobs(&scene).open(quick(&executor, url.clone())) {
+            Err(error @ OpenError::Server(_)) => Err(error),
+            opened => Ok(opened),
+        })?;
+        Ok(Self { queue: Some(connected(queue)), scene, _executor: executor })
     }
 
     fn queue(&self) -> &JobQueue {
@@ -75,9 +83,9 @@ impl World for InTables {
     }
 
     fn until(&self, what: &str, mut condition: impl FnMut() -> bool) {
-        let deadline = Instant::now() + LIMIT;
+        let mut patience = Patience::new();
         while !condition() {
-            assert!(Instant::now() < deadline, "no {what}: {:?}", self.log().lines());
+            assert!(patience.lasts(), "no {what}: {:?}", self.log().lines());
             std::thread::sleep(Duration::from_millis(2));
         }
     }

@@ -12,7 +12,7 @@ use punctual_jobs::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Flaky, Hold, Note, SHORT, Scene, World, standard};
+use crate::world::{Flaky, HOUR, Hold, LONG, Note, SHORT, Scene, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Counted {
@@ -94,7 +94,7 @@ pub(crate) fn a_limit_of_the_kind_and_one_of_each_key_hold_together<W: World>() 
 fn held<W: World>() -> W {
     let world = W::open(|scene| {
         let jobs = standard(scene).limit::<Hold>(for_each_key(1));
-        jobs.limit::<Flaky>(for_each_key(1)).backoff::<Flaky>(|_| 4 * SHORT)
+        jobs.limit::<Flaky>(for_each_key(1)).backoff::<Flaky>(|_| HOUR)
     });
     world.queue().now(Hold::new("a")).limit_key("a").key("first").enqueue().unwrap();
     world.until("its begin", || world.log().has("a begins"));
@@ -214,9 +214,11 @@ pub(crate) fn a_job_that_is_cancelled_or_fails_gives_its_key_slot_back<W: World>
 
 pub(crate) fn a_job_between_two_attempts_has_no_key_slot<W: World>() {
     let world = held::<W>();
-    world.queue().now(Flaky::new("x", 1)).limit_key("f").enqueue().unwrap();
+    world.queue().now(Flaky::new("x", 1)).limit_key("f").key("x").enqueue().unwrap();
     world.until("an attempt", || world.log().has("x 1"));
     world.queue().now(Flaky::new("y", 0)).limit_key("f").enqueue().unwrap();
+    world.until("the other one", || world.log().has("y 1"));
+    assert_eq!(world.queue().reschedule("x", SHORT).unwrap(), Rescheduling::Moved);
     world.until("the next attempt", || world.log().has("x 2"));
     assert_eq!(world.log().lines(), ["a begins", "x 1", "y 1", "x 2"]);
 }
@@ -258,7 +260,7 @@ pub(crate) fn a_kind_without_a_limit_takes_no_notice_of_limit_keys<W: World>() {
 pub(crate) fn a_shutdown_releases_what_waits_for_a_key_slot<W: World>() {
     let world = held::<W>();
     world.queue().now(Hold::new("second")).limit_key("a").enqueue().unwrap();
-    let report = world.shutdown(Duration::ZERO, Duration::from_secs(5));
+    let report = world.shutdown(Duration::ZERO, LONG);
     assert!(report.still_running.is_empty(), "{report}");
     assert_eq!(world.log().lines(), ["a begins", "a is stopped"]);
 }

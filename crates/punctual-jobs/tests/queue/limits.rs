@@ -11,7 +11,7 @@ use std::{
 use punctual_jobs::{Cancellation, Job, JobError, JobLimit, JobRun, Jobs, Priority, Rescheduling};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Flaky, Hold, Note, SHORT, Scene, World, standard};
+use crate::world::{Flaky, HOUR, Hold, LONG, Note, SHORT, Scene, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Counted {}
@@ -151,11 +151,13 @@ pub(crate) fn a_job_that_is_cancelled_or_fails_gives_its_slot_back<W: World>() {
 pub(crate) fn a_job_between_two_attempts_has_no_slot<W: World>() {
     let world = W::open(|scene| {
         let jobs = standard(scene).limit::<Flaky>(JobLimit::at_once(1));
-        jobs.backoff::<Flaky>(|_| 4 * SHORT)
+        jobs.backoff::<Flaky>(|_| HOUR)
     });
-    world.queue().now(Flaky::new("a", 1)).enqueue().unwrap();
+    world.queue().now(Flaky::new("a", 1)).key("a").enqueue().unwrap();
     world.until("an attempt", || world.log().has("a 1"));
     world.queue().now(Flaky::new("b", 0)).enqueue().unwrap();
+    world.expect(&["a 1", "b 1"]);
+    assert_eq!(world.queue().reschedule("a", SHORT).unwrap(), Rescheduling::Moved);
     world.expect(&["a 1", "b 1", "a 2"]);
 }
 
@@ -176,7 +178,7 @@ pub(crate) fn a_limit_and_an_ordering_key_hold_together<W: World>() {
 pub(crate) fn a_shutdown_releases_what_waits_for_a_slot<W: World>() {
     let world = held::<W>();
     world.queue().now(Hold::new("second")).enqueue().unwrap();
-    let report = world.shutdown(Duration::ZERO, Duration::from_secs(5));
+    let report = world.shutdown(Duration::ZERO, LONG);
     assert!(report.still_running.is_empty(), "{report}");
     assert_eq!(world.log().lines(), ["first begins", "first is stopped"]);
 }

@@ -7,9 +7,7 @@ use punctual_jobs::{
     JobState, JobStatus, Jobs, Priority,
 };
 
-use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
 fn ids<W: World>(world: &W, filter: JobFilter) -> Vec<i64> {
     world.queue().list(&filter).unwrap().iter().map(|job| job.id.get()).collect()
@@ -133,7 +131,7 @@ pub(crate) fn a_retry_does_not_take_a_key_from_another_job<W: World>() {
 pub(crate) fn a_waiting_job_that_is_discarded_does_not_run<W: World>() {
     let world = W::open(standard);
     let queue = world.queue();
-    let job = queue.after(SHORT, Note::new("tea")).key("k").enqueue().unwrap();
+    let job = queue.after(HOUR, Note::new("tea")).key("k").enqueue().unwrap();
     assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Discarded);
     assert_eq!(queue.discard(job.id()).unwrap(), JobDiscard::Discarded);
     let state = queue.state(job.id()).unwrap();

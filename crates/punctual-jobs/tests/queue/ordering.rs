@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{Cancellation, Job, JobRun, Jobs};
+use punctual_jobs::{Cancellation, Job, JobRun, Jobs, Rescheduling};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Counted {}
@@ -24,6 +24,7 @@ pub(crate) fn jobs_of_one_key_run_one_at_a_time<W: World>() {
     let running = Arc::new(AtomicUsize::new(0));
     let world = W::open(|scene| {
         let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
+        let running = Arc::clone(&running);
         Jobs::new().on(move |_: &JobRun, _: Counted| {
             let beside = running.fetch_add(1, Ordering::SeqCst);
             punctual::CancellationToken::with_clock(clock.clone()).sleep(SHORT / 4)?;
@@ -63,10 +64,12 @@ pub(crate) fn ordering_keys_do_not_wait_for_each_other<W: World>() {
 }
 
 pub(crate) fn a_failed_job_lets_the_others_go_first<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| 5 * SHORT));
-    world.queue().now(Flaky::new("call", 1)).ordering_key("s").enqueue().unwrap();
+    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    world.queue().now(Flaky::new("call", 1)).ordering_key("s").key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
+    world.expect(&["call 1", "other"]);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Moved);
     world.expect(&["call 1", "other", "call 2"]);
 }
 

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs, Rescheduling};
+use punctual_jobs::{
+    Cancellation, HistoryFilter, Job, JobError, JobRun, JobState, Jobs, Rescheduling,
+};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Note, SHORT, Scene, World, standard};
-
-const HOUR: Duration = Duration::from_secs(3600);
+use crate::world::{HOUR, LONG, Note, SHORT, Scene, World, standard};
 
 /// Says its attempt, and returns what it is told to, so many times.
 #[derive(Clone, Serialize, Deserialize)]
@@ -96,9 +96,11 @@ pub(crate) fn a_job_that_is_snoozed_has_its_key<W: World>() {
 
 pub(crate) fn a_job_that_is_snoozed_lets_the_others_go_first<W: World>() {
     let world = W::open(judging);
-    let job = world.queue().now(snooze(5 * SHORT, 1)).ordering_key("s").enqueue().unwrap();
+    let job = world.queue().now(snooze(HOUR, 1)).ordering_key("s").key("k").enqueue().unwrap();
     snoozed(&world, job.id());
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
+    world.expect(&["verdict at 1", "other"]);
+    assert_eq!(world.queue().reschedule("k", SHORT).unwrap(), Rescheduling::Moved);
     world.expect(&["verdict at 1", "other", "verdict at 1"]);
 }
 
@@ -146,7 +148,7 @@ pub(crate) fn a_job_can_be_discarded_during_a_shutdown<W: World>() {
     let world = W::open(judging);
     world.queue().now(Verdict { holds: true, ..discard() }).enqueue().unwrap();
     world.until("its begin", || world.log().has("verdict at 1"));
-    let report = world.shutdown(SHORT, 100 * SHORT);
+    let report = world.shutdown(SHORT, LONG);
     assert!(report.ran.is_empty() && report.released.is_empty(), "{report:?}");
     world.expect(&["verdict at 1", "verdict is discarded after 1"]);
 }
@@ -156,7 +158,7 @@ pub(crate) fn a_job_can_be_snoozed_during_a_shutdown<W: World>() {
     let job = Verdict { holds: true, ..snooze(HOUR, 9) };
     world.queue().now(job).max_attempts(1).enqueue().unwrap();
     world.until("its begin", || world.log().has("verdict at 1"));
-    let report = world.shutdown(SHORT, 100 * SHORT);
+    let report = world.shutdown(SHORT, LONG);
     assert!(report.ran.is_empty() && report.still_running.is_empty(), "{report:?}");
     assert!(report.released.iter().all(|job| job.attempts == 0), "{report:?}");
     assert_eq!(world.log().lines(), ["verdict at 1"], "it is not discarded");
@@ -218,10 +220,12 @@ pub(crate) fn a_panic_in_the_backoff_leaves_the_default<W: World>() {
     let begun = world.now();
     let job = world.queue().now(Probe {}).ordering_key("s").enqueue().unwrap();
     let error = "not yet; the backoff function has panicked: on purpose";
-    let failed = JobState::Waiting { attempts: 1, last_error: Some(error.to_owned()) };
-    world.until("the first attempt", || world.queue().state(job.id()).unwrap() == failed);
+    let ended = HistoryFilter::new().job(job.id());
+    world.until("the first attempt", || !world.queue().history(&ended).unwrap().is_empty());
+    let first = world.queue().history(&ended).unwrap().pop().unwrap();
+    assert_eq!((first.attempt, first.error.as_deref()), (1, Some(error)), "{first:?}");
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
-    world.expect(&["probe 1", "other", "probe 2"]);
+    world.until("all", || world.log().has("other") && world.log().has("probe 2"));
     assert!(world.now() - begun > Duration::from_millis(2700), "the delay is the default");
     world.until("the end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
 }

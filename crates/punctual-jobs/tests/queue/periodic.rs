@@ -45,6 +45,7 @@ pub(crate) fn runs_of_a_periodic_job_do_not_overlap<W: World>() {
     let running = Arc::new(AtomicUsize::new(0));
     let world = W::open(|scene| {
         let (log, clock) = (scene.log.clone(), scene.executor.clock().clone());
+        let running = Arc::clone(&running);
         Jobs::new()
             .on(move |_: &JobRun, _: Sweep| {
                 let beside = running.fetch_add(1, Ordering::SeqCst);
@@ -60,9 +61,11 @@ pub(crate) fn runs_of_a_periodic_job_do_not_overlap<W: World>() {
 }
 
 pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
-    let once = punctual::trigger::from_fn(|last| {
-        (last.runs() == 0).then(|| Due::Wall(last.after_wall() + SHORT))
-    });
+    let once = || {
+        punctual::trigger::from_fn(|last| {
+            (last.runs() == 0).then(|| Due::Wall(last.after_wall() + SHORT))
+        })
+    };
     let world = W::open(|scene| {
         let log = scene.log.clone();
         Jobs::new()
@@ -71,23 +74,25 @@ pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
                 if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
             .backoff::<Sweep>(|_| SHORT)
-            .every(once, Sweep::new())
+            .every(once(), Sweep::new())
     });
     world.expect(&["1", "2"]);
 }
 
 pub(crate) fn a_tick_that_finds_a_job_waiting_enqueues_none<W: World>() {
     let (has_begun, is_over) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (begun, ends) = (Arc::clone(&has_begun), Arc::clone(&is_over));
     // Until five have come in the first run; those before it find its job waiting.
-    let mut beside = 0;
-    let ticks = punctual::trigger::from_fn(move |last| {
-        beside += usize::from(begun.load(Ordering::SeqCst));
-        ends.store(beside > 5, Ordering::SeqCst);
-        (beside <= 5).then(|| Due::Wall(last.after_wall() + SHORT / 4))
-    });
+    let ticks = || {
+        let (begun, ends) = (Arc::clone(&has_begun), Arc::clone(&is_over));
+        let mut beside = 0;
+        punctual::trigger::from_fn(move |last| {
+            beside += usize::from(begun.load(Ordering::SeqCst));
+            ends.store(beside > 5, Ordering::SeqCst);
+            (beside <= 5).then(|| Due::Wall(last.after_wall() + SHORT / 4))
+        })
+    };
     let world = W::open(|scene| {
-        let holds = scene.clone();
+        let (holds, has_begun) = (scene.clone(), Arc::clone(&has_begun));
         standard(scene)
             .on(move |run: &JobRun, _: Sweep| {
                 holds.log.say("begins");
@@ -96,7 +101,7 @@ pub(crate) fn a_tick_that_finds_a_job_waiting_enqueues_none<W: World>() {
                 holds.log.say("ends");
                 Ok(())
             })
-            .every(ticks, Sweep::new())
+            .every(ticks(), Sweep::new())
     });
     world.until("the last tick", || is_over.load(Ordering::SeqCst) && world.log().has("begins"));
     world.settle();

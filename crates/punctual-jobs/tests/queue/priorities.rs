@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Cancellation, JobBuilder, Priority};
+use punctual_jobs::{Cancellation, JobBuilder, Priority, Rescheduling};
 
-use crate::world::{Flaky, Hold, Note, SHORT, World, standard};
+use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
 /// Has all workers hold a job, so that what is enqueued waits.
 fn occupied<W: World>() -> W {
@@ -54,12 +54,16 @@ pub(crate) fn jobs_that_are_due_begin_by_priority<W: World>() {
 
 pub(crate) fn a_high_priority_does_not_begin_before_its_moment<W: World>() {
     let world = W::open(standard);
-    let high = world.queue().after(2 * SHORT, Note::new("high"));
-    high.priority(Priority::High).enqueue().unwrap();
-    let wall = world.wall() + 3 * SHORT;
-    let wall = world.queue().at(wall, Note::new("high by the wall"));
-    wall.priority(Priority::High).enqueue().unwrap();
+    let high = world.queue().after(HOUR, Note::new("high"));
+    high.priority(Priority::High).key("high").enqueue().unwrap();
+    let wall = world.queue().at(world.wall() + HOUR, Note::new("high by the wall"));
+    wall.priority(Priority::High).key("wall").enqueue().unwrap();
     note(&world, "low", Priority::Low).enqueue().unwrap();
+    world.expect(&["low"]);
+    assert_eq!(world.queue().reschedule("high", SHORT).unwrap(), Rescheduling::Moved);
+    world.expect(&["low", "high"]);
+    let wall = world.wall() + SHORT;
+    assert_eq!(world.queue().reschedule("wall", wall).unwrap(), Rescheduling::Moved);
     world.expect(&["low", "high", "high by the wall"]);
 }
 
@@ -97,9 +101,9 @@ pub(crate) fn a_job_keeps_its_priority_when_it_is_moved<W: World>() {
 }
 
 pub(crate) fn each_attempt_has_the_priority<W: World>() {
-    let world = W::open(standard);
+    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
     let flaky = world.queue().now(Flaky::new("high", 1)).priority(Priority::High);
-    flaky.enqueue().unwrap();
+    flaky.key("flaky").enqueue().unwrap();
     world.until("an attempt", || world.log().has("high 1"));
     for place in 0..4 {
         let key = format!("hold {place}");
@@ -107,11 +111,11 @@ pub(crate) fn each_attempt_has_the_priority<W: World>() {
     }
     world.until("all hold", || world.log().len() >= 5);
     note(&world, "normal", Priority::Normal).enqueue().unwrap();
-    // Its next attempt is due by then.
-    world.queue().after(2 * SHORT, Note::new("low")).priority(Priority::Low).enqueue().unwrap();
-    let after = world.now() + 3 * SHORT;
-    world.queue().reschedule("none", Duration::ZERO).unwrap();
-    world.until("some time", || world.now() >= after);
+    note(&world, "low", Priority::Low).enqueue().unwrap();
+    // Its next attempt is due before a worker is free.
+    world.until("the end of the first", || {
+        world.queue().reschedule("flaky", Duration::ZERO).unwrap() == Rescheduling::Moved
+    });
     free_one(&world);
     world.until("all", || world.log().has("low"));
     let lines = world.log().lines();

@@ -13,13 +13,14 @@ use std::{
 use punctual_jobs::{Job, JobRun, JobState, Jobs, QueueError};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Note, SHORT, World, standard};
+use crate::world::{HOUR, Note, SHORT, World, for_some_span, standard};
 
 pub(crate) fn a_job_runs_once_and_has_its_payload<W: World>() {
     let world = W::open(standard);
-    let ticket = world.queue().after(SHORT, Note::new("tea")).enqueue().unwrap();
-    let state = world.queue().state(ticket.id()).unwrap();
+    let waits = world.queue().after(HOUR, Note::new("never")).enqueue().unwrap();
+    let state = world.queue().state(waits.id()).unwrap();
     assert_eq!(state, JobState::Waiting { attempts: 0, last_error: None });
+    let ticket = world.queue().after(SHORT, Note::new("tea")).enqueue().unwrap();
     world.expect(&["tea"]);
     world.until("the end", || world.queue().state(ticket.id()).unwrap() == JobState::Gone);
     world.settle();
@@ -27,11 +28,14 @@ pub(crate) fn a_job_runs_once_and_has_its_payload<W: World>() {
 }
 
 pub(crate) fn jobs_run_in_the_order_of_their_moments<W: World>() {
-    let world = W::open(standard);
-    world.queue().after(9 * SHORT, Note::new("third")).enqueue().unwrap();
-    world.queue().after(3 * SHORT, Note::new("first")).enqueue().unwrap();
-    world.queue().after(6 * SHORT, Note::new("second")).enqueue().unwrap();
-    world.expect(&["first", "second", "third"]);
+    for_some_span::<W>(|span| {
+        let world = W::open(standard);
+        world.queue().after(9 * span, Note::new("third")).enqueue().unwrap();
+        world.queue().after(3 * span, Note::new("first")).enqueue().unwrap();
+        world.queue().after(6 * span, Note::new("second")).enqueue().unwrap();
+        world.until("all", || world.log().len() == 3);
+        world.log().lines() == ["first", "second", "third"]
+    });
 }
 
 pub(crate) fn a_job_runs_at_an_instant<W: World>() {
@@ -117,7 +121,7 @@ pub(crate) fn payloads_arrive_as_they_were<W: World>() {
     };
     let expected = sent.clone();
     let world = W::open(|scene| {
-        let log = scene.log.clone();
+        let (log, expected) = (scene.log.clone(), expected.clone());
         standard(scene).on(move |_: &JobRun, job: Everything| {
             log.say(if job == expected { "the same".to_owned() } else { format!("{job:?}") });
             Ok(())
@@ -150,7 +154,7 @@ pub(crate) fn numbers_arrive_to_the_last_digit<W: World>() {
     let sent = Numbers { floats, most: u128::MAX, least: i128::MIN };
     let expected = sent.clone();
     let world = W::open(|scene| {
-        let log = scene.log.clone();
+        let (log, expected) = (scene.log.clone(), expected.clone());
         standard(scene).on(move |_: &JobRun, job: Numbers| {
             let pairs = job.floats.iter().zip(&expected.floats);
             let changed = pairs.filter(|(one, other)| one.to_bits() != other.to_bits()).count();

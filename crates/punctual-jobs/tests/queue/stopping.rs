@@ -3,7 +3,7 @@
 use punctual_jobs::{Job, JobError, JobRun, Jobs, StopReason};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{SHORT, Scene, World, standard};
+use crate::world::{LONG, SHORT, Scene, World, standard};
 
 #[derive(Serialize, Deserialize)]
 struct Stops {
@@ -57,7 +57,7 @@ pub(crate) fn a_cancel_is_a_reason_to_stop<W: World>() {
 pub(crate) fn a_shutdown_is_a_reason_to_stop<W: World>() {
     let world = W::open(stopping);
     begun(&world, PLAIN);
-    world.shutdown(SHORT, 100 * SHORT);
+    world.shutdown(SHORT, LONG);
     world.expect(&["begins: no reason", "ShuttingDown"]);
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn the_first_reason_to_stop_stays<W: World>() {
         world.until("it is stopped", || world.log().len() == 2);
         let gate = world.scene().gate.clone();
         world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
-        world.shutdown(SHORT, 100 * SHORT);
+        world.shutdown(SHORT, LONG);
         let reason = if time_limit { "TimeLimit" } else { "Cancelled" };
         world.expect(&["begins: no reason", reason, reason]);
     }

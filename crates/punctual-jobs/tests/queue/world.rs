@@ -9,7 +9,11 @@ use punctual::{CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecut
 use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs, OpenError, ShutdownReport};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use crate::patience::LONG;
+
 pub(crate) const SHORT: Duration = Duration::from_millis(100);
+/// No test waits for it.
+pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 
 /// The events, in order.
 #[derive(Clone, Default)]
@@ -35,15 +39,18 @@ impl Log {
 
 /// A queue on one of the engines.
 pub(crate) trait World: Sized {
+    /// The spans of a case in which one thing has to be asked for before another one is due. In real time the machine may
+    /// stand still between the two, and the next span is longer.
+    const SPANS: &[Duration];
     /// Opens a queue of four threads on these definitions.
-    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError>;
+    fn try_open(jobs: impl Fn(&Scene) -> Jobs) -> Result<Self, OpenError>;
     fn queue(&self) -> &JobQueue;
     fn scene(&self) -> &Scene;
     /// Blocks until the condition holds, and lets time pass.
     fn until(&self, what: &str, condition: impl FnMut() -> bool);
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
 
-    fn open(jobs: impl FnOnce(&Scene) -> Jobs) -> Self {
+    fn open(jobs: impl Fn(&Scene) -> Jobs) -> Self {
         Self::try_open(jobs).unwrap()
     }
 
@@ -70,6 +77,12 @@ pub(crate) trait World: Sized {
         self.queue().after(2 * SHORT, Note::new("settled")).enqueue().unwrap();
         self.until("settled", || self.log().has("settled"));
     }
+}
+
+/// Tries the spans of a world until the case holds with one of them.
+pub(crate) fn for_some_span<W: World>(holds: impl FnMut(Duration) -> bool) {
+    let held = W::SPANS.iter().copied().any(holds);
+    assert!(held, "not with any of {:?}", W::SPANS);
 }
 
 /// The things that handlers need.
@@ -216,7 +229,9 @@ impl Drop for InProcess {
 }
 
 impl World for InProcess {
-    fn try_open(jobs: impl FnOnce(&Scene) -> Jobs) -> Result<Self, OpenError> {
+    const SPANS: &[Duration] = &[SHORT];
+
+    fn try_open(jobs: impl Fn(&Scene) -> Jobs) -> Result<Self, OpenError> {
         let clock = ManualClock::new();
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(4);
         let executor = builder.clock(clock.clone()).build().unwrap();

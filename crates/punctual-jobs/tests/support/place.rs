@@ -76,7 +76,9 @@ fn sweep(base: &Path) {
 
 fn end_server(place: &Path) {
     let Ok(text) = fs::read_to_string(place.join("data/postmaster.pid")) else { return };
-    let Some(pid) = text.lines().next().and_then(|line| line.parse().ok()) else { return };
+    // A server without a first process, which `initdb` starts, has its number with a minus.
+    let pid = text.lines().next().and_then(|line| line.parse::<i32>().ok()).map(i32::abs);
+    let Some(pid) = pid else { return };
     let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     // The number may be another process's by now.
     let is_ours = String::from_utf8_lossy(&command).contains(&*place.to_string_lossy());

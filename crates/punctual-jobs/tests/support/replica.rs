@@ -10,14 +10,16 @@ use std::{
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, RecvTimeoutError, channel},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::process::Signal;
 
 use super::{
-    LIMIT,
+    Patience,
+    patience::TURN,
     process::{self, Clock},
+    wait_until,
 };
 
 /// Which role the process has.
@@ -79,25 +81,51 @@ impl Replica {
     }
 
     /// Waits for a line that begins with the word, after those that have been waited for; returns its numbers.
+    #[track_caller]
     pub(crate) fn wait_for(&mut self, word: &str) -> Vec<i64> {
-        self.wait_for_within(word, LIMIT).unwrap_or_else(|| {
-            panic!("replica {} did not say {word}, but {:?}", self.number, self.said)
-        })
+        self.next_that(word, |said| said.word == word).numbers
     }
 
-    pub(crate) fn wait_for_within(&mut self, word: &str, span: Duration) -> Option<Vec<i64>> {
-        let deadline = Instant::now() + span;
+    /// Waits until it has said this, before or after what has been waited for.
+    #[track_caller]
+    pub(crate) fn has_said(&mut self, what: &str, is_it: impl Fn(&Said) -> bool) {
+        if !self.said.iter().any(&is_it) {
+            self.next_that(what, is_it);
+        }
+    }
+
+    #[track_caller]
+    fn next_that(&mut self, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
+        let mut patience = Patience::new();
         loop {
-            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            match self.lines.recv_timeout(TURN) {
                 Ok(said) => {
                     self.said.push(said.clone());
-                    if said.word == word {
-                        return Some(said.numbers);
+                    if is_it(&said) {
+                        return said;
                     }
                 }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if patience.lasts() => {}
+                Err(error) => {
+                    panic!(
+                        "replica {} did not say {what} ({error}), but {:?}",
+                        self.number, self.said
+                    )
+                }
             }
         }
+    }
+
+    /// Returns the next line that it has said by now.
+    pub(crate) fn next_said(&mut self) -> Option<Said> {
+        let said = self.lines.try_recv().ok()?;
+        self.said.push(said.clone());
+        Some(said)
+    }
+
+    /// Returns the number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -114,18 +142,20 @@ impl Replica {
     /// Asks it to end, which the end of its input does, waits until it has, and returns all that it has said.
     pub(crate) fn end(mut self) -> Vec<Said> {
         drop(self.child.stdin.take());
-        let begun = Instant::now();
-        while self.child.try_wait().unwrap().is_none() {
-            assert!(begun.elapsed() < LIMIT, "replica {} does not end", self.number);
-            thread::sleep(Duration::from_millis(5));
-        }
+        let number = self.number;
+        wait_until(&format!("replica {number} ends"), || self.child.try_wait().unwrap().is_some());
         self.rest()
     }
 
     fn rest(&mut self) -> Vec<Said> {
-        // Until the pipe ends.
-        while self.wait_for_within("", LIMIT).is_some() {}
-        std::mem::take(&mut self.said)
+        let mut patience = Patience::new();
+        loop {
+            match self.lines.recv_timeout(TURN) {
+                Ok(said) => self.said.push(said),
+                Err(RecvTimeoutError::Timeout) => patience.go_on("the end of the pipe"),
+                Err(RecvTimeoutError::Disconnected) => return std::mem::take(&mut self.said),
+            }
+        }
     }
 }
 

@@ -210,6 +210,18 @@ impl Server {
         }
     }
 
+    /// Waits until the server has a statement wait for a lock of a table, a row, or a transaction. Blocks nothing else of
+    /// the caller's runtime.
+    pub(crate) async fn has_one_wait(&self) {
+        let client = self.connect().await;
+        let waits = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
+        let mut patience = super::Patience::new();
+        while rows(&client, waits).await.unwrap()[0][0] == "0" {
+            patience.go_on("a statement waits for a lock");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
     /// Runs SQL, and returns the rows of it as texts.
     pub(crate) fn sql(&self, text: &str) -> Vec<Vec<String>> {
         block_on(async {

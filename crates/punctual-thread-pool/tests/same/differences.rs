@@ -12,7 +12,8 @@ use std::{
 use original::ScheduledThreadPool as There;
 use punctual_thread_pool::ScheduledThreadPool as Here;
 
-use crate::subject::{Gate, LONG, OnDrop, Pool, threads_of, unique_name, wait_for_the_end_of};
+use crate::patience::receive;
+use crate::subject::{Gate, OnDrop, Pool, threads_of, unique_name, wait_for_the_end_of};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -60,7 +61,7 @@ fn discarded<P: Pool>() -> (bool, bool) {
     gate.open();
     let (is_dropped, thread) = match by_then {
         Ok(thread) => (true, thread),
-        Err(TryRecvError::Empty) => (false, drops.recv_timeout(LONG).expect("it is dropped")),
+        Err(TryRecvError::Empty) => (false, receive(&drops, "it is dropped")),
         Err(TryRecvError::Disconnected) => panic!("a guard notes its drop"),
     };
     (is_dropped, thread == thread::current().id())

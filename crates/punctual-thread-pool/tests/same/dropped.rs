@@ -6,8 +6,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::patience::receive;
 use crate::subject::{
-    KINDS, Kind, LONG, OnDrop, Pool, all, ms, panic_of, same, unique_name, wait_for_the_end_of,
+    KINDS, Kind, OnDrop, Pool, all, ms, panic_of, same, unique_name, wait_for_the_end_of,
 };
 
 /// The events after the drop of a pool on which jobs wait. The last event is noted by the thread that
@@ -97,7 +98,7 @@ fn running<P: Pool>(on_drop: OnDrop, kind: Option<Kind>) -> Option<Vec<&'static 
         Some(kind) => pool.repeat(kind, Duration::ZERO, Duration::ZERO, job),
         None => pool.execute(job),
     };
-    has_begun.recv_timeout(LONG).expect("it runs");
+    receive(&has_begun, "it runs");
     for (delay, name) in [(ms(0), "due"), (ms(1), "soon due")] {
         let event = event.clone();
         pool.after(delay, move || event.send(name).expect("the test waits for it"));
@@ -185,7 +186,7 @@ fn dropped_at_any_time<P: Pool>(on_drop: OnDrop) -> Option<()> {
         });
         drop(event);
         if round % 2 == 0 {
-            events.recv_timeout(LONG).expect("they run");
+            receive(&events, "they run");
         }
         thread::sleep(Duration::from_micros(round * 7 % 200));
         drop(pool);

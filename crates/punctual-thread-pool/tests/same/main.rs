@@ -16,6 +16,8 @@ mod differences;
 mod dropped;
 mod order;
 mod panics;
+#[path = "../../../../tests/behaviour/support/patience.rs"]
+mod patience;
 mod repeated;
 mod subject;
 mod threads;

@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::subject::{Gate, KINDS, Kind, LONG, OnDrop, Pool, all, ms, same};
+use crate::patience::receive;
+use crate::subject::{Gate, KINDS, Kind, OnDrop, Pool, all, ms, same};
 
 /// The delays of jobs whose order is compared differ by this much. Their submissions have to take less.
 const MARGIN: Duration = ms(40);
@@ -133,7 +134,7 @@ fn cancelled<P: Pool>() -> Option<Vec<&'static str>> {
         end();
     });
     gate.open();
-    has_begun.recv_timeout(LONG).expect("it runs");
+    receive(&has_begun, "it runs");
     P::cancel(&running);
     P::cancel(&ended);
     drop((go_on, pool, event));
@@ -157,7 +158,7 @@ fn cancelled_during_a_run<P: Pool>(kind: Kind) -> Option<Vec<&'static str>> {
         let _ = goes_on.recv();
         event.send("ends").expect("the test waits for it");
     });
-    has_begun.recv_timeout(LONG).expect("it runs");
+    receive(&has_begun, "it runs");
     P::cancel(&series);
     drop(go_on);
     Some(all(&events))

@@ -6,9 +6,10 @@ use std::{
     time::Duration,
 };
 
+use crate::patience::next_of;
 use crate::subject::{
-    KINDS, Kind, LONG, OnDrop, Pool, all, ms, note_panics, noted_panics, panic_of, same,
-    unique_name, wait_for_the_end_of,
+    KINDS, Kind, OnDrop, Pool, all, ms, note_panics, noted_panics, panic_of, same, unique_name,
+    wait_for_the_end_of,
 };
 
 const FAR: Duration = Duration::MAX;
@@ -129,7 +130,7 @@ fn handle_of_a_panic<P: Pool>() -> Option<Vec<u32>> {
     });
     let (done, is_done) = mpsc::channel::<()>();
     pool.execute(move || drop((next.send(2), done)));
-    let _ = is_done.recv_timeout(LONG);
+    let _ = next_of(&is_done, "the next job has run");
     P::cancel(&handle);
     Some(all(&events))
 }

@@ -6,7 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::subject::{KINDS, Kind, LONG, Pool, all, ms, same};
+use crate::patience::receive;
+use crate::subject::{KINDS, Kind, Pool, all, ms, same};
 
 /// The number of runs of a series that ends itself, and whether its closure is dropped then.
 fn ended_by_none<P: Pool>(is_rate: bool) -> Option<Vec<u32>> {
@@ -41,7 +42,7 @@ fn never_early<P: Pool>(kind: Kind, body: Duration) -> Option<Vec<bool>> {
         thread::sleep(body);
         let _ = event.send((started, Instant::now()));
     });
-    let take = || events.recv_timeout(LONG).expect("it runs again and again");
+    let take = || receive(&events, "it runs again and again");
     let runs: Vec<_> = (0..RUNS).map(|_| take()).collect();
     P::cancel(&series);
     let mut earliest = submitted + first;
@@ -92,7 +93,7 @@ fn overlapping<P: Pool>(kind: Kind) -> Option<Vec<&'static str>> {
         thread::yield_now();
         let _ = event.send("ends");
     });
-    let first = (0..200).map(|_| events.recv_timeout(LONG).expect("it runs")).collect();
+    let first = (0..200).map(|_| receive(&events, "it runs")).collect();
     P::cancel(&series);
     Some(first)
 }

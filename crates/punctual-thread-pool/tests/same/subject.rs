@@ -11,11 +11,10 @@ use std::{
         mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
-/// How long something may take that happens in the end. No test waits that long if it passes.
-pub(crate) const LONG: Duration = Duration::from_secs(30);
+use crate::patience::{Patience, eventually, next_of, receive};
 
 pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -193,7 +192,7 @@ impl Gate {
             close.send(()).expect("the test waits for it");
             let _ = opened.recv();
         });
-        closed.recv_timeout(LONG).expect("there is a thread");
+        receive(&closed, "there is a thread");
         Self(open)
     }
 
@@ -204,15 +203,12 @@ impl Gate {
 
 /// Returns what a channel has received when all its senders, and so the jobs that own them, have been dropped.
 pub(crate) fn all<T>(events: &mpsc::Receiver<T>) -> Vec<T> {
-    let (start, mut received) = (Instant::now(), Vec::new());
-    loop {
-        assert!(start.elapsed() < LONG, "a job is run again and again");
-        match events.recv_timeout(LONG) {
-            Ok(event) => received.push(event),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return received,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("a job is never dropped"),
-        }
+    let (mut received, mut patience) = (Vec::new(), Patience::new());
+    while let Some(event) = next_of(events, "a job is never dropped") {
+        received.push(event);
+        patience.go_on("a job is run again and again");
     }
+    received
 }
 
 /// The message with which the call panics, if it does.
@@ -233,11 +229,7 @@ pub(crate) fn unique_name() -> String {
 
 /// Waits until no thread of the process has a name that begins like this.
 pub(crate) fn wait_for_the_end_of(name: &str) {
-    let start = Instant::now();
-    while threads_of(name) > 0 {
-        assert!(start.elapsed() < LONG, "a thread never ends");
-        thread::yield_now();
-    }
+    eventually("its threads end", || threads_of(name) == 0);
 }
 
 /// How many threads of the process have a name that begins like this.

@@ -3,11 +3,12 @@
 use std::{
     sync::{Arc, Barrier, mpsc},
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
+use crate::patience::eventually;
 use crate::subject::{
-    Gate, LONG, OnDrop, Pool, all, ms, same, threads_of, unique_name, wait_for_the_end_of,
+    Gate, OnDrop, Pool, all, ms, same, threads_of, unique_name, wait_for_the_end_of,
 };
 
 const THREADS: usize = 3;
@@ -55,11 +56,7 @@ fn started<P: Pool>() -> Option<usize> {
     let name = unique_name();
     let pool = P::with_name(&format!("{name}{{}}"), 5);
     // A new thread has its parent's name until it has run a little; so each is waited for.
-    let start = Instant::now();
-    while threads_of(&name) < 5 {
-        assert!(start.elapsed() < LONG, "a thread is missing");
-        thread::yield_now();
-    }
+    eventually("no thread is missing", || threads_of(&name) >= 5);
     let started = threads_of(&name);
     drop(pool);
     wait_for_the_end_of(&name);

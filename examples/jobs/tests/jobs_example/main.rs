@@ -32,6 +32,8 @@ mod output;
 #[allow(dead_code, reason = "the program uses the rest")]
 #[path = "../../src/overdue.rs"]
 mod overdue;
+#[path = "../../../../tests/behaviour/support/patience.rs"]
+mod patience;
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../../tests/behaviour/support/program.rs"]
 mod program;
@@ -53,7 +55,7 @@ use allocation_counter::measure;
 use config::Schedule;
 use lateness::Lateness;
 use moment::{Moment, Now};
-use program::{End, Program, TempFile};
+use program::{End, Program, TempFile, some_end};
 use punctual::{MissedRuns, trigger::cron};
 use timetable::Planned;
 
@@ -61,14 +63,20 @@ use timetable::Planned;
 #[cfg(unix)]
 #[test]
 fn the_sample_runs_and_ends_with_a_table() {
-    let end = Program::start("jobs", ["--for", "1s", "--grace", "30s"]).end();
-    assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
-    assert!(end.has_line(&["greeting", "| hello, world"]), "{end:?}");
-    assert!(end.has_line(&["greeting", "run 1", "late, took", "ok"]), "{end:?}");
-    assert!(end.has_line(&["failing", "run 1", "FAILED (exit status: 1)"]), "{end:?}");
-    for job in ["greeting", "clock", "too slow", "pause", "failing", "last words", "tomorrow"] {
-        assert!(end.has_line(&[&format!("│ {job} ")]), "no row for {job}: {end:?}");
-    }
+    let run = |seconds| {
+        let time = format!("{seconds}s");
+        let end = Program::start("jobs", ["--for", &time, "--grace", "30s"]).end();
+        assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
+        for job in ["greeting", "clock", "too slow", "pause", "failing", "last words", "tomorrow"] {
+            assert!(end.has_line(&[&format!("│ {job} ")]), "no row for {job}: {end:?}");
+        }
+        end
+    };
+    some_end(run, |end| {
+        end.has_line(&["greeting", "| hello, world"])
+            && end.has_line(&["greeting", "run 1", "late, took", "ok"])
+            && end.has_line(&["failing", "run 1", "FAILED (exit status: 1)"])
+    });
 }
 
 /// A command line that cannot be understood, or that names a missing file, ends with exit code 2.

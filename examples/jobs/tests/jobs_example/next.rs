@@ -222,7 +222,7 @@ fn a_name_is_shown_in_one_line() {
             file.replace("at = '0 3 * * *'", "after = '1ms'").replace("zone = 'UTC'\n", ""),
         );
         let path = file.path().display().to_string();
-        let end = Program::start("jobs", ["--for", "200ms", &path]).end();
+        let end = Program::start("jobs", ["--for", "1h", &path]).end();
         assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
         assert!(end.has_line(&[name, "run 1", "ok"]) && end.has_line(&["│ ", name]), "{end:?}");
         let is_plain = |line: &String| !line.contains(|letter: char| letter.is_control());

@@ -15,6 +15,8 @@
 mod endings;
 mod jobs;
 mod keys;
+#[path = "../../../../tests/behaviour/support/patience.rs"]
+mod patience;
 mod picture;
 mod plain;
 #[allow(dead_code, reason = "other tests use the rest")]

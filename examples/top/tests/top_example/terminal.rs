@@ -10,7 +10,7 @@ use std::{
     process::Child,
     sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::{self, JoinHandle},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pty_process::{
@@ -23,7 +23,10 @@ use rustix::{
 };
 use vt100::{Callbacks, Parser, Screen};
 
-use crate::program::{LIMIT, path};
+use crate::{
+    patience::{Patience, TURN},
+    program::path,
+};
 
 /// The content of the normal screen before the program starts.
 const PROMPT: &str = "$ top";
@@ -91,17 +94,16 @@ impl Seen {
 
     /// Waits for something, and returns it.
     fn wait_for<T>(&self, what: impl Debug, mut find: impl FnMut(&State) -> Option<T>) -> T {
-        let end = Instant::now() + LIMIT;
+        let mut patience = Patience::new();
         let mut state = self.lock();
         loop {
             let now = state.as_ref().expect("it is there from the beginning");
             if let Some(found) = find(now) {
                 return found;
             }
-            let left = end.saturating_duration_since(Instant::now());
             let shown = lines(now.parser.screen()).join("\n");
-            assert!(!left.is_zero(), "not within {LIMIT:?}: {what:?}; there is\n{shown}");
-            state = self.changed.wait_timeout(state, left).expect("no thread panics under it").0;
+            patience.go_on(format_args!("{what:?}; there is\n{shown}"));
+            state = self.changed.wait_timeout(state, TURN).expect("no thread panics under it").0;
         }
     }
 }
@@ -220,14 +222,14 @@ pub(crate) fn hung_up(example: &str, args: &[&str], on_screen: &str) -> Option<i
 
 /// Waits for the end of a process, and returns its exit code.
 fn ended(child: &mut Child) -> Option<i32> {
-    let end = Instant::now() + LIMIT;
+    let mut patience = Patience::new();
     loop {
         if let Some(status) = child.try_wait().expect("it can be waited for") {
             return status.code();
         }
-        if Instant::now() > end {
+        if !patience.lasts() {
             let _ = child.kill();
-            panic!("it has not ended within {LIMIT:?}");
+            panic!("it has not ended");
         }
         thread::sleep(Duration::from_millis(2));
     }

@@ -4,10 +4,11 @@ use super::*;
 use crate::{
     ManualClock,
     entry::Requeue,
+    patience::{LONG, receive},
     queue::{
         Admission,
         striped::BATCH,
-        tests::{LIMIT, Queue, at, queue, taker},
+        tests::{Queue, at, queue, taker},
     },
 };
 
@@ -124,8 +125,8 @@ fn a_taker_waits_for_the_end_of_a_pause() {
     let (manual, queue, tickets) = with_ready(['a', 'b']);
     let system = Clock::system();
     let now = system.read();
-    queue.ready.pause_after(now.after(LIMIT));
-    assert!(queue.ready.pause(&system) < now.after(LIMIT), "the list has an entry to take");
+    queue.ready.pause_after(now.after(LONG));
+    assert!(queue.ready.pause(&system) < now.after(LONG), "the list has an entry to take");
     assert_eq!(queue.remove(tickets[1]), Some('b'));
     assert_eq!(queue.ready.pause(&Clock::from(manual)), at(50), "a manual clock would not end it");
     queue.ready.pause_after(system.read());
@@ -156,7 +157,7 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
     let taker = taker(&clock, &queue);
     clock.run_until_idle();
     assert_eq!(queue.remove(later), Some('b'));
-    assert_eq!(taker.recv_timeout(LIMIT), Ok(None));
+    assert_eq!(receive(&taker, "it returns"), None);
     assert!(queue.is_finished());
 }
 

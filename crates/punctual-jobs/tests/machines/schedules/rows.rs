@@ -7,14 +7,15 @@ use std::{
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
-    JobDiscard, JobFilter, JobRun, JobStage, Jobs, QueueError, QueueEvent, Schedule,
+    CatchUp, JobDiscard, JobFilter, JobRun, JobStage, Jobs, Overlap, QueueError, QueueEvent,
+    Schedule,
 };
 
 use super::{Desk, SECOND, each_second, far};
 use crate::{
     kinds::{Tick, Wait},
-    machine::{postgres, sender},
-    support::{LIMIT, block_on, server::Server, wait_until},
+    machine::{beats, drained, postgres, sender},
+    support::{LONG, block_on, for_some, opened, receive, server::Server, wait_until},
 };
 
 #[test]
@@ -22,16 +23,24 @@ fn a_schedule_that_is_put_ticks_and_its_jobs_know_their_ticks() {
     let server = Server::start();
     let desk = Desk::open(&server);
     assert!(!desk.put(each_second("a")), "there was none");
-    let first = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
-    for number in 1..3 {
-        let next = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
-        assert_eq!(next, first + number * SECOND, "each tick, and none twice");
+    let first = desk.next_tick().unwrap();
+    let mut last = first;
+    for _ in 1..3 {
+        let next = desk.next_tick().unwrap();
+        assert!(next > last, "none twice");
+        last = next;
     }
+    let seconds = last.duration_since(first).unwrap();
+    assert_eq!(seconds.subsec_nanos(), 0, "each is one of the schedule's");
     let status = desk.status("a");
-    assert!(status.enqueued >= 3 && status.missed == 0 && status.skipped == 0, "{status}");
+    // Each tick has a job, unless the machine stood still for so long that it is late.
+    let so_far = status.last_tick.unwrap().duration_since(first).unwrap().as_secs() + 1;
+    assert!(status.enqueued >= 3 && status.enqueued <= so_far, "{so_far}: {status}");
+    let fates = status.enqueued + status.missed + status.skipped;
+    assert!(fates >= so_far, "{so_far}: {status}");
     assert_eq!(status.kind, "tick");
     assert_eq!(status.period, Some(SECOND));
-    assert!(status.last_tick.unwrap() >= first + 2 * SECOND);
+    assert!(status.last_tick.unwrap() >= last);
     assert!(status.last_job.is_some() && status.last_enqueued.is_some());
     let next = status.next.unwrap().duration_since(SystemTime::now()).unwrap_or_default();
     assert!(next <= SECOND + SECOND / 2, "{next:?}");
@@ -42,9 +51,9 @@ fn a_cron_expression_ticks_at_its_moments() {
     let server = Server::start();
     let desk = Desk::open(&server);
     desk.put(Schedule::cron("a", "* * * * * *", "America/New_York", &Tick {}).unwrap());
-    let first = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
-    let second = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
-    assert_eq!(second, first + SECOND);
+    let first = desk.next_tick().unwrap();
+    let since = desk.next_tick().unwrap().duration_since(first).unwrap();
+    assert!(since >= SECOND && since.subsec_nanos() == 0, "{since:?}");
     let status = desk.status("a");
     assert_eq!(status.expression.as_deref(), Some("* * * * * *"));
     assert_eq!(status.zone.as_deref(), Some("America/New_York"));
@@ -57,25 +66,37 @@ fn changes_are_followed_within_a_second() {
     let desk = Desk::open(&server);
     let executor = punctual::ScheduledThreadPoolExecutor::new(1);
     let other = sender(&executor, &server.url());
-    let tenth = Schedule::every("a", SECOND / 10, &Tick {});
-    let begun = Instant::now();
-    other.schedules().put(tenth).call().unwrap();
-    desk.expect("tick");
-    assert!(begun.elapsed() < 2 * SECOND, "put: {:?}", begun.elapsed());
-    assert!(other.schedules().pause("a").call().unwrap());
-    std::thread::sleep(SECOND);
-    while desk.said.try_recv().is_ok() {}
-    assert!(desk.status("a").is_paused && desk.status("a").next.is_none());
-    assert!(desk.said.recv_timeout(SECOND).is_err(), "it is paused");
-    let begun = Instant::now();
-    assert!(other.schedules().resume("a").call().unwrap());
-    desk.expect("tick");
-    assert!(begun.elapsed() < 2 * SECOND, "resumed: {:?}", begun.elapsed());
-    assert_eq!(desk.status("a").missed, 0, "a pause misses nothing");
+    let tenth = || Schedule::every("a", SECOND / 10, &Tick {}).overlap(Overlap::Skip);
+    // Twice as long as promised. When the machine stands still, or is busy, it may take any time: so it holds once.
+    let in_time = |change: &dyn Fn()| {
+        drained(&server);
+        drop(desk.said.try_iter().last());
+        let begun = Instant::now();
+        change();
+        desk.expect("tick");
+        begun.elapsed() < 2 * SECOND
+    };
+    for_some("it is put", &[1, 2, 3, 4], |_| {
+        other.schedules().remove("a").call().unwrap();
+        in_time(&|| assert!(!other.schedules().put(tenth()).call().unwrap()))
+    });
+    let is_silent = || {
+        drained(&server);
+        drop(desk.said.try_iter().last());
+        desk.meanwhile(5).is_empty()
+    };
+    let long_ago = "update punctual.job_schedule set tick = tick - interval '1 hour'";
+    for_some("it is resumed", &[1, 2, 3, 4], |_| {
+        assert!(other.schedules().pause("a").call().unwrap());
+        assert!(is_silent(), "it is paused");
+        assert!(desk.status("a").is_paused && desk.status("a").next.is_none());
+        server.sql(long_ago);
+        in_time(&|| assert!(other.schedules().resume("a").call().unwrap()))
+    });
+    // An hour has ten times as many.
+    assert!(desk.status("a").missed < 3600, "a pause misses nothing: {}", desk.status("a"));
     assert!(other.schedules().put(far_named("a")).call().unwrap(), "replaced");
-    std::thread::sleep(SECOND);
-    while desk.said.try_recv().is_ok() {}
-    assert!(desk.said.recv_timeout(SECOND).is_err(), "it ticks next year");
+    assert!(is_silent(), "it ticks next year");
     assert!(other.schedules().remove("a").call().unwrap());
     assert!(other.schedules().list().call().unwrap().is_empty());
     for answer in [
@@ -98,11 +119,11 @@ fn a_schedule_is_run_at_once_also_while_it_is_paused() {
     let desk = Desk::open(&server);
     desk.put(far());
     let job = desk.queue.schedules().run_now("far").call().unwrap().unwrap();
-    assert_eq!(desk.ticks.recv_timeout(LIMIT).unwrap(), None, "no tick");
+    assert_eq!(desk.next_tick(), None, "no tick");
     assert_eq!(desk.status("far").last_job, Some(job));
     desk.queue.schedules().pause("far").call().unwrap();
     desk.queue.schedules().run_now("far").call().unwrap().unwrap();
-    assert_eq!(desk.ticks.recv_timeout(LIMIT).unwrap(), None);
+    assert_eq!(desk.next_tick(), None);
     assert_eq!(desk.status("far").enqueued, 2);
 }
 
@@ -146,7 +167,8 @@ fn a_row_that_a_transaction_holds_is_passed_over() {
         desk.until("b", |status| status.enqueued > b.enqueued + 5);
         assert_eq!(desk.status("a").enqueued, a.enqueued);
         let pause = desk.queue.schedules().pause("a").call_async();
-        std::thread::sleep(SECOND / 2);
+        let b = desk.status("b");
+        desk.until("b", |status| status.enqueued > b.enqueued + 5);
         transaction.rollback().await.unwrap();
         assert!(pause.await.unwrap());
     });
@@ -159,14 +181,16 @@ fn the_bounds_of_a_schedule_are_kept() {
     let desk = Desk::open(&server);
     let now: f64 = server.value("select extract(epoch from clock_timestamp())").parse().unwrap();
     let begin = SystemTime::UNIX_EPOCH + Duration::from_secs(now as u64 + 3);
-    desk.put(each_second("a").from(begin).until(begin + 2 * SECOND));
-    for number in 0..3 {
-        let tick = desk.ticks.recv_timeout(LIMIT).unwrap().unwrap();
-        assert_eq!(tick, begin + number * SECOND);
-    }
-    assert!(desk.ticks.recv_timeout(2 * SECOND).is_err(), "it is over");
-    let status = desk.status("a");
-    assert!(status.next.is_none() && status.enqueued == 3, "{status}");
+    let schedule = each_second("a").from(begin).until(begin + 2 * SECOND);
+    // Also those that are late, and beside each other.
+    desk.put(schedule.catch_up(CatchUp::Each(3600 * SECOND)).overlap(Overlap::Allow(9)));
+    let mut ticks: Vec<_> = (0..3).map(|_| desk.next_tick().unwrap()).collect();
+    ticks.sort();
+    assert_eq!(ticks, [0, 1, 2].map(|number| begin + number * SECOND));
+    desk.until("a", |status| status.next.is_none());
+    assert!(desk.meanwhile(5).iter().all(|said| said == "tick"), "only what was said before");
+    assert!(desk.ticks.try_recv().is_err(), "it is over");
+    assert_eq!(desk.status("a").enqueued, 3);
 }
 
 #[test]
@@ -183,7 +207,8 @@ fn another_expression_counts_from_when_it_is_put() {
     server.sql("update punctual.job_schedule set paused = false, next_at = clock_timestamp()");
     desk.until("a", |status| status.enqueued > before.enqueued + 1);
     let status = desk.status("a");
-    assert_eq!((status.missed, status.made_up), (0, 0), "{status}");
+    // There were 1800 in that hour, and some more if the machine stands still.
+    assert!(status.missed < 900 && status.made_up <= 1, "{status}");
 }
 
 #[test]
@@ -194,7 +219,7 @@ fn a_schedule_by_plain_sql_ticks_and_one_that_is_not_understood_is_told() {
     server.sql(&format!("{insert} ('a', '* * * * * *', 'UTC', 'tick', '{{}}')"));
     desk.expect("tick");
     server.sql(&format!("{insert} ('b', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{{}}')"));
-    let event = desk.events.recv_timeout(LIMIT).unwrap();
+    let event = desk.event();
     let QueueEvent::ScheduleUnreadable { schedule, error } = &event else { panic!("{event}") };
     assert!(schedule == "b" && error.contains("Atlantis"), "{event}");
     assert!(desk.status("b").unreadable.unwrap().contains("Atlantis"));
@@ -213,12 +238,14 @@ fn a_row_that_is_not_understood_is_told_once_whatever_others_do_with_it() {
     server.sql(&format!("{insert} ('a', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{{}}')"));
     let settled = "update punctual.job_schedule set revision = nextval('punctual.job_claim') \
                    where name = 'a'";
-    let told = desk.events.recv_timeout(LIMIT).unwrap();
+    let told = desk.event();
     assert!(matches!(told, QueueEvent::ScheduleUnreadable { .. }), "{told}");
     for _ in 0..3 {
         server.sql(settled);
-        let again = desk.events.recv_timeout(SECOND + SECOND / 5);
-        assert!(again.is_err(), "{again:?}");
+        desk.meanwhile(6);
+        let is_it = |event: &QueueEvent| matches!(event, QueueEvent::ScheduleUnreadable { .. });
+        let again: Vec<_> = desk.events.try_iter().filter(is_it).collect();
+        assert!(again.is_empty(), "{again:?}");
     }
 }
 
@@ -229,17 +256,21 @@ fn what_is_told_of_a_row_waits_for_room() {
     let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).max_pending(1);
     let executor = builder.build().unwrap();
     let (tells, events) = mpsc::channel();
-    let settings = postgres(&executor, &server.url());
-    let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
-    let _queue = Jobs::new().on(|_: &JobRun, _: Tick| Ok(())).open(settings).unwrap();
+    let _queue = opened(|| {
+        let (settings, tells) = (postgres(&executor, &server.url()), tells.clone());
+        let settings = settings.on_event(move |event| drop(tells.send(event.clone())));
+        Jobs::new().on(|_: &JobRun, _: Tick| Ok(())).open(settings)
+    });
     let far = executor.schedule(3600 * SECOND, || ()).unwrap();
     server.sql(
         "insert into punctual.job_schedule (name, expression, zone, kind, payload) \
          values ('a', '* * * * * *', 'Atlantis/Old_Town', 'tick', '{}')",
     );
-    assert!(events.recv_timeout(3 * SECOND).is_err(), "there is no room");
+    // It looks each second at least, and has four heartbeats in one.
+    beats(&server, std::process::id(), 12);
+    assert!(events.try_recv().is_err(), "there is no room");
     assert!(far.cancel());
-    let event = events.recv_timeout(LIMIT).unwrap();
+    let event = receive(&events, "an event");
     assert!(matches!(event, QueueEvent::ScheduleUnreadable { .. }), "{event}");
 }
 
@@ -256,7 +287,7 @@ fn a_row_that_the_server_refuses_to_settle_holds_up_no_other() {
     desk.put(each_second("a"));
     desk.put(each_second("b"));
     desk.until("b", |status| status.enqueued > 2);
-    let event = desk.events.recv_timeout(LIMIT).unwrap();
+    let event = desk.event();
     let QueueEvent::ServerRefused { error } = &event else { panic!("{event}") };
     assert!(error.contains("refused by a trigger"), "{event}");
     server.sql("drop trigger refuse on punctual.job");
@@ -273,9 +304,9 @@ fn a_queue_that_is_shut_down_runs_no_schedule_and_keeps_answering_until_it_has_e
     desk.wait_for("waits 1");
     let is_refused = |error: QueueError| assert!(matches!(error, QueueError::ShutDown), "{error}");
     std::thread::scope(|scope| {
-        let closing = scope.spawn(|| desk.queue.shutdown_within(LIMIT, SECOND).unwrap());
+        let closing = scope.spawn(|| desk.queue.shutdown_within(LONG, SECOND).unwrap());
         wait_until("it has begun", || {
-            desk.queue.after(LIMIT, Wait { number: 2 }).key("k").enqueue().is_err()
+            desk.queue.after(LONG, Wait { number: 2 }).key("k").enqueue().is_err()
         });
         is_refused(desk.queue.schedules().run_now("far").call().unwrap_err());
         assert!(desk.put(far()), "what needs no job is still done");
@@ -346,7 +377,7 @@ fn a_verb_in_a_transaction_waits_for_a_row_that_another_one_holds() {
             assert!(schedules.remove("far").call_in(&transaction).await.unwrap());
         };
         let release = async {
-            tokio::time::sleep(SECOND / 2).await;
+            server.has_one_wait().await;
             holds.rollback().await.unwrap();
         };
         tokio::join!(change, release);

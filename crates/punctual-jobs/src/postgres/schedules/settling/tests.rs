@@ -99,13 +99,17 @@ fn a_long_backlog_is_made_up_for_in_parts() {
 #[test]
 fn a_year_of_seconds_is_found_quickly() {
     let year = 365 * 24 * 3600;
-    let begun = std::time::Instant::now();
     let seconds = Schedule::cron("a", "* * * * * *", "UTC", &Sweep {}).expect("an expression");
-    let settlement = settle(&seconds.timing(), last(3600), at(0), at(year));
-    assert_eq!(settlement.ticks, [at(year)]);
-    assert_eq!(settlement.missed, 999, "a thousand are counted");
-    assert_eq!(settle(&every(1), last(3600), at(0), at(year)).missed, year - 1);
-    assert!(begun.elapsed() < seconds_of_a_test());
+    // The machine may stand still in one of them. What looks at each second takes minutes each time.
+    let is_quick = (0..4).any(|_| {
+        let begun = std::time::Instant::now();
+        let settlement = settle(&seconds.timing(), last(3600), at(0), at(year));
+        assert_eq!(settlement.ticks, [at(year)]);
+        assert_eq!(settlement.missed, 999, "a thousand are counted");
+        assert_eq!(settle(&every(1), last(3600), at(0), at(year)).missed, year - 1);
+        begun.elapsed() < seconds_of_a_test()
+    });
+    assert!(is_quick);
 }
 
 fn seconds_of_a_test() -> Duration {
