@@ -4,6 +4,7 @@
 #   ci/area.sh             says of each area whether its contents are those with which it last passed
 #   ci/area.sh NAME ...    runs these areas, and notes in ci/passed/NAME with which contents they have passed
 #   ci/area.sh changed     runs each area whose contents are others
+#   ci/area.sh --prepare NAME   installs what an area needs
 #   ci/area.sh --files NAME   prints the files of an area
 #   ci/area.sh --unnamed   prints the files that no area names
 #
@@ -22,11 +23,12 @@ files() {
 # The paths are patterns of git, and not of this shell.
 set -f
 areas=()
-declare -A paths comments budget run
-while IFS=$'\t' read -r name these of cost command; do
+declare -A paths comments prepare run
+# Between tabs an empty value would be none.
+while IFS=$'\t' read -r name these of before command; do
   areas+=("$name")
-  paths[$name]=$these comments[$name]=$of budget[$name]=$cost run[$name]=$command
-done < <(ci/table.sh "$table" area name paths comments core_seconds run | sed 's/\t\t/\t-\t/')
+  paths[$name]=$these comments[$name]=${of%-} prepare[$name]=${before%-} run[$name]=$command
+done < <(ci/table.sh "$table" area name paths comments prepare run | sed -e ':again' -e 's/\t\t/\t-\t/' -e 't again')
 
 # An area at a time: what one leaves out another may name.
 unnamed() {
@@ -45,7 +47,7 @@ contents() {
     printf '%s\n' "${paths[$name]}" "${comments[$name]}" "${run[$name]}" "$each"
     git hash-object --stdin-paths <<<"$each"
     # shellcheck disable=SC2086
-    [[ ${comments[$name]} == - ]] || files ${comments[$name]} | xargs grep -hE '^ *//[/!]'
+    [[ -z ${comments[$name]} ]] || files ${comments[$name]} | xargs grep -hE '^ *//[/!]'
   } | git hash-object --stdin
 }
 
@@ -58,6 +60,7 @@ run_area() {
   local name=$1 before
   before=$(contents "$name")
   printf '== the area %s: %s\n' "$name" "${run[$name]}"
+  bash -euo pipefail -c "${prepare[$name]}" </dev/null >/dev/null
   # The shell of a command has its patterns.
   bash -euo pipefail -c "${run[$name]}" </dev/null
   [[ $(contents "$name") == "$before" ]] || { echo "the area $name has passed, and was changed meanwhile: not noted"; return 0; }
@@ -67,12 +70,13 @@ run_area() {
 
 case ${1:-} in
   --unnamed) [[ -z "$unnamed" ]] || printf '%s\n' "$unnamed" ;;
+  --prepare) known "$2" && bash -euo pipefail -c "${prepare[$2]}" </dev/null ;;
   --files)
     known "$2"
     # shellcheck disable=SC2086
     files ${paths[$2]}
     # shellcheck disable=SC2086
-    [[ ${comments[$2]} == - ]] || files ${comments[$2]}
+    [[ -z ${comments[$2]} ]] || files ${comments[$2]}
     ;;
   '')
     for name in "${areas[@]}"; do

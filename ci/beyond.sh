@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The companions: ci/beyond.sh [short|long]. Installs the servers that the tests start, without a cluster of the system's
+# The companions: ci/beyond.sh [short|long|install]. Installs the servers that the tests start, without a cluster of the system's
 # own. The short form runs what needs one server at most: the unit tests, the suite of both queues, a few simulated replicas,
 # and the drop-in beside the original. The usual form has lints for each set of features, documentation, and every test of `punctual-jobs`: machines
 # that are killed, frozen and cut off from servers, poolers and clocks. The long form gives each test more time and rounds.
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 export CARGO_INCREMENTAL=0
 
 form=${1:-usual}
-case $form in short | usual | long) ;; *) echo "usage: ci/beyond.sh [short|long]" >&2; exit 2 ;; esac
+case $form in short | usual | long | install) ;; *) echo "usage: ci/beyond.sh [short|long|install]" >&2; exit 2 ;; esac
 
 # has PROGRAM: whether it is there, also where it is not on the path of a user.
 has() { PATH="$PATH:/usr/sbin:/sbin" command -v "$1" >/dev/null; }
@@ -28,6 +28,8 @@ if ! has pg_config || ! [[ -x "$(pg_config --bindir)/postgres" ]] || ! has pgbou
   install=(apt-get install --yes --no-install-recommends postgresql pgbouncer faketime openssl)
   "${install[@]}" || { apt-get update && "${install[@]}"; }
 fi
+
+[[ "$form" != install ]] || exit 0
 
 if [[ "$form" == short ]]; then
   # shellcheck source=ci/seed.sh

@@ -4,6 +4,7 @@
 #
 #   ci/look.sh              builds the site in target/site and looks at it
 #   ci/look.sh --pictures   keeps pictures of the main pages as well, in target/site-look
+#   ci/look.sh --install    only installs what it needs
 #   ci/look.sh --all        looks at the colours of each decision and each page of evidence, and not of one of each
 #
 # Needs node, npm and chromium (or what CHROMIUM names). As root on Debian it installs what is missing; elsewhere
@@ -27,6 +28,8 @@ for tool in node npm; do
   have "$tool" || { echo "not looked at: no $tool here, so the pages cannot be opened; install it"; exit 0; }
 done
 [[ -n "$chromium" ]] || { echo "not looked at: no browser here; install chromium, or set CHROMIUM"; exit 0; }
+
+[[ "${1:-}" != --install ]] || exit 0
 
 # The scripts are run beside what they need, which is installed outside of the sources.
 mkdir -p target/look

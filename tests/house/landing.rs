@@ -94,9 +94,10 @@ fn a_change_of_one_file_is_within_the_budget() {
 #[test]
 fn everything_at_once_is_within_the_time_of_a_run() {
     let allowed = table("ci/steps.toml")["budget"]["everything"].as_integer().expect("a number");
-    let steps = [tier("always"), areas(), tier("turn")].into_iter().flatten();
+    let steps = [tier("always"), areas()].into_iter().flatten();
     let sum: i64 = steps.map(|step| step.core_seconds).sum();
-    assert!(sum <= allowed, "{sum} core-seconds, of {allowed}");
+    let turn = tier("turn").iter().map(|step| step.core_seconds).max().expect("there is one");
+    assert!(sum + turn <= allowed, "{} core-seconds, of {allowed}", sum + turn);
 }
 
 /// A file that no area names would make each of them run.
