@@ -65,12 +65,14 @@ use crate::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor};
+/// use punctual::{ExecutorCompletionService, ManualClock, ScheduledThreadPoolExecutor};
 ///
-/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 /// let answers = ExecutorCompletionService::new(&executor);
-/// answers.schedule(Duration::from_millis(20), || "slow")?;
-/// answers.submit(|| "quick")?;
+/// answers.schedule(Duration::from_secs(20), || "slow")?;
+/// answers.schedule(Duration::from_secs(1), || "quick")?;
+/// clock.set_auto_advance(true);
 /// let mut seen = Vec::new();
 /// while let Some(future) = answers.take()? {
 ///     seen.push(future.join()?);

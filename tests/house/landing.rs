@@ -1,6 +1,6 @@
 //! What decides a landing has a budget, and this test adds it up: `ci/steps.toml` has the steps of `.ci/run`, and
 //! `ci/areas.toml` what only a change of certain files can break. Each file is in an area, and a change of one file costs no
-//! more than the budget.
+//! more than the budget, but for a few files that the table names.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -67,7 +67,10 @@ fn area_script(arguments: &[&str]) -> Option<Vec<String>> {
 /// turns, and the areas that name the file.
 #[test]
 fn a_change_of_one_file_is_within_the_budget() {
-    let allowed = table("ci/steps.toml")["budget"]["core_seconds"].as_integer().expect("a number");
+    let budget = &table("ci/steps.toml")["budget"];
+    let allowed = budget["core_seconds"].as_integer().expect("a number");
+    let dear = budget["dear"].as_array().expect("files");
+    let is_dear = |file: &String| dear.iter().any(|one| one.as_str() == Some(file));
     let always: i64 = tier("always").iter().map(|step| step.core_seconds).sum();
     let turn = tier("turn").iter().map(|step| step.core_seconds).max().expect("there is one");
     let mut of_files: BTreeMap<String, (i64, Vec<String>)> = BTreeMap::new();
@@ -80,7 +83,9 @@ fn a_change_of_one_file_is_within_the_budget() {
             names.push(area.name.clone());
         }
     }
-    let too_dear = of_files.iter().filter(|(_, (cost, _))| always + turn + cost > allowed);
+    let too_dear = of_files
+        .iter()
+        .filter(|(file, (cost, _))| always + turn + cost > allowed && !is_dear(file));
     let too_dear: Vec<_> =
         too_dear.map(|(file, (cost, names))| format!("{file}: {cost} for {names:?}")).collect();
     assert!(
