@@ -9,6 +9,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "a program beside the core, on the system's clock")]
 
+#[path = "../../../../../tests/behaviour/support/patience.rs"]
+mod patience;
+
 use std::{
     error::Error,
     fs,
@@ -22,6 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use patience::Patience;
 use r2d2::{ManageConnection, Pool};
 use rusqlite::Connection;
 use scheduled_thread_pool::ScheduledThreadPool;
@@ -80,10 +84,10 @@ impl Possessions {
     }
 }
 
-/// Writes rows until the time is up. Returns how many.
+/// Writes rows until the time is up, and so many that a connection is broken. Returns how many.
 fn write(pool: &Pool<Sqlite>, writer: usize, until: Instant) -> Result<usize, Failure> {
     let mut rows = 0;
-    while Instant::now() < until {
+    while Instant::now() < until || rows <= ROWS_TO_BREAK {
         let mut connection = pool.get()?;
         let insert = "INSERT INTO row (writer, number) VALUES (?1, ?2)";
         connection.connection.prepare_cached(insert)?.execute((writer as i64, rows as i64))?;
@@ -159,9 +163,9 @@ fn run(span: Duration) -> Result<(), Failure> {
     let opened = Arc::new(AtomicUsize::new(0));
     let written = load(path.clone(), &opened, span)?;
     // The threads end by themselves.
-    let start = Instant::now();
+    let mut patience = Patience::new();
     while Possessions::count()? != before {
-        if start.elapsed() > Duration::from_secs(60) {
+        if !patience.lasts() {
             return Err(format!("{before:?} became {:?}", Possessions::count()?).into());
         }
         thread::sleep(Duration::from_millis(1));
