@@ -184,8 +184,8 @@ impl<'a> Stopping<'a> {
 
     /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
-    /// which could move others. Then it looks for a worker for what is left, whatever became of the last one: no
-    /// submission does so from now on.
+    /// which could move others. If a worker was lost, it looks for another for what is left: no submission does so from
+    /// now on.
     fn cancel(self, called_off: Vec<ListedMember>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
         let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
         let removed = removed.into_iter().map(|entry| (entry.sequence, entry.element));
@@ -196,8 +196,10 @@ impl<'a> Stopping<'a> {
             discard(task);
         }
         self.pool.end_called_off(called_off, self.phase.reason(), IfRunning::LetReturn);
-        let started = self.pool.compensate();
-        started.unwrap_or_else(|error| self.pool.go_without_worker(&error));
+        if self.pool.workers.is_short() {
+            let started = self.pool.compensate();
+            started.unwrap_or_else(|error| self.pool.go_without_worker(&error));
+        }
     }
 }
 

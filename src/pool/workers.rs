@@ -49,8 +49,8 @@
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A worker that is dropped in a closed queue*, perhaps late by a thread factory that kept it, looks for another.
-//! * *A shutdown* looks once the queue is closed: a start may have failed, or a thread of the factory's may have ended
-//!   before its worker ran, and no submission has come since.
+//! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since: its start has failed, or
+//!   the thread of the factory's has ended before the worker ran.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
 //! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
@@ -163,6 +163,9 @@ struct Roster {
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
+    /// Set when a worker is lost that had started, or that was the only one, until one starts: a task that is due may
+    /// have none.
+    is_short: bool,
     /// The number of the last worker that was added.
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
@@ -200,6 +203,7 @@ impl Roster {
         self.started += 1;
         self.about_to_search += 1;
         self.largest = self.largest.max(self.started);
+        self.is_short = false;
         true
     }
 
@@ -351,6 +355,11 @@ impl Workers {
         Some(SpawnPermit { workers: self })
     }
 
+    /// Returns `true` if no worker has started since one was lost: tasks may be left without one.
+    pub(super) fn is_short(&self) -> bool {
+        self.roster.lock().is_short
+    }
+
     /// Adds the one worker of a pool without threads: its caller. Returns its number and its statistics.
     pub(super) fn add_driver(&self) -> (usize, Arc<WorkerStats>) {
         let (number, stats) = SpawnPermit { workers: self }.add_worker();
@@ -391,10 +400,13 @@ impl Workers {
         self.roster.lock().set_will_search(number, false);
     }
 
-    /// Removes a worker that has ended, or that never began.
+    /// Removes a worker that has ended, or that never began. One that has retired is not there any more.
     pub(super) fn remove(&self, number: usize) {
         let mut roster = self.roster.lock();
+        let (there, started) = (roster.slots.len(), roster.started);
         roster.remove(number);
+        let is_lost = roster.slots.len() < there;
+        roster.is_short |= is_lost && (roster.started < started || roster.slots.is_empty());
         self.publish(&roster);
     }
 
