@@ -165,7 +165,7 @@ fn backends_do_not_pile_up_behind_a_locked_table() {
             if waiting <= 3 {
                 break;
             }
-            patience.go_on(&format!("{waiting} backends wait"));
+            patience.go_on(format!("{waiting} backends wait"));
         }
         client.batch_execute("rollback").await.unwrap();
         wait_until("ticks go on", || gate.statistics().granted > 0);

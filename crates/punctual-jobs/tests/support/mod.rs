@@ -5,7 +5,6 @@
 
 #![allow(dead_code, reason = "not each test binary uses all of it")]
 
-#[allow(unreachable_pub, reason = "the tests of the core share it")]
 #[path = "../../../../tests/behaviour/support/patience.rs"]
 pub(crate) mod patience;
 pub(crate) mod pgbouncer;
