@@ -38,11 +38,6 @@ mod support;
 #[cfg(feature = "postgres")]
 use support::patience;
 #[cfg(not(feature = "postgres"))]
-#[allow(
-    dead_code,
-    unreachable_pub,
-    reason = "the tests of the core share it, and the queue in memory waits for little"
-)]
 #[path = "../../../../tests/behaviour/support/patience.rs"]
 mod patience;
 mod unique;
