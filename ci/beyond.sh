@@ -34,10 +34,11 @@ fi
 if [[ "$form" == short ]]; then
   # shellcheck source=ci/seed.sh
   . ci/seed.sh
-  # As in ci/replicas.sh, which has more seeds and is optimised. All of it is built once, in a folder of its own.
-  export PUNCTUAL_REPLICAS=60 PUNCTUAL_FIRST_SEED=$PUNCTUAL_SEED RUSTFLAGS="${RUSTFLAGS:-} --cfg tokio_unstable"
+  # As in ci/replicas.sh, which is optimised and has more seeds, and the case that is left out here: a seed takes some four
+  # seconds of a core here. All of it is built once, in a folder of its own.
+  export PUNCTUAL_REPLICAS=8 PUNCTUAL_FIRST_SEED=$PUNCTUAL_SEED RUSTFLAGS="${RUSTFLAGS:-} --cfg tokio_unstable"
   cargo test --package punctual-jobs --package punctual-thread-pool --features punctual-jobs/postgres --target-dir target/beyond \
-    --lib --test queue --test api --test same
+    --lib --test queue --test api --test same -- --skip nothing_is_run_by_a_claim_of_a_lease_that_ends
   exit 0
 fi
 
