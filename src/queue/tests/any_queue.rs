@@ -50,6 +50,10 @@ impl<E> AnyQueue<E> {
         }
     }
 
+    pub(super) fn is_single(&self) -> bool {
+        matches!(self, Self::Single(_))
+    }
+
     pub(super) fn clock(&self) -> &Clock {
         either!(self, queue => Source::clock(queue))
     }

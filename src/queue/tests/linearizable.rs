@@ -128,13 +128,13 @@ impl Recorder {
     /// Asks the queue, and notes what it has answered.
     fn ask(&self, asker: &mut Asker, act: Act) {
         let called = self.stamp();
-        let operations = self.perform(&mut asker.tickets, act);
+        let operations = self.perform(&mut asker.tickets, act, called);
         let returned = self.stamp();
         let events = operations.into_iter().map(|operation| Event { operation, called, returned });
         asker.events.extend(events);
     }
 
-    fn perform(&self, tickets: &mut Vec<Ticket>, act: Act) -> Vec<Operation> {
+    fn perform(&self, tickets: &mut Vec<Ticket>, act: Act, called: u64) -> Vec<Operation> {
         let (queue, since) = (&self.queue, self.now());
         vec![match act {
             Act::Offer { stripe, ahead } => {
@@ -144,10 +144,16 @@ impl Recorder {
                 tickets.extend(offered);
                 Operation::Offer { deadline, sequence: offered.map(|ticket| ticket.sequence) }
             }
-            Act::Take => {
-                let taken = queue.try_take().map(key);
-                Operation::Take { taken, since: since.as_nanos(), until: self.now().as_nanos() }
-            }
+            Act::Take => match (queue.try_take(), since.as_nanos()) {
+                (Some(entry), _) => {
+                    Operation::Take { taken: key(entry), until: self.now().as_nanos() }
+                }
+                (None, since) if queue.is_single() => Operation::FindNothing { since },
+                (None, since) => {
+                    let look = called;
+                    return vec![Operation::BeginLook { look, since }, Operation::EndLook { look }];
+                }
+            },
             Act::Remove(which) => {
                 let Some(ticket) = tickets.get(which) else { return Vec::new() };
                 let is_found = queue.remove(*ticket).is_some();

@@ -6,16 +6,23 @@
 //! as long as the sorted list gives that answer. It does not go twice to a place where the same operations are over and
 //! the list is the same (Lowe's improvement).
 //!
+//! # A look that finds nothing
+//!
+//! A thread that looks for an element reads one published head after the other without a lock. If a second thread offers
+//! an element behind the look, and a third one takes the only other element before the look has come there, the look
+//! finds nothing, although at each moment an element was due. A thread that waits is told by the offer and looks again. So
+//! a look in several heaps is two operations, its begin and its end, and it may find nothing if no *one* element was
+//! there and due from begin to end. A look in a single heap happens at one moment.
+//!
 //! # A reset
 //!
-//! A thread that looks for an element without waiting may miss one that is on its way from the ready list back to its
-//! stripe (`striped::ready`): it reads the heads without a lock, and the notification follows the move. So a reset is two
-//! operations, of which the first takes the element out and the second puts it back, and between them nothing may happen
-//! but that such a thread finds nothing.
+//! Such a thread may also miss an element that is on its way from the ready list back to its stripe
+//! (`striped::ready`), since the notification follows the move. So a reset is two operations, of which the first takes
+//! the element out and the second puts it back. Between them nothing may happen but that a look begins or ends.
 //!
 //! The search gives up after so many steps. Then it says that it has not decided, which is never a pass.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 /// The order of an element: its deadline, and then its submission.
 pub(in crate::queue) type Key = (u64, u64);
@@ -28,11 +35,23 @@ pub(in crate::queue) enum Operation {
         deadline: u64,
         sequence: Option<u64>,
     },
-    /// The clock showed `since` before the call and `until` after the return.
+    /// The clock showed `until` after the return.
     Take {
-        taken: Option<Key>,
-        since: u64,
+        taken: Key,
         until: u64,
+    },
+    /// A look at a single heap that has found nothing. The clock showed `since` before the call.
+    FindNothing {
+        since: u64,
+    },
+    /// The first half of a look at several heaps that has found nothing.
+    BeginLook {
+        look: u64,
+        since: u64,
+    },
+    /// The second half.
+    EndLook {
+        look: u64,
     },
     Remove {
         sequence: u64,
@@ -72,6 +91,8 @@ struct SortedList {
     keys: Vec<Key>,
     /// The sequences of elements that are being reset.
     lifted: Vec<u64>,
+    /// The looks that have begun, and the elements that each may not miss.
+    looks: BTreeMap<u64, Vec<Key>>,
     is_closed: bool,
 }
 
@@ -81,7 +102,11 @@ impl SortedList {
         let mut next = self.clone();
         let may_be_between = matches!(
             operation,
-            Operation::Lift { .. } | Operation::Put { .. } | Operation::Take { taken: None, .. }
+            Operation::Lift { .. }
+                | Operation::Put { .. }
+                | Operation::FindNothing { .. }
+                | Operation::BeginLook { .. }
+                | Operation::EndLook { .. }
         );
         if !self.lifted.is_empty() && !may_be_between {
             return None;
@@ -92,13 +117,17 @@ impl SortedList {
                 next.insert((*deadline, *sequence));
                 !self.is_closed
             }
-            Operation::Take { taken: None, since, .. } => {
-                self.keys.first().is_none_or(|(deadline, _)| deadline > since)
+            Operation::Take { taken, until } => {
+                next.remove(taken.1);
+                self.keys.first() == Some(taken) && taken.0 <= *until
             }
-            Operation::Take { taken: Some(key), until, .. } => {
-                let is_first = self.keys.first() == Some(key);
-                next.keys.retain(|other| other != key);
-                is_first && key.0 <= *until
+            Operation::FindNothing { since } => self.due(*since).is_empty(),
+            Operation::BeginLook { look, since } => {
+                next.looks.insert(*look, self.due(*since).to_vec());
+                true
+            }
+            Operation::EndLook { look } => {
+                next.looks.remove(look).is_some_and(|missed| missed.is_empty())
             }
             Operation::Remove { sequence, is_found } => next.remove(*sequence) == *is_found,
             Operation::Lift { sequence, is_found } => {
@@ -111,7 +140,10 @@ impl SortedList {
                 next.insert((*deadline, *sequence));
                 self.lifted.contains(sequence)
             }
-            Operation::Drain { drained } => std::mem::take(&mut next.keys) == *drained,
+            Operation::Drain { drained } => {
+                drained.iter().for_each(|(_, sequence)| _ = next.remove(*sequence));
+                self.keys == *drained
+            }
             Operation::Close => {
                 next.is_closed = true;
                 true
@@ -125,9 +157,15 @@ impl SortedList {
         self.keys.insert(place, key);
     }
 
+    fn due(&self, now: u64) -> &[Key] {
+        &self.keys[..self.keys.partition_point(|(deadline, _)| *deadline <= now)]
+    }
+
     fn remove(&mut self, sequence: u64) -> bool {
         let before = self.keys.len();
-        self.keys.retain(|(_, other)| *other != sequence);
+        let is_other = |key: &Key| key.1 != sequence;
+        self.keys.retain(is_other);
+        self.looks.values_mut().for_each(|missed| missed.retain(is_other));
         self.keys.len() < before
     }
 }
@@ -202,8 +240,17 @@ mod tests {
         Operation::Offer { deadline, sequence: Some(sequence) }
     }
 
-    fn take(taken: Option<Key>) -> Operation {
-        Operation::Take { taken, since: 9, until: 9 }
+    fn take(deadline: u64, sequence: u64) -> Operation {
+        Operation::Take { taken: (deadline, sequence), until: 9 }
+    }
+
+    const NOTHING: Operation = Operation::FindNothing { since: 9 };
+
+    /// A look at several heaps that has found nothing, from the one moment to the other.
+    fn look(called: u64, returned: u64) -> [Event; 2] {
+        let look = called;
+        [Operation::BeginLook { look, since: 9 }, Operation::EndLook { look }]
+            .map(|operation| Event { operation, called, returned })
     }
 
     fn verdict(history: &[Event]) -> bool {
@@ -212,7 +259,7 @@ mod tests {
 
     #[test]
     fn an_order_that_fits_is_found() {
-        let mut history = one_by_one([offer(5, 2), offer(5, 3), take(Some((5, 2)))]);
+        let mut history = one_by_one([offer(5, 2), offer(5, 3), take(5, 2)]);
         assert!(verdict(&history));
         // Called before the others, and over after them.
         history.push(Event {
@@ -226,33 +273,25 @@ mod tests {
     #[test]
     fn answers_that_no_order_explains_are_found_out() {
         let wrong = [
-            vec![offer(5, 2), offer(5, 3), take(Some((5, 3)))],
-            vec![offer(5, 2), offer(4, 3), take(Some((5, 2)))],
-            vec![offer(5, 2), take(None)],
-            vec![offer(10, 2), take(Some((10, 2)))],
-            vec![
-                offer(5, 2),
-                take(Some((5, 2))),
-                Operation::Remove { sequence: 2, is_found: true },
-            ],
-            vec![
-                offer(5, 2),
-                Operation::Remove { sequence: 2, is_found: true },
-                take(Some((5, 2))),
-            ],
+            vec![offer(5, 2), offer(5, 3), take(5, 3)],
+            vec![offer(5, 2), offer(4, 3), take(5, 2)],
+            vec![offer(5, 2), NOTHING],
+            vec![offer(10, 2), take(10, 2)],
+            vec![offer(5, 2), take(5, 2), Operation::Remove { sequence: 2, is_found: true }],
+            vec![offer(5, 2), Operation::Remove { sequence: 2, is_found: true }, take(5, 2)],
             vec![offer(5, 2), Operation::Drain { drained: vec![] }],
             vec![Operation::Close, offer(5, 2)],
             vec![
                 offer(5, 2),
                 Operation::Lift { sequence: 2, is_found: true },
                 Operation::Put { deadline: 10, sequence: 2 },
-                take(Some((5, 2))),
+                take(5, 2),
             ],
             vec![
                 offer(5, 2),
                 offer(5, 3),
                 Operation::Lift { sequence: 2, is_found: true },
-                take(Some((5, 3))),
+                take(5, 3),
                 Operation::Put { deadline: 10, sequence: 2 },
             ],
             vec![offer(5, 3), offer(5, 2)],
@@ -262,9 +301,21 @@ mod tests {
         }
     }
 
+    /// The look reads the head of the one heap before the second element is offered into it, and that of the other after
+    /// the first element was taken from there.
+    #[test]
+    fn a_look_may_find_nothing_if_no_one_element_was_there_all_along() {
+        let mut history = one_by_one([offer(5, 2), offer(5, 3), take(5, 2)]);
+        history.extend(look(2, 9));
+        assert!(verdict(&history));
+        let mut history = one_by_one([offer(5, 2), offer(5, 3)]);
+        history.extend(look(2, 9));
+        assert!(!verdict(&history), "the first was there all along");
+    }
+
     #[test]
     fn a_search_that_gives_up_has_decided_nothing() {
-        let history = one_by_one([offer(5, 2), take(Some((5, 2)))]);
+        let history = one_by_one([offer(5, 2), take(5, 2)]);
         assert_eq!(is_linearizable(&history, 1), Err(Undecided));
     }
 }
