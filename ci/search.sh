@@ -46,11 +46,10 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 while ((SECONDS < 60 * minutes && count < ${#names[@]} + 1000 * (minutes < 1000000))); do
   name=${names[place]} command=${commands[place]} begun=$SECONDS status=0
-  export PUNCTUAL_SEED
   PUNCTUAL_SEED=$(date +%s)
   place=$(((place + 1) % ${#names[@]})) count=$((count + 1))
   printf '\n== %s: PUNCTUAL_SEED=%s %s\n' "$name" "$PUNCTUAL_SEED" "$command"
-  PROPTEST_RNG_SEED=$PUNCTUAL_SEED SHUTTLE_RANDOM_SEED=$PUNCTUAL_SEED bash -euo pipefail -c "$command" </dev/null >"$log" 2>&1 || status=$?
+  PUNCTUAL_SEED=$PUNCTUAL_SEED bash -euo pipefail -c ". ci/seed.sh && $command" </dev/null >"$log" 2>&1 || status=$?
   tail -n $((status ? 100 : 3)) "$log"
   printf -- '-- %s s: %s\n' "$((SECONDS - begun))" "$name"
   if ((status)); then

@@ -10,12 +10,13 @@
 //! # When a permit is released
 //!
 //! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. A member that waits
-//! for the answer of its gate keeps its permit, or others would overtake it at each question, and is a pending member all the same; it gives
-//! the permit back if it gets another moment meanwhile ([`on_replan`](Layer::on_replan)), or if its group is paused when the
-//! answer comes. Every other member
+//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
 //! leaves ([`on_end`](Layer::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
 //! that was cancelled meanwhile leaves when the body has returned.
+//!
+//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. For
+//! everything else it is a pending member. It gives the permit back if it gets another moment meanwhile
+//! ([`on_replan`](Layer::on_replan)), or if its group is paused when the answer comes.
 
 use std::mem;
 

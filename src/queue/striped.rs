@@ -520,7 +520,8 @@ impl<E> Source for DelayedWorkQueue<E> {
         self.lead
     }
 
-    /// Reads the stripes' heads first, because entries move from there to the ready list.
+    /// Reads the stripes' heads first, because entries move from there to the ready list. An entry that is offered behind
+    /// this look is missed, also if the only other one is taken before the look comes to it: the offer wakes who waits.
     fn head(&self) -> Timestamp {
         let nearest =
             self.stripes.iter().map(|stripe| stripe.head()).fold(Timestamp::NEVER, Ord::min);

@@ -1,8 +1,5 @@
-//! Behaviour through the public API: executors and what they are made of, groups, delay queues, the example programs, and the types. Each topic has a folder, and each family of
-//! properties a file. The other topics are in `tasks.rs`: one binary of all would take rustc 2.7 GB.
-//!
-//! Timed behaviour is tested on the manual clock, exactly; tests on the system clock assert lower bounds and order only.
-//! The ids in the comments (SO-001, F1, G1, M1) are those of `docs/evidence`: `docs/testing.md`.
+//! Behaviour through the public API: executors and what they are made of, groups, delay queues, the example programs, and
+//! the types. The head of `tasks.rs`, which has the other topics, holds here as well.
 
 #![allow(
     clippy::disallowed_methods,

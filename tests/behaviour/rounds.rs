@@ -23,7 +23,7 @@ pub struct Rounds {
     next: usize,
     at_least: usize,
     all: usize,
-    /// What is left of the budget; `None` if all rounds are requested.
+    /// `None` if all rounds are requested.
     budget: Option<Patience>,
 }
 

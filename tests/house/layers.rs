@@ -283,7 +283,7 @@ fn each_module_has_one_layer() {
         names.for_each(|name| check(word(name).as_str(), number));
     }
     let list = fs::read_to_string(root.join("src/lib.rs")).expect("the root");
-    // What is there for tests alone comes last.
+    // The modules that only tests have come last in the list.
     let list = list.split("#[cfg(test)]").next().expect("a part");
     for line in list.lines() {
         if let Some(title) = line.strip_prefix("// Layer ") {

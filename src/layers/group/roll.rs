@@ -16,8 +16,8 @@
 //! These hold whenever the lock is free:
 //!
 //! * `order` has one key for each pending member, and no other; `parked` counts those that are parked.
-//! * `taken` counts the members that run or ask, and is at most the number of permits, unless that was lowered; `asking`
-//!   counts those of them that ask.
+//! * `running` and `asking` count the members that stand so. Together they are at most the number of permits, unless that
+//!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -116,7 +116,7 @@ pub(super) struct Roll {
     pub(super) end: GroupEnd,
     members: BTreeMap<u64, Member>,
     order: BTreeSet<(Timestamp, u64)>,
-    taken: usize,
+    running: usize,
     asking: usize,
     parked: usize,
 }
@@ -130,7 +130,7 @@ impl Roll {
             end: GroupEnd::default(),
             members: BTreeMap::new(),
             order: BTreeSet::new(),
-            taken: 0,
+            running: 0,
             asking: 0,
             parked: 0,
         }
@@ -142,8 +142,13 @@ impl Roll {
         limit.min(workers.saturating_sub(reserved)).max(1)
     }
 
+    /// Returns how many permits the members have.
+    fn taken(&self) -> usize {
+        self.running + self.asking
+    }
+
     fn free(&self) -> usize {
-        if self.is_paused { 0 } else { self.permits().saturating_sub(self.taken) }
+        if self.is_paused { 0 } else { self.permits().saturating_sub(self.taken()) }
     }
 
     /// Returns `true` if it is the turn of this pending member.
@@ -151,6 +156,15 @@ impl Roll {
         let free = self.free();
         // The first comparison spares a group that is hardly limited the walk.
         free > 0 && (self.order.len() <= free || self.first(free).any(|key| key == (due, sequence)))
+    }
+
+    /// A pending member waits for its turn. An asking one has its permit, so it waits for no other member, but a pause holds
+    /// it as well.
+    fn may_start(&self, sequence: u64, member: &Member) -> bool {
+        match member.stands {
+            Stands::Asking => !self.is_paused,
+            _ => self.is_first(sequence, member.due),
+        }
     }
 
     fn first(&self, count: usize) -> impl Iterator<Item = (Timestamp, u64)> {
@@ -202,9 +216,7 @@ impl Roll {
         if let Some(reason) = self.end.refuses_to_wait(self.is_paused, is_periodic) {
             return Turn::Ends(reason);
         }
-        // Who has a permit waits for no other, but a pause holds it as well.
-        let is_asking = member.stands == Stands::Asking;
-        if if is_asking { self.is_paused } else { !self.is_first(sequence, due) } {
+        if !self.may_start(sequence, member) {
             return Turn::Waits;
         }
         self.stand(sequence, due, Stands::Running);
@@ -265,11 +277,8 @@ impl Roll {
                 self.order.remove(&key);
                 self.parked -= usize::from(is_parked);
             }
-            Stands::Asking => {
-                self.taken -= 1;
-                self.asking -= 1;
-            }
-            Stands::Running => self.taken -= 1,
+            Stands::Asking => self.asking -= 1,
+            Stands::Running => self.running -= 1,
             Stands::CalledOff(_) => {}
         }
         match stands {
@@ -277,11 +286,8 @@ impl Roll {
                 self.order.insert((due, sequence));
                 self.parked += usize::from(is_parked);
             }
-            Stands::Asking => {
-                self.taken += 1;
-                self.asking += 1;
-            }
-            Stands::Running => self.taken += 1,
+            Stands::Asking => self.asking += 1,
+            Stands::Running => self.running += 1,
             Stands::CalledOff(_) => {}
         }
     }
@@ -334,10 +340,6 @@ impl Roll {
         listed
     }
 
-    fn running(&self) -> usize {
-        self.taken - self.asking
-    }
-
     pub(super) fn list_running(&self) -> Vec<ListedMember> {
         self.listed().filter(|member| !member.is_pending).collect()
     }
@@ -363,16 +365,16 @@ impl Roll {
 
     pub(super) fn counted(&self) -> Counted {
         Counted {
-            pending: self.members.len() - self.running(),
+            pending: self.members.len() - self.running,
             parked: self.parked,
-            active: self.running(),
+            active: self.running,
             totals: self.counts,
         }
     }
 
     pub(super) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
         let stands = |sequence: u64| self.members.get(&sequence).map(|member| member.stands);
-        let has_only_permit = self.taken == 1 && self.permits() == 1;
+        let has_only_permit = self.taken() == 1 && self.permits() == 1;
         let waits = matches!(stands(awaited), Some(Stands::Pending { .. }));
         has_only_permit && waits && stands(joiner) == Some(Stands::Running)
     }

@@ -4,7 +4,7 @@
 //! Each test runs itself again as a program of its own.
 
 use std::{
-    env, process,
+    env,
     sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
@@ -16,9 +16,10 @@ use punctual::{
 };
 
 use crate::support::{
-    Counter, LONG, Patience, TURN,
+    Counter, LONG,
     child::{again, assert_fine, run},
     eventually, ms,
+    patience::exit_at_last,
 };
 
 type Ended = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -150,13 +151,7 @@ fn a_program_ends_after_a_shutdown_with_a_deadline() {
     const NAME: &str = "a_program_ends_after_a_shutdown_with_a_deadline";
     if again(module_path!(), NAME).is_none() {
         // If it does not, this program must not stay behind.
-        thread::spawn(|| {
-            let mut patience = Patience::new();
-            while patience.lasts() {
-                thread::sleep(TURN);
-            }
-            process::exit(9);
-        });
+        exit_at_last(9);
         let way = env::var(WAY).expect("it is set");
         let (_, end) = WAYS.iter().find(|(name, _)| *name == way).expect("it is one of these");
         let start = Instant::now();

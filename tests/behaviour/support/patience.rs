@@ -19,6 +19,7 @@
 
 use std::{
     fmt::Display,
+    process,
     sync::mpsc::{Receiver, RecvTimeoutError},
     thread,
     time::{Duration, Instant},
@@ -73,6 +74,17 @@ impl Default for Patience {
     }
 }
 
+/// Ends this process with that code if the patience is used up before the process ends by itself.
+pub fn exit_at_last(code: i32) {
+    thread::spawn(move || {
+        let mut patience = Patience::new();
+        while patience.lasts() {
+            thread::sleep(TURN);
+        }
+        process::exit(code);
+    });
+}
+
 /// Waits for a condition that has no event.
 #[track_caller]
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
@@ -86,10 +98,10 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
 /// Takes what a channel gets: [`Receiver::recv`], with patience.
 #[track_caller]
 pub fn receive<T>(from: &Receiver<T>, what: &str) -> T {
-    next_of(from, what).unwrap_or_else(|| panic!("nobody is left to send: {what}"))
+    next_of(from, what).unwrap_or_else(|| panic!("every sender is gone: {what}"))
 }
 
-/// The same, or `None` when nobody is left to send.
+/// The same, or `None` when every sender is gone.
 #[track_caller]
 pub fn next_of<T>(from: &Receiver<T>, what: impl Display) -> Option<T> {
     let mut patience = Patience::new();

@@ -227,7 +227,7 @@ fn replicas_that_were_all_frozen_make_up_for_it_once() {
     std::thread::sleep(Duration::from_secs(20));
     let woken = real_micros();
     replicas.iter().for_each(|replica| replica.signal(Signal::CONT));
-    // What is late comes before that.
+    // Each replica has made up for what it missed by then.
     wait_for_runs(&mut replicas, 3, |said| said.numbers[0] > woken);
     let said: Vec<_> = replicas.into_iter().flat_map(|replica| replica.end()).collect();
     let runs = runs(&said);

@@ -179,7 +179,7 @@ pub(crate) struct Plan {
 impl Plan {
     pub(crate) fn start(&self, number: usize, ahead: i32) -> Replica {
         let Self { url, name, period, lease, run, more } = self;
-        // What is not about a time-out has a long lease, and no question of it is given up.
+        // A test that is not about time-outs has a long lease, and its replicas give up no question.
         let limit = if *lease < FOREVER { (*lease).min(1000) } else { FOREVER };
         let orders = format!(
             "url={url}\nname={name}\nperiod={period}\nlease={lease}\nlimit={limit}\nrun={run}\n{more}"

@@ -92,7 +92,7 @@ pub(crate) fn receive_from_any<T>(from: &[&Receiver<T>], what: &str) -> T {
         for receiver in from {
             match receiver.try_recv() {
                 Ok(received) => return received,
-                Err(TryRecvError::Disconnected) => panic!("nobody is left to send: {what}"),
+                Err(TryRecvError::Disconnected) => panic!("every sender is gone: {what}"),
                 Err(TryRecvError::Empty) => {}
             }
         }
