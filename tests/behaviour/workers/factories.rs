@@ -417,15 +417,17 @@ fn accepted_tasks_run_though_threads_fail_to_start() {
     executor.close().unwrap();
 }
 
-/// A factory that answers `Ok`, and whose thread ends before the worker runs, in this way, as often as `lost` says.
-fn losing(lost: usize, gone: &Counter, lose: fn(Worker)) -> impl ThreadFactory + use<> {
-    let (calls, gone) = (AtomicUsize::new(0), gone.clone());
+/// A factory that answers `Ok`, and whose first thread ends before the worker runs, in this way: once `accepted` says so,
+/// because a submission that saw it would be refused.
+fn losing(accepted: &Counter, gone: &Counter, lose: fn(Worker)) -> impl ThreadFactory + use<> {
+    let (calls, accepted, gone) = (AtomicUsize::new(0), accepted.clone(), gone.clone());
     move |worker: Worker| {
-        if calls.fetch_add(1, Ordering::SeqCst) >= lost {
+        if calls.fetch_add(1, Ordering::SeqCst) > 0 {
             return start(worker);
         }
-        let gone = gone.clone();
+        let (accepted, gone) = (accepted.clone(), gone.clone());
         let thread = move || {
+            accepted.wait_for(1);
             let _ = panic::catch_unwind(AssertUnwindSafe(|| lose(worker)));
             gone.add();
         };
@@ -450,9 +452,10 @@ fn a_shutdown_replaces_a_worker_that_was_lost_before() {
         },
     ];
     for (lose, end) in ways.into_iter().flat_map(|lose| ends.map(|end| (lose, end))) {
-        let gone = Counter::new();
-        let executor = with_factory(1, losing(1, &gone, lose));
+        let (accepted, gone) = (Counter::new(), Counter::new());
+        let executor = with_factory(1, losing(&accepted, &gone, lose));
         let ran = executor.submit(|| 7).unwrap();
+        accepted.add();
         gone.wait_for(1);
         in_time("the end", move || end(executor));
         assert_eq!(ran.join().unwrap(), 7);
@@ -462,9 +465,9 @@ fn a_shutdown_replaces_a_worker_that_was_lost_before() {
 /// The same with another worker that is busy: a task that is due does not wait for that one.
 #[test]
 fn a_shutdown_replaces_a_lost_worker_beside_a_busy_one() {
-    let gone = Counter::new();
+    let (accepted, gone) = (Counter::new(), Counter::new());
     let first = AtomicUsize::new(0);
-    let lost = losing(1, &gone, drop);
+    let lost = losing(&accepted, &gone, drop);
     let executor = with_factory(2, move |worker: Worker| {
         if first.fetch_add(1, Ordering::SeqCst) == 0 {
             start(worker)
@@ -474,6 +477,7 @@ fn a_shutdown_replaces_a_lost_worker_beside_a_busy_one() {
     });
     let gate = occupy(&executor);
     let ran = executor.submit(|| 7).unwrap();
+    accepted.add();
     gone.wait_for(1);
     executor.shutdown();
     assert_eq!(in_time("the task", move || ran.join().unwrap()), 7);
