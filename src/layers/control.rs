@@ -128,6 +128,8 @@ impl Change {
 pub(super) struct Control {
     is_paused: bool,
     extra: Option<Timestamp>,
+    /// True if the entry stands for the extra run, and not for the plan. The two may be due at one moment.
+    is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
     /// The plan. While the task is in the queue, `None` if that is when its entry is due. While a worker
@@ -154,12 +156,10 @@ impl Layer for Control {
 
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         call.note_late_from(self.asked);
-        // An extra run: the plan stands.
-        let is_extra = self.plan.is_some() && self.extra == Some(call.run.planned());
-        if is_extra {
+        if self.is_extra_next {
             call.note_extra();
         }
-        match self.look(call.run.planned(), is_extra || call.is_by_hand()) {
+        match self.look(call.run.planned(), self.is_extra_next || call.is_by_hand()) {
             Some(later) => {
                 self.due_at_look = Some(call.run.started()).filter(|now| later <= *now);
                 Err(NotYet::Refused(Verdict::Again(later)))
@@ -175,7 +175,8 @@ impl Layer for Control {
     }
 
     fn after_run(&mut self, call: &mut Call<'_>) {
-        if !call.keeps_its_tick() {
+        // After an extra run the plan stands, with what was asked of it.
+        if !call.keeps_its_tick() && !call.is_extra() {
             self.tick_is_over();
         }
     }
@@ -227,8 +228,9 @@ impl Control {
     /// Keeps the part of the standing that the entry does not show.
     fn keep(&mut self, standing: Standing) {
         (self.is_paused, self.extra) = (standing.is_paused, standing.extra);
-        self.asked = standing.asked;
-        self.plan = Some(standing.plan).filter(|plan| *plan != standing.due());
+        (self.asked, self.is_extra_next) = (standing.asked, standing.next_extra().is_some());
+        let is_plan_due = !self.is_extra_next && standing.plan == standing.due();
+        self.plan = (!is_plan_due).then_some(standing.plan);
     }
 
     /// Notes a change for when the worker that has the task queues it again.

@@ -23,15 +23,16 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
+    /// Returns when the extra run is due, if the entry stands for that: it comes before the plan, or the plan waits for the
+    /// end of a pause. A gate may put an extra run off, also to a moment behind the plan.
+    pub(super) fn next_extra(self) -> Option<Timestamp> {
+        self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
+    }
+
     /// Returns when the entry is due.
     pub(super) fn due(self) -> Timestamp {
-        match self.extra {
-            // An extra run that its gate has put off leaves the plan as it is.
-            Some(moment) if !self.is_paused => moment.min(self.plan),
-            Some(moment) => moment,
-            None if self.is_paused => Timestamp::NEVER,
-            None => self.plan,
-        }
+        let planned = if self.is_paused { Timestamp::NEVER } else { self.plan };
+        self.next_extra().unwrap_or(planned)
     }
 
     /// Returns how the task stands after the change.
@@ -49,6 +50,7 @@ impl Standing {
             }
             Change::NotBefore(_) => {}
             // A run that is due already is the one that was asked for.
+            Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
             Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
             Change::RunNow(now) if is_periodic => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),

@@ -3,6 +3,7 @@
 
 use punctual::{
     ManualClock, MissedRuns, ScheduledThreadPoolExecutor as Executor, TaskState, current_task,
+    gate::{Entry, from_fn},
     trigger::{at, every, on_demand},
 };
 
@@ -214,4 +215,44 @@ fn the_policy_holds_for_every_trigger() {
     assert!(task.resume());
     clock.run_until_idle();
     assert_eq!((executor.statistics().runs, task.delay()), (1, Some(ms(40))), "one for all three");
+}
+
+/// Where a request and the plan meet at one moment, the one is still the request and the other the plan.
+#[test]
+fn an_extra_run_of_a_paused_task_leaves_the_plan_whenever_it_is_asked_for() {
+    for asked in [9, 10, 11] {
+        let (clock, executor) = manual(1);
+        let runs = Log::new();
+        let (own, log) = (clock.clone(), runs.clone());
+        let note = move || log.push(own.elapsed().as_millis());
+        let task = executor.schedule_at_fixed_rate(ms(10), ms(10), note).expect("accepted");
+        assert!(task.pause());
+        clock.run_for(ms(asked));
+        assert!(task.run_now());
+        clock.run_until_idle();
+        assert_eq!(runs.entries(), [u128::from(asked)]);
+        clock.run_for(ms(25 - asked));
+        assert!(task.resume());
+        clock.run_for(ms(10));
+        assert_eq!(runs.entries(), [u128::from(asked), 25, 25, 30], "asked for at {asked}");
+    }
+}
+
+/// A gate puts the extra run off to the moment of the plan.
+#[test]
+fn an_extra_run_that_waits_until_the_plan_is_one_run_more() {
+    let (clock, executor) = manual(1);
+    let gate = from_fn(|tick| match (tick.run_number(), tick.attempt()) {
+        (1, 1) => Entry::Again(ms(10)),
+        _ => Entry::Run,
+    });
+    let (runs, task) = (Counter::new(), executor.task().gate(gate));
+    let counted = runs.clone();
+    let task = task.schedule_at_fixed_rate(ms(10), ms(10), move || counted.add());
+    let task = task.expect("accepted");
+    assert!(task.run_now());
+    clock.run_for(ms(9));
+    assert_eq!(runs.get(), 0);
+    clock.run_for(ms(1));
+    assert_eq!((runs.get(), task.delay()), (2, Some(ms(10))));
 }

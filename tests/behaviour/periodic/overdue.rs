@@ -288,6 +288,25 @@ fn a_run_that_is_due_and_asked_for_takes_place() {
     }
 }
 
+/// An extra run in between takes nothing of that away.
+#[test]
+fn a_late_run_that_is_asked_for_takes_place_behind_an_extra_run() {
+    let (clock, executor) = manual(1);
+    let (runs, body) = noting(&clock);
+    let task = executor.task().missed_runs(MissedRuns::Within(3 * SECOND));
+    let task = task.schedule_at_fixed_rate(10 * SECOND, 10 * SECOND, body).expect("accepted");
+    assert!(task.pause());
+    clock.run_for(20 * SECOND);
+    assert!(task.run_within(Duration::ZERO));
+    clock.run_for(SECOND);
+    assert!(task.run_now());
+    clock.run_for(SECOND);
+    assert!(task.resume());
+    clock.run_until_idle();
+    let starts: Vec<_> = runs.entries().into_iter().map(|(start, ..)| start).collect();
+    assert_eq!(starts, [21_000, 22_000, 22_000], "that of 10 s, and that of 20 s is on time");
+}
+
 /// A run by hand is the caller's decision.
 #[test]
 fn a_run_by_hand_is_not_left_out() {
