@@ -498,7 +498,8 @@ impl<T> ScheduledFuture<T> {
 
     /// Gives a periodic task another schedule. The trigger is asked for its first run at once, on this
     /// thread, and that is when the task runs next. The old one is dropped. The task keeps its
-    /// [policy](crate::MissedRuns) for missed runs.
+    /// [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry), failures no longer
+    /// end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
     ///
     /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has
     /// no run or a period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.

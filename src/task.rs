@@ -293,7 +293,7 @@ pub(crate) fn series(
     schedule: crate::schedule::Schedule,
 ) -> Arc<Task> {
     let task: Arc<Task> = Node::repeated(body);
-    task.set_plan(Plan::new(schedule, FailurePolicy::stop()));
+    task.set_plan(Plan::new(schedule, None));
     task
 }
 

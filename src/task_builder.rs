@@ -27,7 +27,7 @@ use crate::{
     sync::Arc,
     task::{Node, Outcome},
     time::Clock,
-    trigger::{Once, Trigger},
+    trigger::{Retry, Trigger},
 };
 
 /// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
@@ -347,8 +347,7 @@ impl<'a> TaskBuilder<'a> {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let attempt = move || body().map(ControlFlow::<T>::Break);
-        // An attempt that is late is made all the same: there is no later moment that would stand for it.
-        self.missed_runs(MissedRuns::Coalesce).repeat(Once.retry(backoff), attempt)
+        self.repeat(Retry::of_call(backoff), attempt)
     }
 }
 

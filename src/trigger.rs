@@ -49,9 +49,9 @@ mod retry;
 
 use std::{fmt, time::Duration};
 
+pub(crate) use self::context::LastRun;
 #[cfg(feature = "cron")]
 pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
-pub(crate) use self::{context::LastRun, retry::Once};
 pub use self::{
     context::{Due, TriggerContext},
     jitter::Jitter,
@@ -160,7 +160,7 @@ pub trait Trigger: Send + 'static {
     /// [`retry`](Self::retry) does. The first failure then does not end the series, unless
     /// [`on_failure`](crate::TaskBuilder::on_failure) says so.
     ///
-    /// Called once, when the task is submitted.
+    /// Called once, when the task gets this trigger.
     fn retries(&self) -> bool {
         false
     }

@@ -409,6 +409,10 @@ impl Handle {
     ///
     /// # Attempts
     ///
+    /// An attempt that does not take place is no attempt, and the next one is planned as after the failure before: its
+    /// [gate](crate::gate) has skipped it, or it was later than the [policy](crate::TaskBuilder::missed_runs) lets it be,
+    /// if there is one. If none can be planned, the last error is the result.
+    ///
     /// An attempt is a run: each that fails is counted and reported as one. Inside of it,
     /// [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. When a server says how long to wait, the attempt
     /// [reschedules](crate::TaskContext::reschedule) the next one and returns its error. An error that no further attempt

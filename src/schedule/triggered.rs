@@ -47,6 +47,7 @@ pub(crate) struct Triggered {
     /// How long after its tick the next run is planned.
     offset: Duration,
     is_asked_again: bool,
+    pub(crate) retries: bool,
     /// The run before the last question, for the case that the trigger is asked again.
     last: Option<LastRun>,
 }
@@ -131,14 +132,15 @@ impl Triggered {
             last: None,
             runs: 0,
             failures_in_a_row: 0,
+            is_asked_again: false,
         };
         let tick = trigger.next(&context)?;
         let offset = trigger.offset(tick, &context);
-        let is_asked_again = trigger.is_asked_again();
+        let (is_asked_again, retries) = (trigger.is_asked_again(), trigger.retries());
         let due = tick.later_by(offset)?;
         let (wall, trigger) = (WallPlan::new(due, &context), Some(Box::new(trigger) as _));
         let first = due.timestamp(clock).max(now);
-        Some((Self { trigger, missed, wall, offset, is_asked_again, last: None }, first))
+        Some((Self { trigger, missed, wall, offset, is_asked_again, retries, last: None }, first))
     }
 
     /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
@@ -171,6 +173,7 @@ impl Triggered {
             last: self.last,
             runs,
             failures_in_a_row,
+            is_asked_again: false,
         })
     }
 
@@ -256,6 +259,7 @@ impl Triggered {
             last: self.last,
             runs,
             failures_in_a_row,
+            is_asked_again: true,
         })
     }
 

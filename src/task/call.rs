@@ -170,6 +170,9 @@ impl Call<'_> {
         }
         let around = self.extras.as_mut().and_then(|extras| extras.around.as_mut());
         let has_around = around.is_some();
+        if let Some(plan) = self.plan.as_ref().filter(|_| has_around) {
+            run.note_policy(plan);
+        }
         let report = hooks.invoke(run, around, lent);
         if has_around && !matches!(report, Ok(Next::Nothing)) {
             // The code around the body has failed after the body returned. `invoke` has reported that.
@@ -198,10 +201,15 @@ impl Call<'_> {
         let drops = self.hooks.drops(self.run.id());
         let drops = if is_reported { Drops::UNREPORTED } else { drops };
         self.run.task().discard(&mut || lent.drop_body(), drops);
-        discard(self.plan.take());
-        if matches!(self.outcome, RunOutcome::Exhausted) && lent.exhaust() {
-            self.outcome = RunOutcome::Ended(Ok(()));
+        let mut plan = self.plan.take();
+        if matches!(self.outcome, RunOutcome::Exhausted) {
+            let ending = match lent.exhaust() {
+                true => Some(Ok(())),
+                false => plan.as_mut().and_then(Plan::take_failure).map(Err),
+            };
+            self.outcome = ending.map_or(RunOutcome::Exhausted, RunOutcome::Ended);
         }
+        discard(plan);
     }
 
     fn drop_around(&mut self) {
@@ -257,7 +265,9 @@ impl Call<'_> {
             RunOutcome::Again(next) => return self.rest(parts, *next),
             RunOutcome::Failed(next, failure) => {
                 parts.extras().last_failure = Some(self.run.failure(failure));
-                return self.rest(parts, *next);
+                let stored = self.rest(parts, *next);
+                self.keep_failure(parts);
+                return stored;
             }
         };
         self.finish(parts, ending)
@@ -321,6 +331,15 @@ impl Call<'_> {
             self.rest_extended(parts);
         }
         ToStore::Body
+    }
+
+    /// Has the plan, if the task has it again, keep the failure.
+    fn keep_failure(&mut self, parts: &mut Parts<'_>) {
+        let Some(plan) = parts.plan() else { return };
+        let outcome = mem::replace(&mut self.outcome, RunOutcome::Exhausted);
+        let unused = outcome.into_failure().and_then(|failure| plan.keep_failure(failure));
+        self.outcome =
+            unused.map_or(RunOutcome::Exhausted, |unused| RunOutcome::Ended(Err(unused)));
     }
 
     #[inline(never)]

@@ -67,7 +67,10 @@ impl RunOutcome {
 /// See the [module](self).
 pub(crate) struct Plan {
     schedule: Schedule,
-    on_failure: FailurePolicy,
+    /// The policy that the user has chosen.
+    on_failure: Option<FailurePolicy>,
+    /// The last failure, if the trigger retries: it is that of the task if no other attempt takes place.
+    last_failure: Option<Failure>,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
     /// How many runs in a row have failed.
@@ -80,8 +83,10 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    pub(crate) fn new(schedule: Schedule, on_failure: FailurePolicy) -> Self {
-        Self { schedule, on_failure, slot: None, failures: 0, runs: 0, skipped: 0, counted: 0 }
+    pub(crate) fn new(schedule: Schedule, on_failure: Option<FailurePolicy>) -> Self {
+        let (slot, last_failure) = (None, None);
+        let (failures, runs, skipped, counted) = (0, 0, 0, 0);
+        Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, counted }
     }
 
     /// Returns why a task with this plan cannot be submitted, if it cannot.
@@ -97,12 +102,22 @@ impl Plan {
 
     /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
     fn is_back_off_in_vain(&self) -> bool {
-        let longest = self.on_failure.longest_back_off();
+        let longest = self.policy().longest_back_off();
         let (Some(longest), Some(wait)) = (longest, self.schedule.regular()) else { return false };
         longest <= wait
     }
 
     // Questions to the plan.
+
+    fn retries(&self) -> bool {
+        self.schedule.triggered().is_some_and(|triggered| triggered.retries)
+    }
+
+    /// Returns the policy for a run that failed. With `stop`, a trigger that retries would try nothing again.
+    fn policy(&self) -> FailurePolicy {
+        let default = if self.retries() { FailurePolicy::resume() } else { FailurePolicy::stop() };
+        self.on_failure.unwrap_or(default)
+    }
 
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
     #[inline]
@@ -135,6 +150,11 @@ impl Plan {
     #[inline]
     pub(super) fn runs(&self) -> u64 {
         self.runs
+    }
+
+    /// Returns `true` if one failure is enough to end the task.
+    pub(super) fn ends_by_failure(&self) -> bool {
+        self.policy().ends_after(1)
     }
 
     /// Returns how many runs in a row have failed.
@@ -204,7 +224,7 @@ impl Plan {
             Ok(Next::Planned) => None,
             Err(failure) => {
                 run.note_failure(self.failures);
-                if self.on_failure.ends_after(self.failures) {
+                if self.policy().ends_after(self.failures) {
                     hooks.tell_failed_end(run, &failure);
                     return RunOutcome::Ended(Err(failure));
                 }
@@ -244,7 +264,7 @@ impl Plan {
     #[cold]
     fn backed_off(&mut self, next: Timestamp, is_extra: bool, run: &Run) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.
-        let delay = self.on_failure.delay_after(self.failures);
+        let delay = self.policy().delay_after(self.failures);
         if delay == Duration::ZERO {
             return next;
         }
@@ -253,6 +273,17 @@ impl Plan {
             self.leave_wall();
         }
         next.max(later)
+    }
+
+    /// Keeps the failure of a run that another one is to follow, if the trigger retries. Returns the failure that the
+    /// caller has to drop when it holds no lock.
+    pub(super) fn keep_failure(&mut self, failure: Failure) -> Option<Failure> {
+        if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
+    }
+
+    /// Returns the failure of the task, if the trigger has ended after an attempt that failed.
+    pub(super) fn take_failure(&mut self) -> Option<Failure> {
+        self.last_failure.take().filter(|_| self.failures > 0)
     }
 
     /// Returns when the next run is, by the schedule; `None` if there is none.

@@ -51,6 +51,8 @@ pub(crate) struct Run {
     failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
     attempt: Cell<u32>,
+    /// True if one failure is enough to end the task, for the code around the body.
+    ends_by_failure: Cell<bool>,
 }
 
 impl Run {
@@ -63,8 +65,20 @@ impl Run {
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
         let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
-        let attempt = Cell::new(1);
-        Self { worker, task, id, planned, started, number, missed, counted, failures, attempt }
+        let (attempt, ends_by_failure) = (Cell::new(1), Cell::new(false));
+        Self {
+            worker,
+            task,
+            id,
+            planned,
+            started,
+            number,
+            missed,
+            counted,
+            failures,
+            attempt,
+            ends_by_failure,
+        }
     }
 
     pub(crate) fn task(&self) -> &Arc<Task> {
@@ -85,6 +99,11 @@ impl Run {
     /// Records for which moment the run was planned, if it was put off since.
     pub(crate) fn plan_for(&self, planned: Timestamp) {
         self.planned.set(planned);
+    }
+
+    /// Records what the policy of the task is about this run.
+    pub(super) fn note_policy(&self, plan: &Plan) {
+        self.ends_by_failure.set(plan.ends_by_failure());
     }
 
     /// Records that the run starts only now, if it does: its gate had to be asked.
@@ -270,6 +289,7 @@ impl Run {
             id: run.id,
             number: run.number.get(),
             started: run.started(),
+            ends_by_failure: run.ends_by_failure.get(),
             stop: run.stop(),
         })
     }
@@ -299,6 +319,8 @@ pub(crate) struct CurrentRun {
     /// Which run of the task it is, 1 for the first.
     pub(crate) number: u64,
     pub(crate) started: Timestamp,
+    /// True if one failure is enough to end the task.
+    pub(crate) ends_by_failure: bool,
     /// The parent of the task's token.
     pub(crate) stop: CancellationToken,
 }

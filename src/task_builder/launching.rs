@@ -20,8 +20,8 @@ use super::{OnRefusal, TaskBuilder};
 #[cfg(feature = "histograms")]
 use crate::layers::Recorded;
 use crate::{
-    CancelReason, FailurePolicy, MissedRuns, RejectedExecutionError, RejectionReason,
-    ScheduledFuture, Submission, TaskHandle,
+    CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
+    TaskHandle,
     entry::{Ticket, Timing},
     layers::{Entrant, Gated, GroupState, Joining, Membership, OnWall},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
@@ -71,27 +71,23 @@ impl TaskBuilder<'_> {
     ) -> Result<TaskHandle, RejectedExecutionError> {
         let now = self.clock().read();
         let period = kind(period, self.missed.unwrap_or(MissedRuns::Burst));
-        task.set_plan(Plan::new(period, self.on_failure.unwrap_or_default()));
+        task.set_plan(Plan::new(period, self.on_failure));
         self.launch(task, now, Timing::At(now.after(initial_delay)))
     }
 
     /// Compiled for each type of trigger.
     #[track_caller]
     pub(super) fn launch_series<G: Trigger>(
-        mut self,
+        self,
         task: Arc<Task>,
         trigger: G,
     ) -> Result<TaskHandle, RejectedExecutionError> {
-        let policy = self.on_failure;
-        // With `stop`, nothing would be tried again.
-        let policy = policy.or_else(|| trigger.retries().then(FailurePolicy::resume));
-        self.on_failure = policy;
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
         let shared = self.gate.as_ref().map(|_| SharedName { name: self.name.as_deref() });
         match contain(|| Schedule::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
-                task.set_plan(Plan::new(period, policy.unwrap_or_default()));
+                task.set_plan(Plan::new(period, self.on_failure));
                 self.launch(task, now, first.into())
             }
             Err(payload) => resume_unwind(task, payload),
@@ -210,9 +206,7 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Around>, PanicPayload> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| {
-            Self::limit_runs(pool_ref, budget, self.on_failure.unwrap_or_default())
-        });
+        let budget = budget.and_then(|budget| Self::limit_runs(pool_ref, budget));
         let decorated = match &pool_ref.pool().callbacks().decorate {
             None => budget,
             Some(decorate) => {

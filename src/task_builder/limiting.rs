@@ -12,26 +12,18 @@ use super::TaskBuilder;
 use crate::{
     Failure,
     pool::{Exceeded, Expiry, Pool, PoolRef, TimeoutGuard, Timer},
-    task::{
-        Around, Cancellation, CurrentRun, FailedRun, FailurePolicy, FailureSource, Hooks,
-        OverLimit, Run,
-    },
+    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, OverLimit, Run},
     time::Timestamp,
     unwind::discard,
 };
 
 impl TaskBuilder<'_> {
     /// Returns the code around each run that gives each run of a periodic task `budget` of time.
-    pub(super) fn limit_runs(
-        pool_ref: &PoolRef,
-        budget: Duration,
-        policy: FailurePolicy,
-    ) -> Option<Around> {
+    pub(super) fn limit_runs(pool_ref: &PoolRef, budget: Duration) -> Option<Around> {
         let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.pool().callbacks().hooks.clone());
-        let ends_task = policy.ends_after(1);
         Some(Around::new(move |body| {
             let Some(run) = Run::current() else { return body() };
-            let limited = LimitedRun::begin(run, &timer, &hooks, budget, ends_task);
+            let limited = LimitedRun::begin(run, &timer, &hooks, budget);
             body();
             limited.end();
         }))
@@ -54,13 +46,8 @@ struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    fn begin(
-        run: CurrentRun,
-        timer: &'a Timer,
-        hooks: &'a Hooks,
-        budget: Duration,
-        ends_task: bool,
-    ) -> Self {
+    fn begin(run: CurrentRun, timer: &'a Timer, hooks: &'a Hooks, budget: Duration) -> Self {
+        let ends_task = run.ends_by_failure;
         let limit = run.started.after(budget);
         run.task.begin_limited_run(limit);
         let (watched, watched_hooks) = (run.clone(), hooks.clone());

@@ -101,6 +101,8 @@ pub struct TriggerContext<'a> {
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
     pub(crate) failures_in_a_row: u32,
+    /// True if the trigger has answered for this last run before, and is [asked again](crate::Trigger::is_asked_again).
+    pub(crate) is_asked_again: bool,
 }
 
 /// The moments of a run that has ended.

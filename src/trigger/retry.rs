@@ -3,8 +3,12 @@
 //!
 //! A trigger with retries answers in the place of the trigger inside while a run is being retried. The trigger
 //! inside never learns of it: it is shown the runs that it planned itself, so a grid stays where it is, and
-//! a calendar does not come upon the same moment twice. That is all there is to it: whether the series goes on after a
-//! failure is its [policy's](crate::FailurePolicy) to say, and which error is the last one is the job's.
+//! a calendar does not come upon the same moment twice. Whether the series goes on after a failure is its
+//! [policy's](crate::FailurePolicy) to say, and the plan keeps the last error.
+//!
+//! An attempt that does not take place, because its gate skips it or because it is too late, is no attempt: the next
+//! one is planned as after the failure before. So is the first attempt at a [call](Retry::of_call); the first one at a
+//! moment of a series is left to the series.
 
 use std::{
     collections::hash_map::RandomState,
@@ -163,33 +167,49 @@ pub struct Retry<G> {
     origin: (Timestamp, Option<SystemTime>),
     /// How many attempts at that run have failed, the last one included; zero if that has not.
     failed: u32,
+    /// True if the run that is planned is another attempt, and not one of the trigger inside.
+    is_attempt: bool,
     /// How many runs there had been when it was last asked.
     runs: u64,
     /// How many of them were retries.
     retries: u64,
-    /// The run of which it was last told. If it is told of that run once more, it is asked again for the next.
-    told_of: Option<(LastRun, u64)>,
+    /// True if all runs are attempts at one call, so that the first one is planned again if it does not take place.
+    is_call: bool,
 }
 
 impl<G> Retry<G> {
     pub(super) fn new(inner: G, backoff: Backoff) -> Self {
         let origin = (Timestamp::from_nanos(0), None);
-        Self { inner, backoff, origin, failed: 0, runs: 0, retries: 0, told_of: None }
+        Self {
+            inner,
+            backoff,
+            origin,
+            failed: 0,
+            is_attempt: false,
+            runs: 0,
+            retries: 0,
+            is_call: false,
+        }
     }
 
-    /// Learns how the run went that it was last asked for.
-    fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) {
+    /// Learns how the run went that it was last asked for. Returns `true` if another attempt is to follow.
+    fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) -> bool {
         // Otherwise the run was left out: by a gate, or because it was too late.
         let has_run = last.runs > self.runs;
-        if self.failed == 0 {
+        if !self.is_attempt {
             self.origin = (run.planned, run.planned_wall);
         } else if has_run {
             self.retries += 1;
         }
         self.runs = last.runs;
-        // Runs that the trigger was not asked for may have succeeded in between.
-        let before = self.failed.min(last.failures_in_a_row.saturating_sub(1));
-        self.failed = if has_run && last.failures_in_a_row > 0 { before + 1 } else { 0 };
+        if has_run {
+            // Runs that the trigger was not asked for may have succeeded in between.
+            let before = self.failed.min(last.failures_in_a_row.saturating_sub(1));
+            self.failed = if last.failures_in_a_row > 0 { before + 1 } else { 0 };
+            self.failed > 0
+        } else {
+            self.is_attempt || self.is_call
+        }
     }
 
     /// Returns the context for the trigger inside, which knows nothing of retries.
@@ -211,16 +231,13 @@ impl<G> Retry<G> {
 impl<G: Trigger> Trigger for Retry<G> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         let Some(run) = last.last else { return self.inner.next(last) };
-        let told_of = Some((run, last.runs));
-        if self.told_of != told_of {
-            self.told_of = told_of;
-            self.learn(run, last);
-            if self.failed > 0 {
-                if let Some(due) = self.next_attempt(run.ended) {
-                    return Some(last.clock.instant_of(due).map_or(Due::OnDemand, Due::At));
-                }
-                self.failed = 0;
+        if !last.is_asked_again {
+            let due = if self.learn(run, last) { self.next_attempt(run.ended) } else { None };
+            self.is_attempt = due.is_some();
+            if let Some(due) = due {
+                return Some(last.clock.instant_of(due).map_or(Due::OnDemand, Due::At));
             }
+            self.failed = 0;
         }
         let shown = self.shown(last);
         self.inner.next(&shown)
@@ -228,7 +245,7 @@ impl<G: Trigger> Trigger for Retry<G> {
 
     /// A retry is due at its own moment.
     fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        if self.failed > 0 { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
+        if self.is_attempt { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
     }
 
     fn retries(&self) -> bool {
@@ -238,7 +255,14 @@ impl<G: Trigger> Trigger for Retry<G> {
     pass_on!(share between is_asked_again);
 }
 
-/// One run, at once: the trigger that [`TaskBuilder::retry`](crate::TaskBuilder::retry) tries again.
+impl Retry<Once> {
+    /// Returns the trigger of one call, which is made at once and tried again.
+    pub(crate) fn of_call(backoff: Backoff) -> Self {
+        Self { is_call: true, ..Self::new(Once, backoff) }
+    }
+}
+
+/// One run, at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Once;
 

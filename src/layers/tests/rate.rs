@@ -6,7 +6,7 @@ use std::{collections::VecDeque, rc::Rc, time::Duration};
 
 use super::{Dispatcher, Gated, Order};
 use crate::{
-    CancellationToken, Clock, FailurePolicy, ManualClock, TaskState, gate,
+    CancellationToken, Clock, ManualClock, TaskState, gate,
     pool::Pool,
     schedule::{MissedRuns, Schedule},
     sync::{
@@ -76,7 +76,7 @@ fn a_run_that_is_one_too_many_waits() {
     let counts = Arc::clone(&runs);
     let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
     let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
-    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    task.set_plan(Plan::new(period, None));
     let limit = RateLimit { most: 2, span: Duration::from_secs(60), begun: VecDeque::new() };
     task.extend(|extras| extras.layers.add(Some(limit)));
 
@@ -95,7 +95,7 @@ fn a_layer_behind_a_question_may_refuse_the_run() {
     let (counts, asks) = (Arc::clone(&runs), Arc::clone(&asked));
     let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
     let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
-    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    task.set_plan(Plan::new(period, None));
     let limit = RateLimit { most: 1, span: Duration::from_secs(60), begun: VecDeque::new() };
     let gate = gate::from_fn(move |_: &gate::Tick<'_>| {
         asks.fetch_add(1, Ordering::Relaxed);
@@ -121,7 +121,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
     let counts = Arc::clone(&wrapped);
     let task: Arc<Task> = Node::repeated(|| ());
     let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
-    task.set_plan(Plan::new(period, FailurePolicy::stop()));
+    task.set_plan(Plan::new(period, None));
     let gate =
         gate::from_fn(move |_: &gate::Tick<'_>| match asked.fetch_add(1, Ordering::Relaxed) {
             0 => gate::Entry::Skip,

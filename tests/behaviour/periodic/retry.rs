@@ -11,7 +11,7 @@ use std::{
 use punctual::{
     Backoff, CancelReason, FailurePolicy, ManualClock, MissedRuns, RejectionReason,
     ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Trigger, current_task,
-    gate::{Entry, from_fn as gate_fn},
+    gate::{Entry, RunGate, from_fn as gate_fn},
     trigger::{Due, TriggerContext, every, fixed_delay},
     with_context,
 };
@@ -439,23 +439,28 @@ fn the_trigger_inside_does_not_learn_of_it() {
     assert_eq!(shown.lock().expect("no panic")[0], (Some(ms(30)), 3));
 }
 
-/// A retry that a gate leaves out is no failure: the trigger goes on.
+/// A gate that skips the runs of these questions, of which 1 is the first.
+fn skipping(skips: impl Fn(u64) -> bool + Send + Sync + 'static) -> impl RunGate {
+    let asked = Mutex::new(0);
+    gate_fn(move |_| {
+        let mut asked = asked.lock().expect("no panic");
+        *asked += 1;
+        if skips(*asked) { Entry::Skip } else { Entry::Run }
+    })
+}
+
+/// A retry that a gate leaves out is no failure, and the next one is planned.
 #[test]
 fn a_gate_may_leave_a_retry_out() {
     let (clock, executor) = manual(1);
     let log = Log::new();
-    let asked = Mutex::new(0);
-    let gate = gate_fn(move |_| {
-        let mut asked = asked.lock().expect("no panic");
-        *asked += 1;
-        if *asked == 2 { Entry::Skip } else { Entry::Run }
-    });
+    let gate = skipping(|asked| asked == 2);
     let body = failing_if(&clock, &log, |run| run <= 2);
     let backoff = Backoff::constant(ms(3));
     let task = executor.task().gate(gate).repeat(every(ms(10)).retry(backoff), body);
     task.expect("accepted");
     clock.run_for(ms(30));
-    assert_eq!(moments(&log), [0, 10, 13, 20, 30]);
+    assert_eq!(moments(&log), [0, 6, 9, 10, 20, 30]);
 }
 
 /// Runs that name the next one themselves begin a new count.
@@ -478,6 +483,106 @@ fn a_success_begins_a_new_count() {
     // 1 fails; 2 names the next; 3 fails; 4 names the next; 5 fails; 6 ends.
     assert_eq!(log.entries(), [0, 1, 101, 102, 202, 203]);
     assert!(future.join().is_ok());
+}
+
+/// A skipped attempt is no end of the retries, and none of those that may be made.
+#[test]
+fn an_attempt_that_its_gate_skips_is_none() {
+    for skipped in [1, 2, 3] {
+        let (clock, executor) = manual(1);
+        let log = Log::new();
+        let gate = skipping(move |asked| asked == skipped);
+        let backoff = Backoff::constant(ms(10)).max_attempts(3);
+        let body = failing_if(&clock, &log, |run| run < 3);
+        let task = executor.task().gate(gate).retry(backoff, body).expect("accepted");
+        clock.run_for(ms(100));
+        assert!(task.join().is_ok(), "{skipped}");
+        let mut left = vec![0, 10, 20, 30];
+        left.retain(|moment| *moment != (skipped - 1) * 10);
+        assert_eq!(moments(&log), left);
+    }
+}
+
+/// With no delay between them two attempts are at one moment, and are two all the same.
+#[test]
+fn an_attempt_that_its_gate_skips_may_be_at_the_moment_of_the_last() {
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let gate = skipping(|asked| asked == 2);
+    let body = failing_if(&clock, &log, |run| run < 2);
+    let backoff = Backoff::constant(Duration::ZERO);
+    let task = executor.task().gate(gate).retry(backoff, body).expect("accepted");
+    clock.run_until_idle();
+    assert!(task.join().is_ok());
+    assert_eq!(log.entries(), [(0, 1), (0, 2)]);
+}
+
+/// If a skipped attempt was the last for which there is time, the task has failed with the error of the one before.
+#[test]
+fn a_retry_that_ends_with_a_skipped_attempt_has_failed() {
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let gate = skipping(|asked| asked >= 3);
+    let backoff = Backoff::constant(ms(10)).max_elapsed(ms(25));
+    let body = failing_if(&clock, &log, |_| true);
+    let task = executor.task().gate(gate).retry(backoff, body).expect("accepted");
+    clock.run_for(ms(100));
+    let error = task.join().expect_err("no attempt has worked");
+    assert_eq!(error.downcast::<Attempt>().expect("as what it is"), Attempt(2));
+    let counts = executor.statistics();
+    assert_eq!((counts.completed, counts.failed, counts.runs), (0, 1, 2));
+    assert_eq!(moments(&log), [0, 10]);
+}
+
+/// A retry has a starting deadline if it is given one, as every series has.
+#[test]
+fn an_attempt_that_is_too_late_is_none() {
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let body = failing_if(&clock, &log, |run| run < 2);
+    let retry = executor.task().missed_runs(MissedRuns::Within(ms(1)));
+    let task = retry.retry(Backoff::constant(ms(10)), body).expect("accepted");
+    clock.run_until_idle();
+    clock.advance(ms(15));
+    clock.run_for(ms(10));
+    assert!(task.join().is_ok());
+    assert_eq!(moments(&log), [0, 25], "that of 10 was five late");
+}
+
+/// Whether a trigger retries is asked of the one that the task has.
+#[test]
+fn a_trigger_that_retries_brings_that_with_it_when_it_is_set() {
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let body = failing_if(&clock, &log, |run| run == 1 || run > 3);
+    let task = executor.repeat(every(ms(10)).first_in(ms(10)), body).expect("accepted");
+    assert!(task.set_trigger(every(ms(10)).first_in(ms(10)).retry(Backoff::constant(ms(2)))));
+    clock.run_for(ms(22));
+    assert_eq!(moments(&log), [10, 12, 20]);
+    assert!(task.set_trigger(every(ms(10)).first_in(ms(10))));
+    clock.run_for(ms(30));
+    assert_eq!(moments(&log), [10, 12, 20, 32], "no policy lets it go on");
+    assert_eq!(task.state(), TaskState::Failed);
+}
+
+/// The same of an attempt that exceeds its time limit.
+#[test]
+fn a_time_limit_asks_the_trigger_that_the_task_has() {
+    let (clock, executor) = manual(1);
+    let (own, log) = (clock.clone(), Log::new());
+    let runs = log.clone();
+    let body = move || {
+        runs.push((millis(&own), 0));
+        if runs.entries().len() == 1 {
+            own.advance(ms(5));
+        }
+    };
+    let limited = executor.task().timeout(ms(3));
+    let task = limited.schedule_at_fixed_rate(ms(10), ms(10), body).expect("accepted");
+    assert!(task.set_trigger(every(ms(10)).first_in(ms(10)).retry(Backoff::constant(ms(2)))));
+    clock.run_for(ms(21));
+    assert_eq!(moments(&log), [10, 17, 20]);
+    assert_eq!(task.last_failure().expect("the first").run_number(), 1);
 }
 
 /// Another trigger that is set goes on by its own rules.

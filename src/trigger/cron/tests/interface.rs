@@ -174,6 +174,7 @@ fn asked(calendar: &mut Cron) -> (SystemTime, Option<Due>) {
         last: None,
         runs: 0,
         failures_in_a_row: 0,
+        is_asked_again: false,
     };
     (last.after_wall(), calendar.next(&last))
 }
