@@ -128,7 +128,8 @@ impl Change {
 pub(super) struct Control {
     is_paused: bool,
     extra: Option<Timestamp>,
-    /// True if the entry stands for the extra run, and not for the plan. The two may be due at one moment.
+    /// True if the entry stands for the extra run, and not for the plan. The two may be due at one moment. It is kept for
+    /// the worker that takes the entry: other requests may have changed the rest by then.
     is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,

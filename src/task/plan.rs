@@ -283,7 +283,7 @@ impl Plan {
 
     /// Returns the failure of the task, if the trigger has ended after an attempt that failed.
     pub(super) fn take_failure(&mut self) -> Option<Failure> {
-        self.last_failure.take().filter(|_| self.failures > 0)
+        self.last_failure.take().filter(|_| self.failures > 0 && self.retries())
     }
 
     /// Returns when the next run is, by the schedule; `None` if there is none.

@@ -6,9 +6,10 @@
 //! a calendar does not come upon the same moment twice. Whether the series goes on after a failure is its
 //! [policy's](crate::FailurePolicy) to say, and the plan keeps the last error.
 //!
-//! An attempt that does not take place, because its gate skips it or because it is too late, is no attempt: the next
-//! one is planned as after the failure before. So is the first attempt at a [call](Retry::of_call); the first one at a
-//! moment of a series is left to the series.
+//! An attempt may not take place: its gate skips it, or it is too late. At a [call](Retry::of_call) it is no attempt then,
+//! and the next one is planned as after the failure before. A series goes on with its next moment, because another replica
+//! may have done the work: a gate that skips an attempt for that reason would skip each further one, and the series
+//! would never return to its own moments.
 
 use std::{
     collections::hash_map::RandomState,
@@ -173,7 +174,7 @@ pub struct Retry<G> {
     runs: u64,
     /// How many of them were retries.
     retries: u64,
-    /// True if all runs are attempts at one call, so that the first one is planned again if it does not take place.
+    /// True if all runs are attempts at one call, so that one which does not take place is planned again.
     is_call: bool,
 }
 
@@ -208,7 +209,7 @@ impl<G> Retry<G> {
             self.failed = if last.failures_in_a_row > 0 { before + 1 } else { 0 };
             self.failed > 0
         } else {
-            self.is_attempt || self.is_call
+            self.is_call
         }
     }
 

@@ -449,7 +449,7 @@ fn skipping(skips: impl Fn(u64) -> bool + Send + Sync + 'static) -> impl RunGate
     })
 }
 
-/// A retry that a gate leaves out is no failure, and the next one is planned.
+/// A retry that a gate leaves out is no failure: the trigger goes on.
 #[test]
 fn a_gate_may_leave_a_retry_out() {
     let (clock, executor) = manual(1);
@@ -460,7 +460,7 @@ fn a_gate_may_leave_a_retry_out() {
     let task = executor.task().gate(gate).repeat(every(ms(10)).retry(backoff), body);
     task.expect("accepted");
     clock.run_for(ms(30));
-    assert_eq!(moments(&log), [0, 6, 9, 10, 20, 30]);
+    assert_eq!(moments(&log), [0, 10, 13, 20, 30]);
 }
 
 /// Runs that name the next one themselves begin a new count.
@@ -483,6 +483,22 @@ fn a_success_begins_a_new_count() {
     // 1 fails; 2 names the next; 3 fails; 4 names the next; 5 fails; 6 ends.
     assert_eq!(log.entries(), [0, 1, 101, 102, 202, 203]);
     assert!(future.join().is_ok());
+}
+
+/// A series whose retries a gate always leaves out, as it does when another replica has made up for the tick, returns to
+/// its own moments.
+#[test]
+fn a_series_whose_retries_are_all_left_out_goes_on() {
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let own = clock.clone();
+    let gate = gate_fn(move |_| if millis(&own) % 10 == 0 { Entry::Run } else { Entry::Skip });
+    let body = failing_if(&clock, &log, |_| true);
+    let backoff = Backoff::constant(ms(3));
+    let task = executor.task().gate(gate).repeat(every(ms(10)).retry(backoff), body);
+    task.expect("accepted");
+    clock.run_for(ms(30));
+    assert_eq!(moments(&log), [0, 10, 20, 30]);
 }
 
 /// A skipped attempt is no end of the retries, and none of those that may be made.
