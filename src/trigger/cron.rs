@@ -3,6 +3,7 @@
 //! An [expression] says which times, in [fields] that know no zone. The
 //! [walk] finds out when a clock in the zone shows them, with the times that it never shows and
 //! those that it shows twice. Each knows nothing of the other.
+//! What [others](foreign) would have understood has an error that says it in our form.
 //!
 //! A trigger holds the *name* of its zone, and looks up the zone for each answer, of which the
 //! database keeps a copy for some minutes. So a process that runs for a year goes by the laws that were
@@ -13,6 +14,7 @@
 
 mod expression;
 mod fields;
+mod foreign;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -54,17 +56,20 @@ use super::{Due, Trigger, TriggerContext};
 /// | second | 0–59 | |
 /// | minute | 0–59 | |
 /// | hour | 0–23 | |
-/// | day of the month | 1–31 | `L` the last day, `15W` the day from Monday to Friday nearest to the 15th in the same month, `LW` the last one of them, `?` |
+/// | day of the month | 1–31 | `L` the last day, `15W` the day from Monday to Friday nearest to the 15th in the same month, `LW` the last one of them |
 /// | month | 1–12, `JAN`–`DEC` | |
-/// | day of the week | 0–7, `SUN`–`SAT`; 0 and 7 are Sunday | `FRIL` the last Friday of the month, `FRI#2` the second, `?` |
+/// | day of the week | 0–7, `SUN`–`SAT`; 0 and 7 are Sunday | `FRIL` the last Friday of the month, `FRI#2` the second |
 ///
 /// A field is a list, as `1,15`, of values, of ranges `9-17`, and of `*`, which is all values. A range and
 /// `*` may have a step: `*/15`, `9-17/2`. A month without the day that is asked for is left out.
 ///
-/// A day has to be in all fields. But if *neither* of the two day fields begins with `*` or is `?`, it
+/// A day has to be in all fields. But if *neither* of the two day fields begins with `*`, it
 /// has to be in one of the two, as in every cron since Vixie's: `0 0 13 * FRI` is each 13th and each
 /// Friday. `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for the
 /// expressions that they name.
+///
+/// The forms of Quartz, of systemd's `OnCalendar` and of Go's cron are refused, with an error that says what to
+/// write here. A `?` comes from Quartz, where 1 is Sunday: `0 0 9 ? * 2-6` is `0 0 9 * * MON-FRI`.
 ///
 /// # The hour that is missing, and the one that comes twice
 ///
@@ -79,7 +84,7 @@ use super::{Due, Trigger, TriggerContext};
 /// `zone` is a name from the IANA database, such as `America/New_York`, or `UTC`. There is no default:
 /// UTC would surprise some, and the zone of whichever machine it is others. The rules are those that are
 /// installed on the machine. Where no time zone files are, as in some container images, every name but
-/// `UTC` is unknown, unless the program enables the feature `tzdb-bundle-always` of the crate `jiff`.
+/// `UTC` is unknown, unless the program enables the feature `cron-bundled-zones`.
 ///
 /// # Errors
 ///
@@ -358,11 +363,18 @@ impl CronError {
     }
 
     fn unknown_zone(zone: &str) -> Self {
-        let message = format!(
-            "{zone:?} is not the name of a time zone that is known here; use a name such as \
-             `Europe/London` or `UTC`, and where there are no time zone files at all, install them or \
-             enable the feature `tzdb-bundle-always` of the crate `jiff`"
-        );
+        let better = foreign::zone(zone).filter(|better| load(better).is_some());
+        let advice = match better {
+            Some(name) if name.starts_with("Etc/GMT") => {
+                format!("an offset has the name `{name}`, whose sign is the other way round")
+            }
+            Some(name) => format!("use `{name}`, without white space"),
+            None => "use a name such as `Europe/London` or `UTC`, and where there are no time zone files at \
+                     all, install them or enable the feature `cron-bundled-zones`"
+                .to_owned(),
+        };
+        let message =
+            format!("{zone:?} is not the name of a time zone that is known here; {advice}");
         Self { kind: CronErrorKind::UnknownZone, span: None, message: message.into() }
     }
 

@@ -2,15 +2,16 @@
 //!
 //! An expression is 5 or 6 fields between white space, or a nickname. A field is a list of items
 //! between commas. An item is `*`, a value, or a range `a-b`; `*` and a range may have a step `/n`.
-//! The two day fields know some more ([`special_day`], [`special_weekday`]), and `?`, which is another
-//! word for `*`. Months and weekdays have names of three letters, in capitals or not.
+//! The two day fields know some more ([`special_day`], [`special_weekday`]). Months and weekdays have
+//! names of three letters, in capitals or not.
 //!
 //! A form that other dialects read in different ways is refused, with what to write instead: a step after a
 //! single value, a range that goes down, a step that is longer than its field. The exceptions are
-//! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does.
+//! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does. An
+//! expression that was refused as a whole is looked at once more, for the forms of [others](super::foreign).
 //!
-//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` (or is
-//! `?`) restricts the other one, and two that do not are alternatives; and an expression is one of a
+//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` restricts the
+//! other one, and two that do not are alternatives; and an expression is one of a
 //! [wildcard](Expression::is_wildcard) if its second, minute or hour begins with `*`.
 //!
 //! Every error knows its place, because every [`Piece`] of the text does. A piece ends before or after
@@ -19,6 +20,7 @@
 use super::{
     CronError,
     fields::{DaysOfMonth, DaysOfWeek, Fields},
+    foreign,
 };
 
 /// An expression that was understood.
@@ -37,26 +39,26 @@ struct Piece<'a> {
 }
 
 /// The name of a field, and the values that it has.
-struct Unit {
+pub(super) struct Unit {
     /// With its article.
     name: &'static str,
-    min: u8,
+    pub(super) min: u8,
     max: u8,
-    names: &'static [&'static str],
+    pub(super) names: &'static [&'static str],
 }
 
-const SECOND: Unit = Unit { name: "a second", min: 0, max: 59, names: &[] };
-const MINUTE: Unit = Unit { name: "a minute", min: 0, max: 59, names: &[] };
-const HOUR: Unit = Unit { name: "an hour", min: 0, max: 23, names: &[] };
-const DAY: Unit = Unit { name: "a day of the month", min: 1, max: 31, names: &[] };
-const MONTH: Unit = Unit {
+pub(super) const SECOND: Unit = Unit { name: "a second", min: 0, max: 59, names: &[] };
+pub(super) const MINUTE: Unit = Unit { name: "a minute", min: 0, max: 59, names: &[] };
+pub(super) const HOUR: Unit = Unit { name: "an hour", min: 0, max: 23, names: &[] };
+pub(super) const DAY: Unit = Unit { name: "a day of the month", min: 1, max: 31, names: &[] };
+pub(super) const MONTH: Unit = Unit {
     name: "a month",
     min: 1,
     max: 12,
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
 /// The value 7, which is Sunday too, becomes 0 at the end.
-const WEEKDAY: Unit = Unit {
+pub(super) const WEEKDAY: Unit = Unit {
     name: "a day of the week",
     min: 0,
     max: 7,
@@ -78,6 +80,11 @@ const NICKNAMES: [(&str, &str); 7] = [
 
 impl Expression {
     pub(super) fn parse(text: &str) -> Result<Self, CronError> {
+        Self::read(text).map_err(|error| foreign::explain(text).unwrap_or(error))
+    }
+
+    /// Like [`parse`](Self::parse), but knows no forms of others.
+    pub(super) fn read(text: &str) -> Result<Self, CronError> {
         let whole = Piece { text, at: 0 };
         let whole = whole.part(text.trim());
         if !whole.text.starts_with('@') {
@@ -131,11 +138,22 @@ fn days_of_month(field: Piece<'_>) -> Result<DaysOfMonth, CronError> {
     Ok(days)
 }
 
-/// `?`, `L`, `LW` and `15W`. Returns `false` if the item is none of them.
+/// `L`, `LW` and `15W`. Returns `false` if the item is none of them.
 fn special_day(item: Piece<'_>, days: &mut DaysOfMonth) -> Result<bool, CronError> {
-    if item.text == "?" {
-        days.numbers |= DAY.set(DAY.min, DAY.max, 1);
-    } else if item.text.eq_ignore_ascii_case("L") {
+    if let Some((_, before)) = item.cut('-').filter(|(last, _)| last.text.eq_ignore_ascii_case("L"))
+    {
+        let before = before.number().filter(|before| *before < DAY.max);
+        return Err(item.fault(match before {
+            Some(before) => format!(
+                "`{}` counts back from the last day, which no form here does; write `{}`, and leave out \
+                 in the body the days that are not it",
+                item.text,
+                DAY.written(28u8.saturating_sub(before).max(DAY.min), DAY.max - before, 1)
+            ),
+            None => format!("`{}` is not a day of any month; use `L` for the last one", item.text),
+        }));
+    }
+    if item.text.eq_ignore_ascii_case("L") {
         days.last = true;
     } else if item.text.eq_ignore_ascii_case("LW") {
         days.last_nearest = true;
@@ -158,11 +176,16 @@ fn days_of_week(field: Piece<'_>) -> Result<DaysOfWeek, CronError> {
     Ok(days)
 }
 
-/// `?`, `FRIL` and `FRI#2`. Returns `false` if the item is none of them.
+/// `FRIL` and `FRI#2`. Returns `false` if the item is none of them.
 fn special_weekday(item: Piece<'_>, days: &mut DaysOfWeek) -> Result<bool, CronError> {
-    if item.text == "?" {
-        days.every |= EVERY_WEEKDAY;
-    } else if let Some((weekday, nth)) = item.cut('#') {
+    if item.text.eq_ignore_ascii_case("L") {
+        return Err(item.fault(
+            "`L` does not say which day of the week; write `SATL` for the last Saturday of the month, or \
+             write `SAT` for each Saturday"
+                .to_owned(),
+        ));
+    }
+    if let Some((weekday, nth)) = item.cut('#') {
         let number = nth.number().filter(|number| (1..=5).contains(number));
         let nth = number.map(usize::from).ok_or_else(|| {
             nth.fault(format!("`{}` does not count weekdays of a month; use 1 to 5", nth.text))
@@ -181,13 +204,48 @@ impl Unit {
         (from..=to).step_by(step.into()).fold(0, |set, value| set | 1 << value)
     }
 
-    fn is_weekday(&self) -> bool {
+    pub(super) fn is_weekday(&self) -> bool {
         self.max == 7
     }
 
     /// The highest value that is not another word for the lowest.
-    fn last(&self) -> u8 {
+    pub(super) fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
+    }
+
+    /// Returns the number of values, which is the longest step.
+    pub(super) fn len(&self) -> u8 {
+        self.last() - self.min + 1
+    }
+
+    /// Returns the value with a name that begins with that of three letters.
+    pub(super) fn by_long_name(&self, text: &str) -> Option<u8> {
+        let begin =
+            text.get(..3).filter(|_| text.bytes().all(|byte| byte.is_ascii_alphabetic()))?;
+        let place = self.names.iter().position(|name| name.eq_ignore_ascii_case(begin))?;
+        Some(self.min + place as u8)
+    }
+
+    /// Writes the values from one to another by steps, so that the parser accepts it. If the second is lower, they
+    /// go on behind the last value with the first one. Weekdays have their names, whose meaning no dialect
+    /// doubts.
+    pub(super) fn written(&self, from: u8, to: u8, step: u8) -> String {
+        if from > to {
+            let left = self.last() - from;
+            let next = self.min + (step - 1 - left % step);
+            let rest = (next <= to).then(|| format!(",{}", self.written(next, to, step)));
+            return self.written(from, self.last(), step) + &rest.unwrap_or_default();
+        }
+        let value = |value: u8| match self.names.get(usize::from(value)) {
+            Some(name) if self.is_weekday() => (*name).to_owned(),
+            _ => value.to_string(),
+        };
+        let range = match (from, to) {
+            _ if to - from < step => return value(from),
+            all if all == (self.min, self.last()) => "*".to_owned(),
+            _ => format!("{}-{}", value(from), value(to)),
+        };
+        if step == 1 { range } else { format!("{range}/{step}") }
     }
 
     /// Returns the forms in which a value can be written.
@@ -231,7 +289,7 @@ impl<'a> Piece<'a> {
 
     /// Whether a day field leaves the other one alone.
     fn admits_all(self) -> bool {
-        self.text.starts_with(['*', '?'])
+        self.text.starts_with('*')
     }
 
     fn list(self, unit: &Unit) -> Result<u64, CronError> {
@@ -241,41 +299,37 @@ impl<'a> Piece<'a> {
     /// The values of one item.
     fn set(self, unit: &Unit) -> Result<u64, CronError> {
         let (range, step) = match self.cut('/') {
-            Some((range, step)) => (range, Some(step)),
+            Some((range, step)) => (range, Some(step.step(unit)?)),
             None => (self, None),
         };
+        let by = step.unwrap_or(1);
         let (from, to) = if range.text == "*" {
             (unit.min, unit.last())
         } else if let Some((from, to)) = range.cut('-') {
-            range.bounds(from.value(unit)?, to.value(unit)?, unit)?
+            (from.value(unit)?, to.value(unit)?)
         } else {
             let value = range.value(unit)?;
-            if let Some(step) = step {
-                return Err(self.fault(format!(
-                    "`{}` has a step but no range; write `{value}-{}/{}`",
-                    self.text,
-                    unit.last(),
-                    step.text
-                )));
-            }
             (value, value)
         };
-        Ok(unit.set(from, to, step.map_or(Ok(1), |step| step.step(unit))?))
-    }
-
-    fn bounds(self, from: u8, to: u8, unit: &Unit) -> Result<(u8, u8), CronError> {
+        let better = |to| unit.written(if from > unit.last() { unit.min } else { from }, to, by);
         match (from, to) {
-            (1.., 0) if unit.is_weekday() => Ok((from, 7)),
-            _ if from <= to => Ok((from, to)),
+            _ if step.is_some() && !range.text.contains(['*', '-']) => Err(self.fault(format!(
+                "`{}` has a step but no range; write `{}`",
+                self.text,
+                better(unit.last())
+            ))),
+            (1.., 0) if unit.is_weekday() => Ok(unit.set(from, 7, by)),
+            _ if from <= to => Ok(unit.set(from, to, by)),
             _ => Err(self.fault(format!(
-                "the range `{}` goes down; write `{from}-{},{}-{to}`",
-                self.text, unit.max, unit.min
+                "the range `{}` goes down; write `{}`",
+                self.text,
+                better(to)
             ))),
         }
     }
 
     fn step(self, unit: &Unit) -> Result<u8, CronError> {
-        let most = unit.last() - unit.min + 1;
+        let most = unit.len();
         let step = self.number().filter(|step| (1..=most).contains(step));
         step.ok_or_else(|| self.fault(format!("`{}` is not a step; use 1 to {most}", self.text)))
     }
@@ -287,9 +341,13 @@ impl<'a> Piece<'a> {
         let number = || self.number().filter(|number| (unit.min..=unit.max).contains(number));
         named.or_else(number).ok_or_else(|| {
             let (name, choices) = (unit.name, unit.choices());
-            self.fault(match self.text {
-                "" => format!("{name} is missing; use {choices}"),
-                found => format!("`{found}` is not {name}; use {choices}"),
+            self.fault(match (self.text, unit.by_long_name(self.text)) {
+                ("", _) => format!("{name} is missing; use {choices}"),
+                (found, None) => format!("`{found}` is not {name}; use {choices}"),
+                (found, Some(value)) => {
+                    let short = unit.names[usize::from(value - unit.min)];
+                    format!("`{found}` is not {name}; write `{short}`")
+                }
             })
         })
     }

@@ -170,13 +170,13 @@ fn field(numbers: &mut Numbers, min: u64, max: u64) -> String {
 fn day(numbers: &mut Numbers) -> String {
     match numbers.below(6) {
         0 | 1 => "*".to_owned(),
-        2 => pick(numbers, &["L", "LW", "1W", "15W", "31W", "30W,L", "?"]).to_owned(),
+        2 => pick(numbers, &["L", "LW", "1W", "15W", "31W", "30W,L"]).to_owned(),
         _ => item(numbers, 1, 31),
     }
 }
 
 fn weekday(numbers: &mut Numbers) -> String {
-    let choices = ["FRIL", "0L", "MON#1", "4#5", "TUE#2,THU#3", "MON-FRI", "6,0", "SUN", "7", "?"];
+    let choices = ["FRIL", "0L", "MON#1", "4#5", "TUE#2,THU#3", "MON-FRI", "6,0", "SUN", "7"];
     match numbers.below(5) {
         0..=2 => "*".to_owned(),
         3 => item(numbers, 0, 6),

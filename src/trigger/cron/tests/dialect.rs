@@ -2,7 +2,7 @@
 
 use proptest::{collection::vec, prelude::*};
 
-use super::super::{CronError, CronErrorKind, expression::Expression};
+use super::super::{CronError, CronErrorKind, expression::Expression, fields::Fields};
 
 fn parse(text: &str) -> Expression {
     Expression::parse(text).unwrap_or_else(|error| panic!("`{text}`: {error}"))
@@ -21,8 +21,8 @@ fn what_means_the_same_is_the_same() {
         ("@monthly", "0 0 1 * *"),
         (" @weekly\n", "0 0 * * SUN"),
         ("@daily", "0 0 * * *"),
-        ("@MIDNIGHT", "00 00 * * ?"),
-        ("@hourly", "0 * ? * ?"),
+        ("@MIDNIGHT", "00 00 * * *"),
+        ("@hourly", "0 * * * *"),
         ("\t5  4\u{a0}* * *  ", "5 4 * * *"),
         ("0 5 4 * * *", "5 4 * * *"),
         ("0 0 * * 7", "0 0 * * 0"),
@@ -82,8 +82,6 @@ fn a_day_field_that_begins_with_a_star_restricts_the_other() {
     assert_eq!(days("0 0 13 * FRI"), ["01-02", "01-09", "01-13", "01-16"]);
     assert_eq!(days("0 0 */2 * FRI"), ["01-09", "01-23", "02-13", "02-27"]);
     assert_eq!(days("0 0 13 * */5"), ["02-13", "03-13", "09-13", "11-13"]);
-    assert_eq!(days("0 0 ? * FRI"), days("0 0 * * FRI"));
-    assert_eq!(days("0 0 13 * ?"), days("0 0 13 * *"));
 }
 
 /// The days that only cron has words for.
@@ -110,12 +108,21 @@ fn each_fault_is_shown_and_explained() {
         ("0 0 0 * *", "0", "`0` is not a day of the month; use 1 to 31"),
         ("0 0 1 13 *", "13", "`13` is not a month; use 1 to 12, or JAN to DEC"),
         ("0 0 * * 8", "8", "`8` is not a day of the week; use 0 to 7, or SUN to SAT"),
+        ("0 0 * * NODAY", "NODAY", "`NODAY` is not a day of the week; use 0 to 7, or SUN to SAT"),
+        ("0 0 * * MONDAY", "MONDAY", "`MONDAY` is not a day of the week; write `MON`"),
         (
-            "0 0 * * MONDAY",
-            "MONDAY",
-            "`MONDAY` is not a day of the week; use 0 to 7, or SUN to SAT",
+            "0 0 * * L",
+            "L",
+            "`L` does not say which day of the week; write `SATL` for the last Saturday of the month, \
+             or write `SAT` for each Saturday",
         ),
-        ("0 0 * * L", "L", "`L` is not a day of the week; use 0 to 7, or SUN to SAT"),
+        (
+            "0 0 L-3 * *",
+            "L-3",
+            "`L-3` counts back from the last day, which no form here does; write `25-28`, and leave out \
+             in the body the days that are not it",
+        ),
+        ("0 0 L-31 * *", "L-31", "`L-31` is not a day of any month; use `L` for the last one"),
         ("0 0 1-5W * *", "1-5", "`1-5` is not a day of the month; use 1 to 31"),
         ("0 0 * * 1,+2", "+2", "`+2` is not a day of the week; use 0 to 7, or SUN to SAT"),
         ("é * * * *", "é", "`é` is not a minute; use 0 to 59"),
@@ -128,9 +135,11 @@ fn each_fault_is_shown_and_explained() {
         ("0 0 * * */8", "8", "`8` is not a step; use 1 to 7"),
         ("*/ * * * *", "", "`` is not a step; use 1 to 60"),
         ("5/15 * * * *", "5/15", "`5/15` has a step but no range; write `5-59/15`"),
-        ("0 0 * * TUE/2", "TUE/2", "`TUE/2` has a step but no range; write `2-6/2`"),
+        ("0/15 * * * *", "0/15", "`0/15` has a step but no range; write `*/15`"),
+        ("0 22-2/3 * * *", "22-2/3", "the range `22-2/3` goes down; write `22,1`"),
+        ("0 0 * * TUE/2", "TUE/2", "`TUE/2` has a step but no range; write `TUE-SAT/2`"),
         ("0 22-2 * * *", "22-2", "the range `22-2` goes down; write `22-23,0-2`"),
-        ("0 0 * * FRI-MON", "FRI-MON", "the range `FRI-MON` goes down; write `5-7,0-1`"),
+        ("0 0 * * FRI-MON", "FRI-MON", "the range `FRI-MON` goes down; write `FRI-SAT,SUN-MON`"),
         ("0 0 * * FRI#6", "6", "`6` does not count weekdays of a month; use 1 to 5"),
         (
             " @reboot ",
@@ -155,16 +164,106 @@ fn each_fault_is_shown_and_explained() {
     assert_eq!(refused("0 0 1,  * *").span(), Some(6..6));
 }
 
-/// An expression that an error proposes is understood.
+/// What others write means the same as what the error proposes.
 #[test]
-fn each_proposal_is_good() {
-    for text in ["5/15 * * * *", "0 22-2 * * *", "0 0 * * FRI-MON", "0 0 * * 7-2", "0 0 2/9 * *"] {
+fn a_form_of_others_is_written_in_ours() {
+    let forms = [
+        ("0 0 9 ? * 2-6", "0 0 9 * * MON-FRI"),
+        (" 0 0/5 14,18 * * ?\n", "0 */5 14,18 * * *"),
+        ("0 15 10 ? * 6L 2027 ", ""),
+        ("0 15 10 ? * 6L *", "0 15 10 * * FRIL"),
+        ("0 15 10 ? * 6#3", "0 15 10 * * FRI#3"),
+        ("0 15 10 ? * L", "0 15 10 * * SAT"),
+        ("0 15 10 L * ?", "0 15 10 L * *"),
+        ("0 15 10 15w,LW * ?", "0 15 10 15w,LW * *"),
+        ("0 0 22-2/3 ? JAN,APRIL 7-1,wed", "0 0 22,1 * 1,4 SAT,SUN,WED"),
+        ("0 0 12 1/5 * ?", "0 0 12 */5 * *"),
+        ("0 0 9 ? * 0", ""),
+        ("0 0 9 L-3 * ?", ""),
+        ("0 9 ? * 2", "0 9 * * MON"),
+        ("0 10 * * ? *", "0 10 * * *"),
+        ("?", ""),
+        ("Mon..Fri *-*-* 09:00:00", "0 9 * * MON-FRI"),
+        ("Mon,Wed..Friday 09:30:15", "15 30 9 * * MON,WED-FRI"),
+        ("Sat..Mon 9..17/2:00", "0 9-17/2 * * SAT,SUN-MON"),
+        ("*-*-01 04:00", "0 4 1 * *"),
+        ("*:0/10", "*/10 * * * *"),
+        ("02-29 00:00", "0 0 29 2 *"),
+        ("Fri *-*-13 00:00", ""),
+        ("2027-01-01 00:00", ""),
+        ("*-*~1 00:00", ""),
+        ("Daily", "@daily"),
+        ("weekly", "0 0 * * MON"),
+        ("minutely", "* * * * *"),
+        ("CRON_TZ=Europe/London 0 9 * * *", "0 9 * * *"),
+        ("TZ=UTC  @daily", "@daily"),
+        ("TZ=UTC", ""),
+        ("TZ=UTC 0 25 * * *", ""),
+        ("@every 5m", ""),
+    ];
+    for (text, ours) in forms {
         let error = refused(text);
-        let message = error.to_string();
-        let (_, rest) = message.split_once("write `").expect("it proposes something");
+        let place = error.span().expect("it is in the expression");
+        assert_eq!(&text[place], text.trim(), "{error}");
+        assert_eq!(proposals(&error).first().map_or("", String::as_str), ours, "`{text}`: {error}");
+    }
+    let message = refused("Mon 9:00 Europe/London").to_string();
+    assert!(
+        message.ends_with("\"Europe/London\" is the zone, an argument of its own"),
+        "{message}"
+    );
+    assert!(refused("@every 5m").to_string().contains("use `trigger::every`"));
+}
+
+/// What an error says to write.
+fn proposals(error: &CronError) -> Vec<String> {
+    let message = error.to_string();
+    let all = message.split("write `").skip(1).filter_map(|rest| rest.split_once('`'));
+    all.map(|(proposal, _)| proposal.to_owned()).collect()
+}
+
+/// An expression that an error proposes is understood; where the error is about a part, that part is. Returns how
+/// many there were.
+fn each_proposal_is_good(text: &str) -> usize {
+    let Err(error) = Expression::parse(text) else { return 0 };
+    let place = error.span().expect("it is in the expression");
+    let proposals = proposals(&error);
+    for proposal in &proposals {
         let mut better = text.to_owned();
-        better.replace_range(error.span().expect("a place"), rest.trim_end_matches('`'));
-        parse(&better);
+        better.replace_range(place.clone(), proposal);
+        if let Err(next) = Expression::parse(&better) {
+            let behind = next.span().is_some_and(|next| next.start >= place.start + proposal.len());
+            let never = next.kind() == CronErrorKind::NeverMatches;
+            assert!(behind || never, "`{text}`: {error}; `{better}`: {next}");
+        }
+    }
+    proposals.len()
+}
+
+/// A range that goes down goes on behind the end of its field, and a step without a range goes on to that end.
+#[test]
+fn a_proposal_means_what_was_meant() {
+    let fields = [(0, 60, 0), (0, 24, 1), (1, 31, 2), (1, 12, 3), (0, 7, 4)];
+    for (first, count, place) in fields {
+        // A range may end with Sunday.
+        let lowest = usize::from(place == 4);
+        let all = (0..count).flat_map(|from| (lowest..from).map(move |to| (from, to)));
+        for ((from, to), step) in all.flat_map(|range| [1, 2, 3, 5].map(|step| (range, step))) {
+            let mut words = ["*"; 5];
+            let down = format!("{}-{}/{step}", first + from, first + to);
+            words[place] = &down;
+            let error = refused(&words.join(" "));
+            let proposed = proposals(&error).remove(0);
+            let meant =
+                (from..=to + count).step_by(step).map(|value| (first + value % count).to_string());
+            let meant = meant.collect::<Vec<_>>().join(",");
+            let [proposed, meant] = [&proposed, &meant].map(|field| {
+                let mut words = words;
+                words[place] = field;
+                Fields { either_day: false, ..parse(&words.join(" ")).fields }
+            });
+            assert_eq!(proposed, meant, "{down}: {error}");
+        }
     }
 }
 
@@ -206,4 +305,28 @@ proptest! {
             }
         }
     }
+
+    /// Every expression that an error proposes is itself accepted.
+    #[test]
+    fn what_an_error_proposes_is_accepted(
+        // Values, ranges and steps of our form; the words of Quartz; and those of systemd.
+        fields in vec("([*?]|[0-9]{1,2}|[A-Z]{3}|(MON|Tuesday|fri|JAN|sept)|L|L-[0-9]{1,2}|[0-9]{1,2}W)\
+                       ((-|\\.\\.)([0-9]{1,2}|mon|THU))?(/[0-9]{1,2})?(,[0-9]{1,2}|L|#[0-6])?", 3..8),
+        times in "((Mon|Fri)(\\.\\.|,|-)(Sun|tue) )?(\\*-)?[0-9*]{1,2}-[0-9*]{1,2} [0-9*]{1,2}:[0-9]{2}(/5)?",
+    ) {
+        for text in [fields.join(" "), times] {
+            each_proposal_is_good(&text);
+        }
+    }
+}
+
+/// The property above is about something: these forms are drawn, and are proposed for.
+#[test]
+fn each_form_has_a_proposal() {
+    let forms =
+        ["5/15 * * * *", "5/90 * * * *", "0 22-2 * * *", "0 0 * * FRI-MON", "0 0 * * fri-mon"];
+    let beside =
+        ["0 0 * * 7-2", "0 0 * * 7/2", "0 0 2/9 * *", "0 0 * * L", "0 0 L-0 * *", "0 0 L-30 * *"];
+    let counts = forms.into_iter().chain(beside).map(each_proposal_is_good);
+    assert_eq!(counts.collect::<Vec<_>>(), [1, 0, 1, 1, 1, 1, 1, 1, 2, 1, 1]);
 }
