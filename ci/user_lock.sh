@@ -60,6 +60,7 @@ done
 lists ', default-features = false' $bare
 lists ', features = ["stream"]' $default futures-core
 lists ', features = ["cron"]' $default $calendar
+lists ', features = ["cron-bundled-zones"]' $default $calendar
 lists ', features = ["metrics"]' $default metrics portable-atomic rapidhash rustversion
 lists ', features = ["serde"]' $default $data
 lists '' $default

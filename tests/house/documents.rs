@@ -273,3 +273,28 @@ fn the_front_page_lists_each_feature() {
     let all = features.keys().filter(|name| *name != "default");
     assert_eq!(listed, all.map(|name| (name.clone(), is_default(name))).collect());
 }
+
+/// A feature that a page or a message advises is one of ours: that of another crate is one of its version, which a
+/// user has to match by hand.
+#[test]
+fn a_feature_that_is_advised_is_ours() {
+    let crates = ["", "crates/punctual-jobs/", "crates/punctual-thread-pool/"];
+    let manifests = crates.map(|folder| page(&format!("{folder}Cargo.toml")));
+    let mut sources = String::new();
+    read_all(&root().join("src"), &mut sources);
+    let pages =
+        documents().into_iter().filter(|(path, _)| !path.ends_with("docs/evidence/missed.md"));
+    let texts = pages.chain([(root().join("src"), sources)]);
+    let mut advised = 0;
+    for (path, text) in texts {
+        for rest in text.split("feature `").skip(1) {
+            let name = rest.split('`').next().expect("a name");
+            let is_ours = manifests.iter().any(|ours| ours.contains(&format!("\n{name} = [")));
+            // Of `ctrlc`, which a program of the book calls by itself.
+            let is_the_programs = name == "termination";
+            assert!(is_ours || is_the_programs, "{name} in {}", path.display());
+            advised += 1;
+        }
+    }
+    assert!(advised > 10, "{advised} features");
+}
