@@ -65,30 +65,39 @@ impl fmt::Display for Schedule {
 
 /// Parses the text of a job file; an error is ready to be shown.
 pub(crate) fn check(path: &Path, text: &str) -> Result<Plan, String> {
-    parse(text).map_err(|fault| fault.shown_in(path, text))
+    parse(text).map_err(|mut faults| {
+        faults.sort_by_key(Fault::start);
+        let shown: Vec<_> = faults.iter().map(|fault| fault.shown_in(path, text)).collect();
+        shown.join("\n")
+    })
 }
 
-fn parse(text: &str) -> Result<Plan, Fault> {
-    let file: JobFile = toml::from_str(text)?;
+/// Returns all faults against the rules, or the first one against the shape.
+fn parse(text: &str) -> Result<Plan, Vec<Fault>> {
+    let file: JobFile = toml::from_str(text).map_err(|error| vec![Fault::from(error)])?;
+    let mut faults = Vec::new();
     let zone = file.zone.as_ref();
     if let Some(zone) = zone {
-        cron("@daily", zone.get_ref())
-            .map_err(|error| Fault::at(zone.span(), error.to_string()))?;
+        let known = cron("@daily", zone.get_ref());
+        faults.extend(known.err().map(|error| Fault::at(zone.span(), error.to_string())));
     }
     let mut jobs = Vec::new();
     let mut names = HashMap::new();
     for draft in file.job {
         let name = draft.get_ref().name.clone();
-        jobs.push(Draft::check(draft, zone, text)?);
+        jobs.extend(Draft::check(draft, zone, text, &mut faults));
         if let Some(first) = names.insert(name.get_ref().clone(), name.span()) {
             let line = line_of(&first, text);
             let cause =
                 format!("there is a job {name:?} already, in line {line}", name = name.get_ref());
-            return Err(Fault::at(name.span(), cause));
+            faults.push(Fault::at(name.span(), cause));
         }
     }
-    if jobs.is_empty() {
-        return Err(Fault::at(0..0, "there is no [[job]]"));
+    if names.is_empty() {
+        faults.push(Fault::at(0..0, "there is no [[job]]"));
+    }
+    if !faults.is_empty() {
+        return Err(faults);
     }
     let run_for = file.run_for.map(|duration| duration.0);
     Ok(Plan { jobs, run_for, zone: file.zone.map(Spanned::into_inner) })

@@ -34,29 +34,36 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Returns the job, unless it has faults, which are added to those of the file.
     pub(crate) fn check(
         draft: Spanned<Self>,
         zone: Option<&Spanned<String>>,
         text: &str,
-    ) -> Result<Job, Fault> {
+        faults: &mut Vec<Fault>,
+    ) -> Option<Job> {
         let place = draft.span();
         let draft = draft.into_inner();
-        let schedule = draft.schedule(place, zone, text)?;
-        let put_off = match &draft.jitter {
-            Some(most) => jitter::span(draft.name.get_ref(), positive(most)?),
-            None => Duration::ZERO,
-        };
         let check = |retry: &Spanned<Attempts>| {
             retry.get_ref().check().map_err(|cause| Fault::at(retry.span(), cause))
         };
-        Ok(Job {
-            schedule,
-            put_off,
-            retry: draft.retry.as_ref().map(check).transpose()?,
-            timeout: draft.timeout.as_ref().map(positive).transpose()?,
+        let schedule = kept(draft.schedule(place, zone, text), faults);
+        let jitter = kept(draft.jitter.as_ref().map(positive).transpose(), faults);
+        let retry = kept(draft.retry.as_ref().map(check).transpose(), faults);
+        let timeout = kept(draft.timeout.as_ref().map(positive).transpose(), faults);
+        let most = jitter?;
+        Some(Job {
+            schedule: schedule?,
+            put_off: most.map_or(Duration::ZERO, |most| jitter::span(draft.name.get_ref(), most)),
+            retry: retry?,
+            timeout: timeout?,
             may_overlap: draft.overlap.is_some_and(|overlap| *overlap.get_ref() == Overlap::Allow),
             name: printable(draft.name.get_ref()),
             command: draft.command,
         })
     }
+}
+
+/// Returns what has been understood, and keeps the fault if nothing has.
+fn kept<T>(checked: Result<T, Fault>, faults: &mut Vec<Fault>) -> Option<T> {
+    checked.map_err(|fault| faults.push(fault)).ok()
 }

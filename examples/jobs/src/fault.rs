@@ -24,6 +24,11 @@ impl Fault {
         Self::at(place.unwrap_or(string.span()), error.to_string())
     }
 
+    /// Where it begins in the file.
+    pub(crate) fn start(&self) -> usize {
+        self.span.start
+    }
+
     /// The message: file, line, column, cause; and the line itself with a mark under the place.
     pub(crate) fn shown_in(&self, path: &Path, text: &str) -> String {
         let Place { line, before, marked, whole } = Place::of(&self.span, text);

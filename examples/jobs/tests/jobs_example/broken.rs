@@ -114,6 +114,22 @@ fn a_broken_file_is_refused_with_its_place_and_cause() {
     assert!(refusal.place.starts_with("3:"), "{}", refusal.place);
 }
 
+/// All mistakes against the rules are told at once, in the order of the file.
+#[test]
+fn every_mistake_of_a_file_is_told() {
+    let job =
+        |name: &str, rest: &str| format!("[[job]]\nname = '{name}'\ncommand = 'true'\n{rest}\n");
+    let text =
+        job("it", "every = '0s'\ntimeout = '0s'") + &job("it", "after = '1s'\njitter = '1s'");
+    let file = TempFile::new("toml", &text);
+    let end = Program::start("jobs", [file.path()]).end();
+    assert_eq!(end.code, Some(2));
+    let path = format!("{}:", file.path().display());
+    let places = end.stderr.lines().filter_map(|line| line.split_once(&path)?.1.split_once(": "));
+    let places: Vec<_> = places.map(|(place, _)| place).collect();
+    assert_eq!(places, ["4:9", "5:11", "7:8", "10:10"], "{end:?}");
+}
+
 /// A calendar that is wrong, or has no time zone, is refused likewise.
 #[test]
 fn a_calendar_needs_a_time_zone_that_exists() {
