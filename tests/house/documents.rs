@@ -3,6 +3,7 @@
 
 mod book;
 mod links;
+mod names;
 mod path;
 mod pictures;
 mod registries;
