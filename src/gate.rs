@@ -136,6 +136,11 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("leader_election", "distributed_lock"))]
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a gate",
+    label = "this does not say whether a run takes place",
+    note = "for a closure write `gate::from_fn(|tick| ..)`, and for an answer that comes later `gate::later(|tick, reply| ..)`"
+)]
 pub trait RunGate: Send + Sync + 'static {
     /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds
     /// that itself: the worker is occupied meanwhile.

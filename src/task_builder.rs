@@ -165,6 +165,14 @@ impl<'a> TaskBuilder<'a> {
     /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
     /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
+    ///
+    /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
+    ///
+    /// ```compile_fail,E0277
+    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+    /// # use punctual::gate::{Entry, Tick};
+    /// executor.task().gate(|_: &Tick<'_>| Entry::Skip); // an error: a closure is no gate
+    /// ```
     #[doc(alias("leader_election", "distributed_lock"))]
     pub fn gate(mut self, gate: impl RunGate) -> Self {
         self.gate = Some(Arc::new(gate));

@@ -186,6 +186,23 @@ impl fmt::Debug for TaskContext {
 /// it consumes something that it has captured, is for [`with_context_once`]. Costs as much as [`current_task`], for each
 /// run.
 ///
+/// A closure that takes its run needs one of the two, since a verb calls it without an argument (E0593). One that gives
+/// away what it has captured needs the other (E0507):
+///
+/// ```compile_fail,E0593
+/// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+/// executor.submit(|run| ())?; // an error: write `with_context(|run| ())`
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
+/// ```compile_fail,E0507
+/// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
+/// # use punctual::with_context;
+/// let text = String::from("hello");
+/// executor.submit(with_context(move |_| text))?; // an error: write `with_context_once(move |_| text)`
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
 /// ```
 /// use std::{sync::mpsc, time::Duration};
 /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
