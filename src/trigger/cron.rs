@@ -207,6 +207,25 @@ impl Cron {
         self.next_in(&self.current_zone(), after)
     }
 
+    /// Returns all moments that are later than `after`, in their order: what a user is shown before they choose.
+    /// They are those of the rules that the zone has now. Each costs as much as [`next_after`](Self::next_after).
+    ///
+    /// ```
+    /// use std::time::{Duration, UNIX_EPOCH};
+    /// use punctual::trigger::cron;
+    ///
+    /// let hour = Duration::from_secs(3600);
+    /// let thrice = cron("0 6,12,18 * * *", "UTC")?;
+    /// let next: Vec<_> = thrice.next_runs(UNIX_EPOCH).take(4).collect();
+    /// assert_eq!(next, [6, 12, 18, 30].map(|hours| UNIX_EPOCH + hours * hour));
+    /// # Ok::<(), punctual::trigger::CronError>(())
+    /// ```
+    pub fn next_runs(&self, after: SystemTime) -> impl Iterator<Item = SystemTime> + '_ {
+        let zone = self.current_zone();
+        let next = move |after| self.next_in(&zone, after);
+        std::iter::successors(next(after), move |last| next(*last))
+    }
+
     /// Returns the expression, as it was given.
     #[must_use]
     pub fn expression(&self) -> &str {
