@@ -19,6 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use self::statistics::others;
 pub use self::{
     statistics::{ExecutorState, Statistics},
     stopping::{DropPolicy, Termination},

@@ -18,6 +18,7 @@ use crate::histogram::RunHistograms;
 use crate::{
     Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
     ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
+    executor::others,
     layers::{Counted, GroupState, Keeps, ListedMember},
     pool::IfRunning,
     shutdown_report::TaskSummary,
@@ -799,17 +800,18 @@ impl GroupStatistics {
     }
 }
 
-/// One line for a log, with all counts.
+/// One line for a log, with the counts that are not zero.
 impl fmt::Display for GroupStatistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { active, pending, waiting, submitted, .. } = self;
-        write!(
-            f,
-            "tasks: {active} active, {pending} pending ({waiting} due), {submitted} submitted"
-        )?;
-        let Self { completed, failed, cancelled, rejected, .. } = self;
-        write!(f, ", {completed} completed, {failed} failed, {cancelled} cancelled")?;
-        let Self { runs, failed_runs, .. } = self;
-        write!(f, ", {rejected} rejected; runs: {runs}, {failed_runs} failed")
+        write!(f, "tasks: {} submitted", self.submitted)?;
+        others(f, &[(self.active as u64, "active")])?;
+        if self.pending > 0 {
+            write!(f, ", {} pending ({} due)", self.pending, self.waiting)?;
+        }
+        let Self { completed, failed, cancelled, rejected, .. } = *self;
+        others(f, &[(completed, "completed"), (failed, "failed"), (cancelled, "cancelled")])?;
+        others(f, &[(rejected, "rejected")])?;
+        write!(f, "; runs: {}", self.runs)?;
+        others(f, &[(self.failed_runs, "failed")])
     }
 }

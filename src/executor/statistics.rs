@@ -96,7 +96,8 @@ pub struct Statistics {
     pub timed_out: u64,
 }
 
-/// One line for a log, with all counts.
+/// One line for a log, with the counts that are not zero:
+/// `running; workers: 1 of 4, at most 2; tasks: 7 submitted, 1 pending, 6 completed; runs: 6`.
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, core_pool_size, pool_size, largest_pool_size, .. } = self;
@@ -104,16 +105,27 @@ impl fmt::Display for Statistics {
             f,
             "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}"
         )?;
-        let Self { active, pending, submitted, completed, failed, cancelled, rejected, .. } = self;
-        write!(f, "; tasks: {active} active, {pending} pending, {submitted} submitted")?;
-        write!(f, ", {completed} completed, {failed} failed, {cancelled} cancelled")?;
-        write!(f, ", {rejected} rejected")?;
-        let Self { runs, failed_runs, missed_runs, gate_skips, timed_out, .. } = self;
-        write!(f, "; runs: {runs}, {failed_runs} failed, {missed_runs} missed")?;
-        write!(f, ", {gate_skips} skipped, {timed_out} timed out")?;
-        let Self { caller_runs, caller_panics, .. } = self;
-        write!(f, "; run by the caller: {caller_runs}, {caller_panics} failed")
+        write!(f, "; tasks: {} submitted", self.submitted)?;
+        let (active, pending) = (self.active as u64, self.pending as u64);
+        others(f, &[(active, "active"), (pending, "pending"), (self.completed, "completed")])?;
+        let Self { failed, cancelled, rejected, .. } = *self;
+        others(f, &[(failed, "failed"), (cancelled, "cancelled"), (rejected, "rejected")])?;
+        write!(f, "; runs: {}", self.runs)?;
+        let Self { failed_runs, missed_runs, gate_skips, timed_out, .. } = *self;
+        others(f, &[(failed_runs, "failed"), (missed_runs, "missed"), (gate_skips, "skipped")])?;
+        others(f, &[(timed_out, "timed out")])?;
+        let Self { caller_runs, caller_panics, .. } = *self;
+        if caller_runs > 0 {
+            write!(f, "; run by the caller: {caller_runs}")?;
+        }
+        others(f, &[(caller_panics, "failed")])
     }
+}
+
+/// Writes the counts that are not zero, behind another one.
+pub(crate) fn others(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)]) -> fmt::Result {
+    let mut counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.try_for_each(|(count, what)| write!(f, ", {count} {what}"))
 }
 
 /// The state of an executor.
