@@ -160,7 +160,8 @@ pub struct Failure(Box<Cause>);
 pub enum FailureKind {
     /// Code panicked: a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
-    /// A run that [repeats](crate::Handle::repeat) returned an `Err`.
+    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or any other, and
+    /// [nobody can take it](crate::ScheduledFuture#a-result-that-is-an-err) any more.
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
     TimeLimit,
@@ -189,7 +190,7 @@ struct Cause {
 enum Origin {
     Panic(Panicked),
     Error(BoxedError),
-    /// No code failed.
+    /// No code failed, or its `Err` has been dropped.
     Nothing,
 }
 
@@ -216,6 +217,11 @@ impl Failure {
     /// Asks the error for its message, which is user code: the caller holds no lock.
     pub(crate) fn of_error(error: BoxedError) -> Self {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
+    }
+
+    /// Returns the failure of a task whose `Err`, which has this text, nobody can take any more.
+    pub(crate) fn of_untaken(message: String) -> Self {
+        Self::new(FailureKind::Error, message, Origin::Nothing)
     }
 
     /// Returns the failure of a run that exceeded this limit.
@@ -259,7 +265,8 @@ impl Failure {
         }
     }
 
-    /// Returns the error that the run returned; `None` if it returned none.
+    /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
+    /// been dropped.
     ///
     /// ```
     /// use std::{io, time::Duration};

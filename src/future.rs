@@ -28,7 +28,7 @@ use crate::{
     FailedRun, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::Pool,
     sync::{Arc, Mutex},
-    task::Task,
+    task::{Task, is_result},
     time::Timestamp,
     trigger::Trigger,
 };
@@ -52,6 +52,37 @@ use crate::{
 /// [`TaskError::ResultTaken`]. Return an `Arc` from the task if several callers need the result.
 ///
 /// It is a [`Future`] that needs no runtime and can be awaited on any.
+///
+/// # A result that is an `Err`
+///
+/// The `Err` of a closure that runs once is its result, and the task has completed: whoever has the future decides
+/// what it means. An `Err` that nobody can take any more, because the future was dropped, before or after the end of the task,
+/// or because the task was cancelled while it ran, is reported as a panic is: to the
+/// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing hears of it, one line on
+/// standard error says so, unless the task was cancelled. The report has the text of the error if the closure returns
+/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and the name of
+/// the type otherwise.
+///
+/// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry): that run has
+/// failed, and is reported at once.
+///
+/// ```
+/// use std::{io, sync::mpsc};
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let (tell, told) = mpsc::channel();
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder()
+///     .clock(clock.clone())
+///     .failure_handler(move |report| _ = tell.send(report.message().to_owned()))
+///     .build()?;
+/// let _ = executor.submit(|| -> io::Result<()> { Err(io::Error::other("disk full")) })?;
+/// clock.run_until_idle();
+/// assert_eq!(told.recv()?, "disk full");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+///
+/// # Example
 ///
 /// ```
 /// use std::time::Duration;
@@ -184,6 +215,9 @@ impl<T> ScheduledFuture<T> {
     /// `T` is the type of the task's result.
     #[inline]
     pub(crate) fn new(handle: TaskHandle) -> Self {
+        if is_result::<T>() {
+            handle.give_up_at_drop();
+        }
         Self { handle, result: PhantomData }
     }
 

@@ -46,7 +46,8 @@
 //!
 //! A future that is dropped releases the node, and the result is dropped with the node when the
 //! worker releases it too. Handles beside the future would keep the node, and so the result; a
-//! future that has made some therefore abandons the result explicitly.
+//! future that has made some therefore abandons the result explicitly. So does a future of a `Result`, whose `Err` is
+//! [reported](untaken) when it is dropped.
 //!
 //! # The slot
 //!
@@ -75,6 +76,7 @@ mod report;
 mod run;
 mod slow_run;
 mod state;
+mod untaken;
 mod verdict;
 mod worker_context;
 
@@ -89,6 +91,7 @@ pub(crate) use self::{
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
+    untaken::is_result,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
     worker_context::{HeldLease, OverLimit, WorkerContext},
 };

@@ -59,6 +59,9 @@ impl Handle {
     ///
     /// As for [`execute`](Self::execute).
     ///
+    /// An `Err` that the closure returns is a result like any other. If the future is dropped it is
+    /// [reported](crate::ScheduledFuture#a-result-that-is-an-err) as a panic is.
+    ///
     /// # Async closures
     ///
     /// The executor is not an async runtime, and polls no future. A closure that returns a future,

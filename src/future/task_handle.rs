@@ -57,8 +57,9 @@ pub struct TaskHandle {
     /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
     /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
     is_awaited: AtomicBool,
-    /// True if this handle is a future's and there are others, which would keep the result.
-    has_handles: AtomicBool,
+    /// True if this handle is a future's whose drop gives the result up at once: there are others, which would keep it,
+    /// or it may be an `Err`.
+    gives_up: AtomicBool,
 }
 
 /// Each verb does what the method of [`ScheduledFuture`](crate::ScheduledFuture) with the same name does.
@@ -251,15 +252,20 @@ impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
         let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
-        Self { task, pool_ref, id, slot, is_awaited, has_handles: AtomicBool::new(false) }
+        Self { task, pool_ref, id, slot, is_awaited, gives_up: AtomicBool::new(false) }
     }
 
     /// Returns another handle. The result is given up when the future that has this one is dropped, however long the
     /// other one keeps the task.
     pub(super) fn share(&self) -> Self {
-        // Relaxed: only the drop reads it, which comes after every use.
-        self.has_handles.store(true, Ordering::Relaxed);
+        self.give_up_at_drop();
         self.clone()
+    }
+
+    /// Has the result given up when the future that has this handle is dropped, and not with the node.
+    pub(super) fn give_up_at_drop(&self) {
+        // Relaxed: only the drop reads it, which comes after every use.
+        self.gives_up.store(true, Ordering::Relaxed);
     }
 
     #[inline]
@@ -325,7 +331,7 @@ impl TaskHandle {
         self.task.poll_done(place, waker).then_some(())
     }
 
-    /// Takes the waker of an `await` off the task, and gives up the result that handles would keep.
+    /// Takes the waker of an `await` off the task, and gives up the result.
     // Apart, so that a drop of any other reference saves no registers for it.
     #[cold]
     #[inline(never)]
@@ -333,7 +339,7 @@ impl TaskHandle {
         if self.is_awaited.load(Ordering::Relaxed) {
             self.task.deregister_awaiting();
         }
-        if self.has_handles.load(Ordering::Relaxed) {
+        if self.gives_up.load(Ordering::Relaxed) {
             self.task.abandon(self.drops());
         }
     }
@@ -414,8 +420,8 @@ impl Clone for TaskHandle {
 impl Drop for TaskHandle {
     fn drop(&mut self) {
         // Relaxed: a drop comes after every use.
-        let (is_awaited, has_handles) = (&self.is_awaited, &self.has_handles);
-        if is_awaited.load(Ordering::Relaxed) || has_handles.load(Ordering::Relaxed) {
+        let (is_awaited, gives_up) = (&self.is_awaited, &self.gives_up);
+        if is_awaited.load(Ordering::Relaxed) || gives_up.load(Ordering::Relaxed) {
             self.withdraw();
         }
         let task = self.task.take();

@@ -176,7 +176,7 @@ impl Call<'_> {
         let report = hooks.invoke(run, around, lent);
         if has_around && !matches!(report, Ok(Next::Nothing)) {
             // The code around the body has failed after the body returned. `invoke` has reported that.
-            run.task().discard(&mut || lent.drop_value(), Drops::UNREPORTED);
+            self.drop_value(lent, Drops::UNREPORTED);
         }
         match &mut self.plan {
             Some(plan) => plan.follow(report, is_extra, run, hooks),
@@ -369,7 +369,16 @@ impl Call<'_> {
     pub(super) fn release(&mut self, lent: &mut dyn Lent) {
         self.wake();
         self.contain(&mut || lent.drop_body());
-        self.contain(&mut || lent.drop_value());
+        self.drop_value(lent, self.hooks.drops(self.run.id()));
+    }
+
+    /// Drops a result that nobody can take, and reports it if it is an `Err`.
+    fn drop_value(&self, lent: &mut dyn Lent, drops: Drops<'_>) {
+        let mut untaken = None;
+        self.run.task().discard(&mut || untaken = lent.drop_value(), drops);
+        if let Some(failure) = untaken {
+            self.hooks.drops(self.run.id()).tell_untaken(&**self.run.task(), failure);
+        }
     }
 
     /// Wakes the waiters for the end.

@@ -117,11 +117,19 @@ impl End<'_> {
     }
 
     /// Does what follows when the lock has been released. `drop_taken` drops what the payload has taken out.
-    pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut()) {
+    pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let rest = self.rest.take();
         match rest {
-            None => self.task.discard(drop_taken, self.drops),
+            None => self.drop_taken(drop_taken),
             Some(rest) => self.release_rest(*rest, drop_taken),
+        }
+    }
+
+    fn drop_taken(&self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
+        let mut untaken = None;
+        self.task.discard(&mut || untaken = drop_taken(), self.drops);
+        if let Some(failure) = untaken {
+            self.drops.tell_untaken(self.task, failure);
         }
     }
 
@@ -129,18 +137,18 @@ impl End<'_> {
     #[inline]
     pub(super) fn release_without_drop(&mut self) {
         if self.rest.is_some() {
-            self.release(&mut || ());
+            self.release(&mut || None);
         }
     }
 
     #[inline(never)]
-    fn release_rest(&self, rest: Rest, drop_taken: &mut dyn FnMut()) {
+    fn release_rest(&self, rest: Rest, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let Rest { leftovers, plan, mut failure } = rest;
         if let Some(leftovers) = leftovers {
             let timed_out = matches!(self.request, Request::TimeOut(..));
             leftovers.release(timed_out, self.task, self.drops);
         }
-        self.task.discard(drop_taken, self.drops);
+        self.drop_taken(drop_taken);
         discard(plan);
         if failure.is_some() {
             self.task.discard(&mut || drop(failure.take()), self.drops);

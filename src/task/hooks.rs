@@ -34,7 +34,8 @@
 //! A program may have neither a handler nor a subscriber. The panic that ends a series is on standard error
 //! all the same, by the panic hook of `std`; every other end that the user did not ask for would be silent.
 //! So one line there says it ([`Hooks::tell_unheard`]), before the thread that waits for the task can see
-//! the end, and may end the process.
+//! the end, and may end the process. The same line tells of an `Err` that nobody can take any more
+//! ([`Drops::tell_untaken`]).
 
 use std::fmt;
 
@@ -49,7 +50,7 @@ use super::{
     worker_context::OverLimit,
 };
 use crate::{
-    Failure,
+    Failure, TaskState,
     id::Subject,
     sync::Arc,
     trace,
@@ -58,6 +59,10 @@ use crate::{
 
 type Before = dyn Fn(&TaskContext) + Send + Sync;
 type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
+/// How a line on standard error ends: by what follows from the failure.
+const NO_MORE_RUNS: &str = "the task will not run again";
+const UNTAKEN: &str = "nobody has taken this result";
+
 type OnPanic = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
 /// The hooks of an executor that concern its tasks.
@@ -193,7 +198,7 @@ impl Hooks {
         trace::ended(task, failure.message());
         let report = FailureReport::of_end(source, task, failure);
         self.tell(&report);
-        self.tell_unheard(&report, trace::hears_warnings());
+        self.tell_unheard(&report, NO_MORE_RUNS, trace::hears_warnings());
     }
 
     /// Reports that a periodic task has lost its place in the queue, and has ended.
@@ -212,14 +217,14 @@ impl Hooks {
             return;
         }
         let (source, task) = (FailureSource::of_run(failure.kind()), run.subject());
-        self.tell_unheard(&FailureReport::new(source, &task, failure), trace::hears_errors());
+        let report = FailureReport::new(source, &task, failure);
+        self.tell_unheard(&report, NO_MORE_RUNS, trace::hears_errors());
     }
 
-    /// Says on standard error that a periodic task has ended, unless a subscriber `hears` it, or the handler
-    /// does.
-    fn tell_unheard(&self, report: &FailureReport<'_>, hears: bool) {
+    /// Says on standard error what has come to an end with `what`, unless a subscriber `hears` it, or the handler does.
+    fn tell_unheard(&self, report: &FailureReport<'_>, what: &str, hears: bool) {
         if !hears && self.on_failure.is_none() {
-            report.print_end();
+            report.print(what);
         }
     }
 
@@ -272,6 +277,21 @@ impl<'a> Drops<'a> {
         if let Err(panic) = contained(drop_them) {
             self.report(task.name(), panic);
         }
+    }
+
+    /// Reports the failure of a task whose `Err` nobody can take any more. The end of a task that was cancelled was
+    /// asked for, so standard error has no line about it.
+    #[cold]
+    pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
+        if let Some(hooks) = self.hooks {
+            let subject = Subject { id: self.id, name: task.name(), run: None };
+            hooks.report(FailureSource::Task, &subject, &failure);
+            if task.state() != TaskState::Cancelled {
+                let report = FailureReport::new(FailureSource::Task, &subject, &failure);
+                hooks.tell_unheard(&report, UNTAKEN, trace::hears_errors());
+            }
+        }
+        discard(failure);
     }
 
     #[cold]

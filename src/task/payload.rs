@@ -42,10 +42,14 @@ use super::{
     outcome::{Outcome, Step},
     plan::{Next, Plan, RunReport},
     state::Stage,
+    untaken::{failure_of, is_result},
 };
 use std::mem::{self, needs_drop};
 
-use crate::sync::{Arc, Mutex, rank};
+use crate::{
+    Failure,
+    sync::{Arc, Mutex, rank},
+};
 
 /// A task, as workers, handles and the pool see it: a [`Node`] of any type.
 pub(crate) type Task = dyn Payload;
@@ -290,8 +294,8 @@ pub(crate) trait Lent {
     /// Drops the closure, if it is there. User code: no lock is held.
     fn drop_body(&mut self);
 
-    /// Drops the result, if it is there. User code: no lock is held.
-    fn drop_value(&mut self);
+    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
+    fn drop_value(&mut self) -> Option<Failure>;
 }
 
 struct Loan<B: Body> {
@@ -313,8 +317,10 @@ impl<B: Body> Lent for Loan<B> {
         drop(self.body.take());
     }
 
-    fn drop_value(&mut self) {
+    fn drop_value(&mut self) -> Option<Failure> {
+        let failure = self.value.as_ref().and_then(failure_of);
         drop(self.value.take());
+        failure
     }
 }
 
@@ -388,14 +394,20 @@ impl<B: Body> Payload for Node<B> {
 
     fn end(&self, end: &mut End<'_>) {
         let mut taken = Some(self.take_if(|parts| end.decide(parts)));
-        if !needs_drop::<Stored<B>>() {
+        if !needs_drop::<Stored<B>>() && !is_result::<B::Value>() {
             return end.release_without_drop();
         }
         end.release(&mut || {
-            if let Some(Stored::Body(_, body)) = &mut taken {
-                body.will_not_run();
-            }
+            let failure = match &mut taken {
+                Some(Stored::Value(_, value)) => failure_of(value),
+                Some(Stored::Body(_, body)) => {
+                    body.will_not_run();
+                    None
+                }
+                _ => None,
+            };
             drop(taken.take());
+            failure
         });
     }
 

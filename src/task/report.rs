@@ -97,11 +97,11 @@ impl<'a> FailureReport<'a> {
         Self { is_end: true, ..Self::new(source, task, failure) }
     }
 
-    /// Says on standard error that the task has ended, in one line.
+    /// Says on standard error what has happened, and what follows, in one line.
     ///
     /// As the panic hook of `std`, this ignores that nothing can be written there; `eprintln` would panic.
-    pub(super) fn print_end(&self) {
-        let line = format!("punctual: {self}; the task will not run again");
+    pub(super) fn print(&self, what_follows: &str) {
+        let line = format!("punctual: {self}; {what_follows}");
         let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
     }
 }

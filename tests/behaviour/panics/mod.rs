@@ -6,3 +6,4 @@ pub mod containment;
 mod processes;
 mod reports;
 mod unheard;
+mod untaken;

@@ -29,7 +29,7 @@ const TEST: &str = "an_end_that_nothing_hears_is_a_line";
 type Case = fn(&ManualClock, &Executor);
 
 /// The cases, each with its end of a line, or `None` if there is to be none. The number of a task differs.
-const CASES: [(&str, Case, Option<&str>); 12] = [
+const CASES: [(&str, Case, Option<&str>); 14] = [
     (
         "an error ends the series",
         |_, executor| fails(executor, FailurePolicy::stop()),
@@ -67,7 +67,31 @@ const CASES: [(&str, Case, Option<&str>); 12] = [
         },
         Some("\"beat\") was ended: it was discarded for another task; the task will not run again"),
     ),
+    (
+        "nobody takes an `Err`",
+        |_, executor| {
+            let body = || Err::<(), _>("no route\n\u{1b}[2J");
+            let task = executor.task().name("poller").submit(body).unwrap();
+            task.wait().unwrap();
+        },
+        Some("\"poller\") failed: no route\\n\\u{1b}[2J; nobody has taken this result"),
+    ),
     // From here on there is no line.
+    (
+        "a cancelled task returns an `Err`",
+        |_, executor| {
+            let begun = Counter::new();
+            let begins = begun.clone();
+            let task = executor.submit(move || {
+                begins.add();
+                current_task().expect("inside a task").token().wait();
+                Err::<(), _>("interrupted")
+            });
+            begun.wait_for(1);
+            task.unwrap().cancel_and_signal();
+        },
+        None,
+    ),
     ("a panic has one of its own", |_, executor| panics(executor, || panic!("aloud")), None),
     (
         "so has the panic of a trigger",

@@ -1,0 +1,55 @@
+//! An `Err` that nobody can take any more: the result of a task whose future was dropped, or that was cancelled while
+//! it ran.
+//!
+//! A closure that runs once may return any type, and stable Rust cannot ask a type whether it is a `Result`. Two
+//! functions of `std` can tell all the same: the name of the type says that it is one, and the discriminant of the value
+//! says which variant it is. Both are known for what they return today, and are not promised. A wrong answer would be a
+//! report too many or too few, and a test has both asked for with each toolchain.
+//!
+//! The text of the error is known for the types that most programs use, as the message of a panic is. Of every other one
+//! the report has the name.
+
+use std::{
+    any::{Any, type_name},
+    fmt::{Debug, Display},
+    io,
+    mem::discriminant,
+};
+
+use crate::{
+    Failure,
+    error::BoxedError,
+    unwind::{contain, discard},
+};
+
+/// Returns `true` if values of this type are a `Result`.
+#[inline(always)]
+pub(crate) fn is_result<T>() -> bool {
+    type_name::<T>().starts_with("core::result::Result<")
+}
+
+/// Returns the failure that an untaken result stands for, if it is an `Err`.
+#[inline(always)]
+pub(super) fn failure_of<T: 'static>(result: &T) -> Option<Failure> {
+    if is_result::<T>() { failure(&discriminant(result), result, type_name::<T>()) } else { None }
+}
+
+/// Compiled once, and not for every type of result.
+#[cold]
+fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure> {
+    if format!("{variant:?}") == "Discriminant(0)" {
+        return None;
+    }
+    let text = text::<io::Error>(result)
+        .or_else(|| text::<BoxedError>(result))
+        .or_else(|| text::<String>(result))
+        .or_else(|| text::<&str>(result));
+    Some(Failure::of_untaken(text.unwrap_or_else(|| format!("the `Err` of a `{name}`"))))
+}
+
+/// Returns the text of the error, if the result has an error of this type and no other value. User code: an error prints
+/// itself.
+fn text<E: Display + 'static>(result: &dyn Any) -> Option<String> {
+    let error = result.downcast_ref::<Result<(), E>>()?.as_ref().err()?;
+    contain(|| error.to_string()).map_err(discard).ok()
+}
