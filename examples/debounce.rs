@@ -82,7 +82,7 @@ fn edit(path: PathBuf) -> Result<(), Box<dyn Error + Send + Sync>> {
         save.call();
     }
     // A run that waits is cancelled. One that has begun holds the lock until the note is saved.
-    drop(save);
+    save.task_handle().cancel();
     Ok(lock(&note).save()?)
 }
 

@@ -28,13 +28,15 @@ use crate::{
 
 /// A task that runs once it has not been called for a while; from [`Handle::debounce`].
 ///
-/// Dropping it cancels the task, and with it a run that is waited for: [`flush`](Self::flush) comes
-/// first where that matters.
+/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
+/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Debounced {
     task: TaskHandle,
     put_off: Arc<PutOff>,
     quiet: Duration,
     max_wait: Duration,
+    cancels_on_drop: bool,
 }
 
 impl Debounced {
@@ -114,6 +116,26 @@ impl Debounced {
         self.task.flush()
     }
 
+    /// Has the task cancelled when this is dropped, and with it a run that is waited for: [`flush`](Self::flush) comes
+    /// first where that matters.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let save = executor.debounce(Duration::from_secs(60), || ())?.cancel_on_drop();
+    /// save.call();
+    /// drop(save);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
+    }
+
     /// Returns the handle of the task.
     #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
@@ -123,10 +145,13 @@ impl Debounced {
 
 /// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`].
 ///
-/// Dropping it cancels the task, and with it a run that is waited for.
+/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
+/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Throttled {
     task: TaskHandle,
     period: Duration,
+    cancels_on_drop: bool,
 }
 
 impl Throttled {
@@ -136,6 +161,25 @@ impl Throttled {
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         self.task.call(Pace::Period(self.period))
+    }
+
+    /// Has the task cancelled when this is dropped, and with it a run that is waited for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let draw = executor.throttle(Duration::from_secs(60), || ())?.cancel_on_drop();
+    /// draw.call();
+    /// drop(draw);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
     }
 
     /// Returns the handle of the task.
@@ -247,7 +291,7 @@ impl TaskBuilder<'_> {
     {
         let task = self.called(body)?;
         let put_off = task.extension_by_calls();
-        Ok(Debounced { task, put_off, quiet, max_wait: Duration::MAX })
+        Ok(Debounced { task, put_off, quiet, max_wait: Duration::MAX, cancels_on_drop: false })
     }
 
     /// Submits the task: see [`Handle::throttle`].
@@ -265,7 +309,7 @@ impl TaskBuilder<'_> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        Ok(Throttled { task: self.called(body)?, period })
+        Ok(Throttled { task: self.called(body)?, period, cancels_on_drop: false })
     }
 
     /// Submits a task that runs for its calls.
@@ -285,13 +329,17 @@ impl TaskBuilder<'_> {
 
 impl Drop for Debounced {
     fn drop(&mut self) {
-        self.task.cancel();
+        if self.cancels_on_drop {
+            self.task.cancel();
+        }
     }
 }
 
 impl Drop for Throttled {
     fn drop(&mut self) {
-        self.task.cancel();
+        if self.cancels_on_drop {
+            self.task.cancel();
+        }
     }
 }
 

@@ -106,7 +106,7 @@ fn a_call_during_a_run_has_a_run_after_it() {
     release.add();
     clock.run_until_idle();
     assert_eq!(throttled.task_handle().delay(), Some(ms(10)));
-    drop(throttled);
+    assert!(throttled.task_handle().cancel());
     assert_eq!(executor.pending_count(), 1);
 }
 
@@ -144,12 +144,23 @@ fn a_call_waits_until_its_run_begins_or_the_task_ends() {
 }
 
 #[test]
-fn dropping_it_cancels_the_task() {
+fn dropping_it_cancels_nothing() {
+    let (clock, executor) = manual(1);
+    executor.debounce(ms(10), || ()).expect("accepted").call();
+    executor.throttle(ms(10), || ()).expect("accepted").call();
+    clock.run_for(ms(10));
+    assert_eq!(executor.statistics().runs, 2, "what was asked for takes place");
+    assert_eq!(executor.pending_count(), 2, "and the task lives on");
+}
+
+#[test]
+fn dropping_it_cancels_the_task_if_that_was_asked_for() {
     let (_, executor) = manual(1);
     let drops = Drops::default();
     let (one, other) = (drops.token(), drops.token());
     let debounced = executor.debounce(ms(10), move || _ = &one).expect("accepted");
     let throttled = executor.throttle(ms(10), move || _ = &other).expect("accepted");
+    let (debounced, throttled) = (debounced.cancel_on_drop(), throttled.cancel_on_drop());
     let handle = debounced.task_handle().clone();
     assert!(debounced.call());
     drop((debounced, throttled));
