@@ -13,6 +13,7 @@
 #![allow(clippy::print_stdout, reason = "it says what it counts")]
 
 use std::{
+    collections::VecDeque,
     env,
     hint::black_box,
     mem,
@@ -23,8 +24,8 @@ use std::{
 };
 
 use punctual::{
-    Batch, Debounced, DelayQueue, Extender, Handle, ScheduledFuture, ScheduledThreadPoolExecutor,
-    Worker, delay_queue::Key,
+    Batch, CancellationToken, Debounced, DelayQueue, Extender, Handle, ScheduledFuture,
+    ScheduledThreadPoolExecutor, WaitForCancellation, Worker, delay_queue::Key,
 };
 
 /// The number of calls of each kind.
@@ -334,6 +335,33 @@ fn count_delay_queue(pending: u64) {
     counted_delay_queue_take(&queue);
 }
 
+/// A wait begins, and the one that began before all others is given up.
+#[inline(never)]
+fn counted_wait_for_token_and_drop(
+    token: &CancellationToken,
+    waits: &mut VecDeque<WaitForCancellation>,
+) {
+    for _ in 0..CALLS {
+        waits.push_back(begin_wait(token));
+        drop(waits.pop_front());
+    }
+}
+
+fn begin_wait(token: &CancellationToken) -> WaitForCancellation {
+    let mut wait = token.cancelled();
+    assert!(Pin::new(&mut wait).poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    wait
+}
+
+/// The list is that of all waits which end otherwise: for a token, for termination, for a completion.
+fn count_waits(pending: u64) {
+    let token = CancellationToken::new();
+    let mut waits = (0..pending).map(|_| begin_wait(&token)).collect();
+    counted_wait_for_token_and_drop(&token, &mut waits);
+    // In the order of their drops a list that is linear would take minutes, and no count would say so.
+    mem::forget(waits);
+}
+
 fn main() {
     // All other arguments (`--bench`, `--test`) are cargo's: then one small round shows that the
     // program works.
@@ -343,5 +371,6 @@ fn main() {
     count_runs(pending);
     count_shutdown();
     count_delay_queue(pending);
+    count_waits(pending);
     println!("{CALLS} calls of each kind");
 }

@@ -14,6 +14,7 @@
 //! [`CancellationToken::block_unless_raised`](crate::CancellationToken) does that for the token.
 
 use std::{
+    collections::BTreeMap,
     ops::{Deref, DerefMut},
     task::Waker,
 };
@@ -113,10 +114,11 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came. A waiter
+/// comes and leaves in O(log n), from wherever it stands: thousands of futures may lose their `select` at once.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
-    waiters: Vec<(Place, Waker)>,
+    waiters: BTreeMap<Place, Waker>,
     last: Place,
 }
 
@@ -140,34 +142,22 @@ impl WaitList {
             self.last.0 += 1;
             *place = self.last;
         }
-        match self.index_of(*place) {
-            Ok(index) => Some(std::mem::replace(&mut self.waiters[index].1, waker)),
-            Err(index) => {
-                self.waiters.insert(index, (*place, waker));
-                None
-            }
-        }
+        self.waiters.insert(*place, waker)
     }
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        let index = self.index_of(std::mem::take(place)).ok()?;
-        Some(self.waiters.remove(index).1)
+        self.waiters.remove(&std::mem::take(place))
     }
 
     /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        if self.waiters.is_empty() { None } else { Some(self.waiters.remove(0).1) }
+        self.waiters.pop_first().map(|(_, waker)| waker)
     }
 
     /// Takes all wakers, for the caller to wake after releasing the lock.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.waiters).into_iter().map(|(_, waker)| waker).collect()
-    }
-
-    /// Returns where a place is on the list, or where it would be.
-    fn index_of(&self, place: Place) -> Result<usize, usize> {
-        self.waiters.binary_search_by_key(&place, |(place, _)| *place)
+        std::mem::take(&mut self.waiters).into_values().collect()
     }
 }
 

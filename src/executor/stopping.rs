@@ -170,7 +170,7 @@ impl Handle {
     /// needs no runtime, is `'static`, may be dropped at any time, and stops nothing itself: see
     /// [how an executor is stopped in async code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it).
     /// When it completes, every closure of the executor has been dropped; a thread may still be
-    /// about to return.
+    /// about to return. A poll and a drop cost O(log n), for n that wait for this end.
     ///
     /// Unlike [`await_termination`](Self::await_termination) it does not fail in one of the
     /// executor's own tasks, because a future does not know what will await it. **A task that
