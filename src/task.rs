@@ -86,6 +86,7 @@ pub(crate) use self::{
     awaited::{Awaited, Ending},
     call::Call,
     cell::{Extras, Parts},
+    end::is_releasing,
     hooks::{Drops, Hooks},
     layer::{Core, Deferred, Layer, Layers, Left, NotYet, Question, Queuing, Replan},
     payload::{Node, Task},

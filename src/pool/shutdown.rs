@@ -40,7 +40,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{FailureSource, Task},
+    task::{FailureSource, Task, is_releasing},
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
@@ -231,7 +231,7 @@ impl Pool {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
-        self.remove_ended();
+        self.remove_released();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
         let poll = |waker: &_| self.lifecycle.poll_terminated(&mut place, waker);
@@ -253,7 +253,7 @@ impl Pool {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return;
         }
-        self.remove_ended();
+        self.remove_released();
         let mut place = Place::default();
         wait::block_on(self.clock(), |waker| {
             self.lifecycle.poll_terminated_or_given_up(&mut place, waker)
@@ -263,16 +263,18 @@ impl Pool {
         }
     }
 
-    /// Takes the entries of tasks that have ended out of the closed queue. A thread that cancels a task takes its entry
-    /// out only when it has dropped the closure, and may wait in that drop for the end of the pool. No worker takes the
-    /// entry meanwhile if it is parked, and otherwise none does before it is due.
-    fn remove_ended(&self) {
-        if !self.queue.is_closed() || self.queue.is_finished() {
+    /// Takes the entries of those tasks out of the closed queue whose closures this thread is dropping. A thread that
+    /// cancels a task takes its entry out only when it has dropped the closure, and may wait in that drop for the end of
+    /// the pool. No worker takes the entry meanwhile if it is parked, and otherwise none does before it is due. What
+    /// another thread is dropping stays, for the pool does not end before that closure is gone. Linear in the queue, but
+    /// only in such a drop.
+    fn remove_released(&self) {
+        if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
         }
         let listed = self.queue.snapshot(Arc::clone);
         for SnapshotEntry { ticket, element: task, .. } in &listed {
-            if task.state().is_done() {
+            if task.is_released_here() {
                 self.remove(*ticket);
             }
         }

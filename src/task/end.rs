@@ -10,10 +10,12 @@
 //!    that no call will take.
 //!
 //! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
-//! may be waiting for this very task. Each value is dropped by itself, through [`unwind`](crate::unwind), so a
-//! panic of one keeps none of the others.
+//! may be waiting for this very task. The task's entry leaves the queue after both, so that the pool does not end before
+//! the drops. A thread that waits for that end inside such a drop would wait for itself, so each thread knows whose
+//! values it is dropping ([`is_releasing`]), and such a wait takes their entries out beforehand. Each value is dropped by
+//! itself, through [`unwind`](crate::unwind), so a panic of one keeps none of the others.
 
-use std::{any::Any, mem::ManuallyDrop, task::Waker};
+use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
 use super::{
     Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, layer::Left, plan::Plan,
@@ -21,10 +23,42 @@ use super::{
 };
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
+    sync::thread_local,
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
 };
+
+thread_local! {
+    /// The tasks that this thread has ended and whose values it is dropping, by their addresses.
+    static RELEASED: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The calling thread drops the values of a task, until it drops this.
+struct Releasing;
+
+impl Releasing {
+    fn enter(task: &Task) -> Self {
+        let _ = RELEASED.try_with(|tasks| tasks.borrow_mut().push(address(task)));
+        Self
+    }
+}
+
+impl Drop for Releasing {
+    fn drop(&mut self) {
+        let _ = RELEASED.try_with(|tasks| tasks.borrow_mut().pop());
+    }
+}
+
+/// Returns `true` if the calling thread is dropping values of a task that it has ended. A thread that is being torn
+/// down may have lost its list, and then counts as one that does.
+pub(crate) fn is_releasing() -> bool {
+    RELEASED.try_with(|tasks| !tasks.borrow().is_empty()).unwrap_or(true)
+}
+
+fn address(task: &Task) -> usize {
+    std::ptr::from_ref(task).cast::<()>() as usize
+}
 
 /// The request that an [`End`] makes of a task.
 enum Request<'a> {
@@ -118,6 +152,7 @@ impl End<'_> {
 
     /// Does what follows when the lock has been released. `drop_taken` drops what the payload has taken out.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
+        let _releasing = Releasing::enter(self.task);
         let rest = self.rest.take();
         match rest {
             None => self.drop_taken(drop_taken),
@@ -242,6 +277,12 @@ impl Task {
         self.end(&mut end);
         debug_assert!(end.rest.is_none(), "all of it is the user's");
         end.found
+    }
+
+    /// Returns `true` if the calling thread has ended the task, and is dropping its values.
+    pub(crate) fn is_released_here(&self) -> bool {
+        let is_listed = RELEASED.try_with(|tasks| tasks.borrow().contains(&address(self)));
+        is_listed.unwrap_or_else(|_| self.state().is_done())
     }
 
     /// Drops a user value by calling `drop_it`. A panic in its drop is reported, and goes no further.

@@ -3,8 +3,8 @@
 //!
 //! A closure that runs once may return any type, and stable Rust cannot ask a type whether it is a `Result`. Two
 //! functions of `std` can tell all the same: the name of the type says that it is one, and the discriminant of the value
-//! says which variant it is. Both are known for what they return today, and are not promised. A wrong answer would be a
-//! report too many or too few, and a test has both asked for with each toolchain.
+//! says which variant it is. Both are known for what they return today, and are not promised. If one of them changed, an
+//! `Err` would be dropped in silence as before, and the tests, which run with each toolchain, would fail.
 //!
 //! The text of the error is known for the types that most programs use, as the message of a panic is. Of every other one
 //! the report has the name.
@@ -37,7 +37,7 @@ pub(super) fn failure_of<T: 'static>(result: &T) -> Option<Failure> {
 /// Compiled once, and not for every type of result.
 #[cold]
 fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure> {
-    if format!("{variant:?}") == "Discriminant(0)" {
+    if format!("{variant:?}") != "Discriminant(1)" {
         return None;
     }
     let text = text::<io::Error>(result)

@@ -278,3 +278,31 @@ fn a_callback_cannot_wait_for_the_end_of_its_executor() {
         assert!(answer.iter().all(Result::is_err), "{name}: {answer:?}");
     }
 }
+
+/// A capture whose drop blocks.
+struct DropsSlowly(Blocker);
+
+impl Drop for DropsSlowly {
+    fn drop(&mut self) {
+        let mut block = self.0.body();
+        block();
+    }
+}
+
+/// The executor does not end while another thread drops the closure of a task that it cancels, however often one asks.
+#[test]
+fn the_end_waits_for_a_closure_that_another_thread_drops() {
+    let (executor, blocker) = (ScheduledThreadPoolExecutor::new(1), Blocker::default());
+    let capture = DropsSlowly(blocker.clone());
+    let task = executor.schedule(HOUR, move || drop(capture)).unwrap();
+    let cancelling = elsewhere(move || task.cancel());
+    blocker.begun.wait_for(1);
+    executor.shutdown();
+    for _ in 0..100 {
+        assert_eq!(executor.await_termination(ms(1)), Ok(false), "the capture is alive");
+    }
+    blocker.gate.add();
+    assert!(cancelling.get());
+    assert_eq!(executor.await_termination(LONG), Ok(true));
+    assert_terminated(&executor);
+}
