@@ -61,12 +61,16 @@ impl From<Timestamp> for Timing {
 pub(crate) enum Requeue {
     /// It is between two runs of its series.
     NextRun = 2,
-    /// It runs once, and its run was put off.
+    /// It runs once, and its run was put off, or its call is tried again.
     PutOff = 4,
     /// It runs once, is due, and has to wait for its turn.
     Turn = 8,
     /// The same for an element of a series.
     SeriesTurn = 16,
+    /// It waits for whatever it is, and every shutdown keeps it that keeps anything.
+    Kept = 32,
+    /// The same, and none does.
+    Unkept = 64,
 }
 
 /// The outcome of moving an entry.

@@ -84,7 +84,7 @@ use crate::{
 /// A task that has captured the executor itself keeps it from being dropped until the task has
 /// ended. A task that is periodic or never due keeps it forever, unless the task is cancelled, or
 /// the executor is shut down through a handle. To schedule more tasks, a task needs only a
-/// [`Handle`].
+/// [`Handle`]. Two executors of which each is dropped by a task of the other wait for each other for ever.
 ///
 /// # It cannot be cloned
 ///

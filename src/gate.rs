@@ -139,7 +139,7 @@ use crate::{
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a gate",
     label = "this does not say whether a run takes place",
-    note = "for a closure write `gate::from_fn(|tick| ..)`, and for an answer that comes later `gate::later(|tick, reply| ..)`"
+    note = "for a closure write `gate::from_fn(|tick| ..)`; one that answers later returns the entry of `gate::later()`"
 )]
 pub trait RunGate: Send + Sync + 'static {
     /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds

@@ -19,7 +19,7 @@ use crate::{
     Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
     ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
     executor::others,
-    layers::{Counted, GroupState, Keeps, ListedMember},
+    layers::{Counted, GroupState, Keeps, ListedMember, ShutdownPolicy},
     pool::IfRunning,
     shutdown_report::TaskSummary,
     sync::Arc,
@@ -156,11 +156,12 @@ pub struct GroupBuilder<'a> {
     name: Arc<str>,
     limit: usize,
     reserved: usize,
+    on_shutdown: Option<ShutdownPolicy>,
 }
 
 impl<'a> GroupBuilder<'a> {
     fn new(handle: &'a Handle, name: Arc<str>) -> Self {
-        Self { handle, name, limit: usize::MAX, reserved: 0 }
+        Self { handle, name, limit: usize::MAX, reserved: 0, on_shutdown: None }
     }
 
     /// Sets how many tasks of the group may run at once; with 1 they never overlap. The default is no limit.
@@ -188,6 +189,14 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
+    /// Sets the consequence of a graceful shutdown, of the group or of its executor, for the tasks of the group that have
+    /// [none of their own](crate::TaskBuilder::on_shutdown), which has an example. Without this call the executor's two
+    /// policies decide.
+    pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
+        self.on_shutdown = Some(policy);
+        self
+    }
+
     /// Makes the group.
     ///
     /// # Errors
@@ -197,8 +206,9 @@ impl<'a> GroupBuilder<'a> {
         if self.limit == 0 {
             return Err(ConfigError::ZeroLimit);
         }
-        let state = self.handle.pool().new_group(self.name, self.limit, self.reserved);
-        Ok(Group { handle: self.handle.clone(), state })
+        let Self { handle, name, limit, reserved, on_shutdown } = self;
+        let state = handle.pool().new_group(name, limit, reserved, on_shutdown);
+        Ok(Group { handle: handle.clone(), state })
     }
 }
 
@@ -208,6 +218,7 @@ impl fmt::Debug for GroupBuilder<'_> {
             .field("name", &self.name)
             .field("limit", &self.limit)
             .field("reserved", &self.reserved)
+            .field("on_shutdown", &self.on_shutdown)
             .finish_non_exhaustive()
     }
 }
@@ -560,6 +571,7 @@ impl Group {
         let keeps = Keeps {
             delayed: pool.policies.keeps_delayed(),
             periodic: pool.policies.keeps_periodic(),
+            chosen: true,
             reason: CancelReason::GroupShutdown,
         };
         let called_off = self.state.shut_down(keeps, pool.clock().read());
@@ -585,7 +597,7 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let members = self.state.stop(Keeps { delayed: false, periodic: false, reason });
+        let members = self.state.stop(Keeps::none(reason));
         pool.capacity.wake_all();
         members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
@@ -594,7 +606,8 @@ impl Group {
     /// its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for
     /// those that run. Returns a report that says what became of the tasks, by number and name. Blocks for no longer
     /// than both times together, on the executor's clock; if that is a manual one
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Like the executor's it does not wait for what
+    /// cannot come.
     ///
     /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
     /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
@@ -625,7 +638,11 @@ impl Group {
     ) -> Result<ShutdownReport, WouldDeadlock> {
         self.state.open_log();
         self.shutdown();
-        let mut is_over = self.await_termination(patience)?;
+        let mut is_over = self.handle.pool().await_what_comes(
+            patience,
+            |deadline| self.state.can_run_until(deadline),
+            |limit| self.await_termination(limit),
+        )?;
         if !is_over {
             drop(self.shutdown_now());
             is_over = self.await_termination(grace)?;

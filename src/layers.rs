@@ -12,6 +12,7 @@
 //! back. `layers/tests/rate.rs` is one more, for the tests: at most so many runs in a minute. The seam is not public:
 //! what is called under a lock must not be the user's. A [gate](crate::gate) is the layer that asks the user.
 
+mod at_shutdown;
 mod calls;
 mod control;
 mod gate;
@@ -27,9 +28,11 @@ mod recorded;
 mod standing;
 mod wall;
 
+pub use self::at_shutdown::ShutdownPolicy;
 #[cfg(feature = "histograms")]
 pub(crate) use self::recorded::Recorded;
 pub(crate) use self::{
+    at_shutdown::AtShutdown,
     calls::Pace,
     control::{Change, Changed, body_begins},
     gate::Gated,
@@ -51,13 +54,14 @@ pub(crate) trait Dispatcher: Send + Sync {
 
 /// The order in which the layers of a task are asked. The time limit comes first: a task whose time is up asks nothing
 /// else. The control precedes those that ask whether the run is beside the schedule. The group precedes the gate: a
-/// member holds its permit while its gate is asked.
+/// member holds its permit while its gate is asked. What a shutdown keeps comes behind all that say why a task is queued again.
 enum Order {
     Limit,
     Control,
     Wall,
     Membership,
     Gate,
+    AtShutdown,
     #[cfg(all(test, not(any(shuttle, loom))))]
     Rate,
     #[cfg(feature = "histograms")]

@@ -248,6 +248,7 @@ pub use crate::{
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{ParseTaskIdError, TaskId},
+    layers::ShutdownPolicy,
     limit::{Limit, LimitReached},
     pool::{RunningTask, Starvation},
     rejection::{

@@ -109,7 +109,7 @@ impl Admission {
     #[cfg(test)]
     pub(crate) const OPEN: Self = Self(0);
     /// None.
-    pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16);
+    pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
     /// Only elements that are queued again for one of these reasons.
     pub(crate) fn only(reasons: impl IntoIterator<Item = Requeue>) -> Self {

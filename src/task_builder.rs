@@ -21,7 +21,7 @@ pub(crate) use self::{
 use crate::{
     Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
     TaskOutput, UnitOutcome,
-    layers::GroupState,
+    layers::{AtShutdown, GroupState, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
     sync::Arc,
@@ -64,6 +64,8 @@ pub struct TaskBuilder<'a> {
     gate: Option<Arc<dyn RunGate>>,
     group: Option<Arc<GroupState>>,
     refusal: OnRefusal,
+    /// `None` if the kind of the task says it.
+    at_shutdown: Option<AtShutdown>,
 }
 
 /// The consequence if the pool does not admit the task.
@@ -79,8 +81,20 @@ enum OnRefusal {
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
         let (name, missed, on_failure, timeout) = (None, None, None, None);
-        let (warn_after, gate, group, refusal) = (None, None, None, OnRefusal::default());
-        Self { pool_refs, name, missed, on_failure, timeout, warn_after, gate, group, refusal }
+        let (warn_after, gate, group, at_shutdown) = (None, None, None, None);
+        let refusal = OnRefusal::default();
+        Self {
+            pool_refs,
+            name,
+            missed,
+            on_failure,
+            timeout,
+            warn_after,
+            gate,
+            group,
+            refusal,
+            at_shutdown,
+        }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -196,6 +210,35 @@ impl<'a> TaskBuilder<'a> {
     /// ```
     pub fn abort_if_rejected(mut self) -> Self {
         self.refusal = OnRefusal::Fail;
+        self
+    }
+
+    /// Sets the consequence of a graceful [shutdown](crate::Handle::shutdown) for this task, whatever the executor's
+    /// policies are; without this call they decide, or its [group](crate::GroupBuilder::on_shutdown). It holds for the
+    /// shutdown of a group, too, and for [`close`](crate::ScheduledThreadPoolExecutor::close) and
+    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left when its patience is over. A drop that
+    /// [stops](crate::DropPolicy::Stop) the executor and [`shutdown_now`](crate::Handle::shutdown_now) do not ask. Once a task of an
+    /// executor has such a policy, or is a [call with retries](Self::retry), its shutdown takes O(n log n). Java has two
+    /// policies, for all tasks.
+    ///
+    /// ```
+    /// use std::{ops::ControlFlow, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, ShutdownPolicy, trigger};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut left = 3;
+    /// let pause = Duration::from_millis(1);
+    /// let upload = executor.task().on_shutdown(ShutdownPolicy::Keep);
+    /// let upload = upload.repeat(trigger::every(pause), move || {
+    ///     left -= 1; // uploads the next part
+    ///     if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break("uploaded") }
+    /// })?;
+    /// executor.close()?; // waits for it, and would cancel another series
+    /// assert_eq!(upload.join()?, "uploaded");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
+        self.at_shutdown = Some(AtShutdown::Chosen(policy));
         self
     }
 
@@ -345,7 +388,7 @@ impl<'a> TaskBuilder<'a> {
     /// The same as [`Handle::execute`](crate::Handle::execute).
     #[track_caller]
     pub fn retry<F, T, E>(
-        self,
+        mut self,
         backoff: Backoff,
         mut body: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
@@ -355,6 +398,7 @@ impl<'a> TaskBuilder<'a> {
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let attempt = move || body().map(ControlFlow::<T>::Break);
+        self.at_shutdown.get_or_insert(AtShutdown::OneShot);
         self.repeat(Retry::of_call(backoff), attempt)
     }
 }

@@ -32,8 +32,9 @@ use crate::{
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled:
     /// by default one-shot tasks still run, however far in the future, and periodic ones are
-    /// cancelled. A one-shot task that is due runs in any case. Does not wait. Idempotent. Takes
-    /// time linear in the number of pending tasks. Java: `shutdown`.
+    /// cancelled. A one-shot task that is due runs in any case. A call with [retries](Self::retry) counts as
+    /// one-shot, and a task may have [its own policy](crate::TaskBuilder::on_shutdown). Does not wait. Idempotent.
+    /// Takes time linear in the number of pending tasks. Java: `shutdown`.
     ///
     /// A later drop of the owner cancels the tasks that are not yet due. To let them run, use
     /// [`close`](crate::ScheduledThreadPoolExecutor::close), wait with
@@ -67,7 +68,8 @@ impl Handle {
     /// raises the tokens of those that run, and waits for at most `grace` for these to end. Returns
     /// a report that says what happened to the tasks, by number and name. Blocks for no longer than
     /// both times together, on the executor's clock; if that is a manual one
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Java has no such method; its
+    /// [another thread has to move it](crate::ManualClock#when-it-blocks). On the system's clock it does not
+    /// wait for what cannot come: once nothing runs, and no task is due before `patience` is over, it goes on. Java has no such method; its
     /// documentation has a page of code instead.
     ///
     /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits
@@ -104,7 +106,9 @@ impl Handle {
         let log = &pool.log;
         log.open();
         pool.shutdown();
-        let mut is_over = pool.await_termination(patience)?;
+        let can_come = |deadline| pool.can_run_until(deadline);
+        let mut is_over =
+            pool.await_what_comes(patience, can_come, |limit| pool.await_termination(limit))?;
         if !is_over {
             for task in pool.shutdown_now() {
                 log.cancelled(task.id().0, || task.name());
@@ -139,7 +143,8 @@ impl Handle {
     /// [another thread has to move it](crate::ManualClock#when-it-blocks).
     /// [`termination`](Self::termination) is the same without blocking. Costs O(log n), for n that wait for this end,
     /// however many tasks are pending; in the drop of a capture whose task this thread cancels it is linear in those.
-    /// Java: `awaitTermination`.
+    /// Such a drop must not wait for another thread that waits for this end: the executor does not end before the
+    /// capture is gone, and only the thread that drops it is told apart. Java: `awaitTermination`.
     ///
     /// ```
     /// use std::time::Duration;

@@ -405,10 +405,11 @@ impl Handle {
     /// * The value of the attempt that worked.
     /// * [`TaskError::Failed`](crate::TaskError::Failed) when no further attempt may be made, with the error of the last
     ///   one, which [`downcast`](crate::TaskError::downcast) returns as what it is, or its panic.
-    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts. A
-    ///   shutdown cancels it, as it does every task that repeats, unless
-    ///   [a policy](crate::Builder::continues_existing_periodic_tasks_after_shutdown) keeps these; an attempt that runs
-    ///   then is the last, and its value is lost.
+    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts. It is a task
+    ///   that returns one value, so a graceful shutdown keeps it as it keeps [other such
+    ///   tasks](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
+    ///   [otherwise](crate::TaskBuilder::on_shutdown). A drop that [stops](crate::DropPolicy::Stop) the executor cancels it
+    ///   between two attempts.
     ///
     /// # Attempts
     ///

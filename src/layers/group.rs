@@ -59,7 +59,7 @@ use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     entry::Timing,
-    layers::Dispatcher,
+    layers::{AtShutdown, Dispatcher, ShutdownPolicy},
     sync::{Arc, Weak},
     task::{Deferred, Task},
     time::Timestamp,
@@ -71,6 +71,8 @@ use crate::{
 pub(crate) struct GroupState {
     name: Arc<str>,
     dispatcher: Weak<dyn Dispatcher>,
+    /// The policy of members that have none of their own.
+    at_shutdown: Option<ShutdownPolicy>,
     /// Where the runs of members are recorded, if they are.
     #[cfg(feature = "histograms")]
     pub(crate) recorder: Option<Arc<Recorder>>,
@@ -131,10 +133,12 @@ impl GroupState {
         name: Arc<str>,
         dispatcher: Weak<dyn Dispatcher>,
         limits: GroupLimits,
+        at_shutdown: Option<ShutdownPolicy>,
     ) -> Self {
         Self {
             name,
             dispatcher,
+            at_shutdown,
             #[cfg(feature = "histograms")]
             recorder: None,
             roll: Watched::new(Roll::new(limits)),
@@ -145,6 +149,10 @@ impl GroupState {
     #[cfg(feature = "histograms")]
     pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
+    }
+
+    pub(crate) fn at_shutdown(&self) -> Option<ShutdownPolicy> {
+        self.at_shutdown
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {
@@ -197,7 +205,7 @@ impl GroupState {
         entrant: Entrant,
     ) -> Option<CancelReason> {
         let mut roll = self.roll.lock();
-        let refusal = roll.end.refuses(entrant.is_periodic, entrant.is_delayed);
+        let refusal = roll.end.refuses(entrant.at_shutdown, entrant.is_delayed);
         roll.enter(sequence, due, entrant, refusal);
         refusal
     }
@@ -340,7 +348,7 @@ impl GroupState {
         self.change(|roll| {
             roll.end.advance(EndStage::ShuttingDown, keeps);
             roll.is_paused = false;
-            roll.call_off(keeps.reason, |member| !keeps.keeps(member.is_periodic, member.due > now))
+            roll.call_off(keeps.reason, |member| !keeps.keeps(member.at_shutdown, member.due > now))
         })
     }
 
@@ -360,7 +368,7 @@ impl GroupState {
             roll.end.executor_closes(keeps);
             let is_paused = roll.is_paused;
             roll.call_off(keeps.reason, |member| {
-                is_paused && member.is_pending && !keeps.keeps(member.is_periodic, true)
+                is_paused && member.is_pending && !keeps.keeps(member.at_shutdown, true)
             })
         })
     }
@@ -376,6 +384,11 @@ impl GroupState {
 
     pub(crate) fn is_terminated(&self) -> bool {
         self.roll.lock().end.is_terminated
+    }
+
+    /// Returns `true` if a member runs, or may run by `deadline`.
+    pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
+        self.roll.lock().can_run_until(deadline)
     }
 
     /// Opens the log: every member that ends from now on is noted.

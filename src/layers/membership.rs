@@ -21,7 +21,7 @@
 use std::mem;
 
 use super::{
-    Order,
+    AtShutdown, Order,
     group::{Effects, Entrant, GroupState, MemberEnd, Turn},
 };
 use crate::{
@@ -38,6 +38,7 @@ use crate::{
 /// The membership of a task in a group.
 pub(crate) struct Membership {
     group: Arc<GroupState>,
+    at_shutdown: AtShutdown,
     /// The sequence of the task, once it has entered.
     sequence: Option<u64>,
     has_left: bool,
@@ -50,9 +51,9 @@ pub(crate) struct Membership {
 }
 
 impl Membership {
-    pub(crate) fn new(group: Arc<GroupState>) -> Self {
-        let (sequence, replanned) = (None, None);
-        Self { group, sequence, has_left: false, refused: None, replanned, asked: None }
+    pub(crate) fn new(group: Arc<GroupState>, at_shutdown: AtShutdown) -> Self {
+        let (sequence, refused, replanned, asked) = (None, None, None, None);
+        Self { group, at_shutdown, sequence, has_left: false, refused, replanned, asked }
     }
 
     /// Leaves the group, for good. The task is not part of the schedule any more.
@@ -67,13 +68,13 @@ impl Membership {
     }
 
     /// Enters the group, for a worker that has taken the task before its submission has entered it.
-    fn enter_late(&mut self, task: &Core<'_>, call: &Call<'_>) -> u64 {
+    fn enter_late(&mut self, call: &Call<'_>) -> u64 {
         let id = call.run.id();
         if self.sequence.is_none() {
             self.sequence = Some(id);
-            let (slot, is_delayed, is_periodic) = (u32::MAX, false, task.is_periodic);
+            let (slot, is_delayed, at_shutdown) = (u32::MAX, false, self.at_shutdown);
             let entrant =
-                Entrant { task: Arc::downgrade(call.run.task()), slot, is_periodic, is_delayed };
+                Entrant { task: Arc::downgrade(call.run.task()), slot, at_shutdown, is_delayed };
             // If it comes too late, the next step says so.
             let _ = self.group.enter(id, call.run.planned(), entrant);
         }
@@ -91,7 +92,7 @@ impl Layer for Membership {
             return Ok(());
         }
         self.asked = None;
-        let id = self.enter_late(task, call);
+        let id = self.enter_late(call);
         match self.group.ask(id) {
             Turn::Starts => Ok(()),
             Turn::Ends(reason) => Err(NotYet::Refused(Verdict::Cancelled(reason))),

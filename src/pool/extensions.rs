@@ -8,7 +8,7 @@
 //! # A shutdown
 //!
 //! A shutdown ends what is not kept by when the entries are due, and then looks at the entries that have come up and were put off
-//! ([`Pool::remove_put_off_where`]). It looks and removes in two steps, since a task is asked under its own lock. A worker that
+//! ([`Pool::remove_listed_where`]). It looks and removes in two steps, since a task is asked under its own lock. A worker that
 //! takes the task between the two finds out by itself, and the closed queue does not admit the task for the later moment. A
 //! caller that brings the run forward between the two is concurrent with the shutdown, and the task ends as if the request had
 //! come first and the run been put off again: it is cancelled, and does not run.
@@ -16,6 +16,7 @@
 use super::{Pool, control::QueuedEntry};
 use crate::{
     entry::{EntryMover, Ticket},
+    layers::AtShutdown,
     queue::SnapshotEntry,
     sync::{
         Arc,
@@ -67,19 +68,21 @@ impl Pool {
     }
 
     /// Takes those out of the closed queue that are unwanted by when they are due, and not by when their entries are: their
-    /// entries have come up, and were to follow. Each comes with its sequence.
-    pub(super) fn remove_put_off_where(
+    /// entries have come up, and were to follow. If `asks_each` it takes out all that are unwanted. Each comes with its
+    /// sequence.
+    pub(super) fn remove_listed_where(
         &self,
-        is_unwanted: impl Fn(Timestamp, &Task) -> bool,
+        asks_each: bool,
+        is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
     ) -> Vec<(u64, Arc<Task>)> {
-        if !self.extensions.is_any() {
+        if !asks_each && !self.extensions.is_any() {
             return Vec::new();
         }
         let mut removed = Vec::new();
         let listed = self.queue.snapshot(Arc::clone);
         for SnapshotEntry { deadline, ticket, element: task, .. } in &listed {
             let due = self.due_of(&**task, *ticket, *deadline);
-            if due > *deadline && is_unwanted(due, &**task) {
+            if (asks_each || due > *deadline) && is_unwanted(due, task.at_shutdown()) {
                 removed.extend(self.queue.remove(*ticket).map(|task| (ticket.sequence, task)));
             }
         }

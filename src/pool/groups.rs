@@ -23,7 +23,7 @@ use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
-    layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember},
+    layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, ShutdownPolicy},
     queue::QueueEntry,
     sync::{
         Arc, Mutex, Weak,
@@ -123,10 +123,11 @@ impl Pool {
         name: Arc<str>,
         limit: usize,
         reserved: usize,
+        at_shutdown: Option<ShutdownPolicy>,
     ) -> Arc<GroupState> {
         let limits = GroupLimits { limit, reserved, workers: self.workers.wanted() };
         let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
-        let group = GroupState::new(name, dispatcher, limits);
+        let group = GroupState::new(name, dispatcher, limits, at_shutdown);
         #[cfg(feature = "histograms")]
         let group = group.recorded(self.observing.new_recorder());
         let group = Arc::new(group);

@@ -2,7 +2,7 @@
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
-//! | `shutdown` | if the policies keep them: periodic tasks between two runs or that have to wait for their groups, and tasks that their gates put off; of the others those that have to wait for their groups | what the policies do not keep | – |
+//! | `shutdown` | if the policies keep them: periodic tasks between two runs or that have to wait for their groups, and tasks that their gates put off; tasks with a policy of their own by that; of the others those that have to wait for their groups | what the policies do not keep | – |
 //! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
@@ -34,23 +34,28 @@ use crate::{
     WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    layers::{Keeps, ListedMember},
+    layers::{AtShutdown, Keeps, ListedMember},
     queue::{Admission, SnapshotEntry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{FailureSource, Task, is_releasing},
+    task::{FailureSource, is_releasing},
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
     wait::{self, Place},
 };
 
+/// The time between two looks of a shutdown with a deadline at what may still come.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
 /// The tasks that a pool keeps when it is shut down.
 pub(crate) struct Policies {
     keep_delayed: AtomicBool,
     keep_periodic: AtomicBool,
+    /// Whether some task may be kept by something else than its kind.
+    has_exceptions: AtomicBool,
 }
 
 // Ordering, of all four: see `Pool::policy_changed`, which a thread that has changed a policy calls.
@@ -59,6 +64,7 @@ impl Policies {
         Self {
             keep_delayed: AtomicBool::new(config.keep_delayed),
             keep_periodic: AtomicBool::new(config.keep_periodic),
+            has_exceptions: AtomicBool::new(false),
         }
     }
 
@@ -78,12 +84,23 @@ impl Policies {
         self.keep_periodic.store(keep, Ordering::SeqCst);
     }
 
+    /// Notes that some task may be kept by something else than its kind. It is called before the task is offered to the
+    /// queue, whose locks order it.
+    pub(crate) fn note_exception(&self) {
+        self.has_exceptions.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_exceptions(&self) -> bool {
+        self.has_exceptions.load(Ordering::Relaxed)
+    }
+
     /// Returns the tasks that a pool in this phase keeps, if it was shut down.
     pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         let by_policy = phase == Phase::ShuttingDown;
         (phase > Phase::Running).then(|| Keeps {
             delayed: by_policy && self.keeps_delayed(),
             periodic: by_policy && self.keeps_periodic(),
+            chosen: by_policy,
             reason: phase.reason(),
         })
     }
@@ -95,17 +112,16 @@ impl Pool {
     pub(crate) fn shutdown(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "shut down", Phase::ShuttingDown);
         let policies = &self.policies;
-        let (keep_delayed, keep_periodic) = (policies.keeps_delayed(), policies.keeps_periodic());
-        let of_series =
-            [Requeue::NextRun, Requeue::SeriesTurn].into_iter().filter(|_| keep_periodic);
-        let put_off = Some(Requeue::PutOff).filter(|_| keep_delayed);
-        stopping.close_queue(Admission::only(of_series.chain(put_off).chain([Requeue::Turn])));
+        let (delayed, periodic) = (policies.keeps_delayed(), policies.keeps_periodic());
+        let keeps = Keeps { delayed, periodic, chosen: true, reason: Phase::ShuttingDown.reason() };
+        let of_series = [Requeue::NextRun, Requeue::SeriesTurn].into_iter().filter(|_| periodic);
+        let put_off = Some(Requeue::PutOff).filter(|_| delayed);
+        let others = [Requeue::Turn, Requeue::Kept];
+        stopping.close_queue(Admission::only(of_series.chain(put_off).chain(others)));
         let called_off = self.groups.close(self.policies.kept_in(self.lifecycle.phase()));
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = self.clock().read();
-        stopping.cancel(called_off, |due, task| {
-            if task.is_periodic() { !keep_periodic } else { !keep_delayed && due > now }
-        });
+        stopping.cancel(called_off, |due, task| !keeps.keeps(task, due > now));
     }
 
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
@@ -186,10 +202,18 @@ impl<'a> Stopping<'a> {
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
     /// which could move others. If a worker was lost, it looks for another for what is left: no submission does so from
     /// now on.
-    fn cancel(self, called_off: Vec<ListedMember>, is_unwanted: impl Fn(Timestamp, &Task) -> bool) {
-        let removed = self.pool.queue.remove_where(|due, task| is_unwanted(due, &**task));
+    fn cancel(
+        self,
+        called_off: Vec<ListedMember>,
+        is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
+    ) {
+        let asks_each = self.pool.policies.has_exceptions();
+        let removed = self
+            .pool
+            .queue
+            .remove_where(|due, task| !asks_each && is_unwanted(due, task.kind_at_shutdown()));
         let removed = removed.into_iter().map(|entry| (entry.sequence, entry.element));
-        let put_off = self.pool.remove_put_off_where(is_unwanted);
+        let put_off = self.pool.remove_listed_where(asks_each, is_unwanted);
         self.pool.workers.pending_decreased(&self.pool.queue);
         for (sequence, task) in removed.chain(put_off) {
             self.pool.end_as_cancelled(&*task, sequence, self.phase.reason());
@@ -240,6 +264,35 @@ impl Pool {
         Ok(terminated.is_some())
     }
 
+    /// Waits like [`await_termination`](Self::await_termination), but for no longer than something can still come before the
+    /// limit. No event tells of that, so this looks again and again. On a manual clock, and without workers, another
+    /// thread decides what comes, so this waits as long as it may.
+    pub(crate) fn await_what_comes(
+        &self,
+        patience: Duration,
+        can_come: impl Fn(Timestamp) -> bool,
+        await_end: impl Fn(Duration) -> Result<bool, WouldDeadlock>,
+    ) -> Result<bool, WouldDeadlock> {
+        if self.clock().is_manual() || self.is_driven {
+            return await_end(patience);
+        }
+        let deadline = self.clock().read().after(patience);
+        while can_come(deadline) {
+            let rest = deadline.since(self.clock().read());
+            if rest.is_zero() || await_end(rest.min(BETWEEN_LOOKS))? {
+                break;
+            }
+        }
+        await_end(Duration::ZERO)
+    }
+
+    /// Returns `true` if a worker has a task, or may have one by `deadline`. The workers are counted between two looks at
+    /// the queue: what one of them took before the first is seen with the worker, and what it queued again with the second.
+    pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
+        let is_pending = || self.queue.has_any_until(deadline);
+        is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
+    }
+
     /// Waits for termination without a limit. When this returns, the threads are gone as well.
     pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
         self.await_termination(Duration::MAX)?;
@@ -278,7 +331,7 @@ impl Pool {
                 self.remove(*ticket);
             }
         }
-        // As in `remove_put_off_where`.
+        // As in `remove_listed_where`.
         listed.into_iter().for_each(|entry| discard(entry.element));
     }
 

@@ -225,6 +225,11 @@ impl Waiters {
         list.waiters.len() + self.searching.load(Ordering::SeqCst)
     }
 
+    /// Returns how many threads sleep, or are about to: none of them has an element.
+    pub(super) fn listed(&self) -> usize {
+        self.list.lock().waiters.len()
+    }
+
     /// Lists a thread that searched. `first` and `second` are the next deadlines as the thread has
     /// seen them, and `round` is the [round](Self::round) that it read before.
     pub(super) fn begin_wait(

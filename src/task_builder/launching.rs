@@ -23,7 +23,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    layers::{Entrant, Gated, GroupState, Joining, Membership, OnWall},
+    layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::{Schedule, SharedName},
     sync::Arc,
@@ -148,6 +148,16 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
+    /// Returns by what a shutdown keeps the task, unless that is its kind: by its own policy or that of its group, or
+    /// because it is a call.
+    fn at_shutdown(&self) -> Option<AtShutdown> {
+        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown());
+        match self.at_shutdown {
+            Some(own @ AtShutdown::Chosen(_)) => Some(own),
+            of_call => of_group.map(AtShutdown::Chosen).or(of_call),
+        }
+    }
+
     /// Gives a task the parts that only some tasks have.
     ///
     /// # Errors
@@ -174,9 +184,15 @@ impl TaskBuilder<'_> {
                 .recorders_of(self.name.as_ref(), self.group.as_deref())
                 .map(Recorded),
         );
+        let at_shutdown = self.at_shutdown();
+        if at_shutdown.is_some() {
+            pool_ref.pool().policies.note_exception();
+        }
         let Self { name, gate, group, timeout, .. } = self;
         layers.add(has_trigger.then_some(OnWall));
-        layers.add(group.map(Membership::new));
+        let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
+        layers.add(group.map(|group| Membership::new(group, kept)));
+        layers.add(at_shutdown);
         layers.add(gate.map(|gate| Gated::new(gate, Arc::downgrade(pool_ref.pool()) as _)));
         if name.is_some() || around.is_some() || submitter.is_some() || !layers.is_empty() {
             task.extend(|extras| {
@@ -351,7 +367,7 @@ fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, no
     let entrant = Entrant {
         task: Arc::downgrade(task),
         slot: ticket.slot,
-        is_periodic: task.is_periodic(),
+        at_shutdown: task.at_shutdown(),
         is_delayed: due > now,
     };
     if let Some(reason) = task.enter_group(ticket.sequence, due, entrant) {

@@ -5,8 +5,8 @@
 //! member although it was not shut down itself. Once either has begun no pause begins any more, as no task can be
 //! paused then: a pause would put off the end without limit.
 
-use super::roll::Name;
-use crate::{CancelReason, sync::Arc};
+use super::{AtShutdown, roll::Name};
+use crate::{CancelReason, layers::ShutdownPolicy, sync::Arc};
 
 /// How far a group has come by its own shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,12 +22,22 @@ pub(super) enum EndStage {
 pub(crate) struct Keeps {
     pub(crate) delayed: bool,
     pub(crate) periodic: bool,
+    /// Those whose own policy says so.
+    pub(crate) chosen: bool,
     pub(crate) reason: CancelReason,
 }
 
 impl Keeps {
-    pub(super) fn keeps(self, is_periodic: bool, is_delayed: bool) -> bool {
-        if is_periodic { self.periodic } else { self.delayed || !is_delayed }
+    pub(crate) fn none(reason: CancelReason) -> Self {
+        Self { delayed: false, periodic: false, chosen: false, reason }
+    }
+
+    pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
+        match at_shutdown {
+            AtShutdown::OneShot => self.delayed || !is_delayed,
+            AtShutdown::Series => self.periodic,
+            AtShutdown::Chosen(policy) => self.chosen && policy == ShutdownPolicy::Keep,
+        }
     }
 }
 
@@ -71,12 +81,13 @@ impl GroupEnd {
         let before = self.executor_keeps;
         let kept = |is_kept: fn(Keeps) -> bool| before.is_none_or(is_kept) && is_kept(keeps);
         let (delayed, periodic) = (kept(|keeps| keeps.delayed), kept(|keeps| keeps.periodic));
-        self.executor_keeps = Some(Keeps { delayed, periodic, reason: keeps.reason });
+        let chosen = kept(|keeps| keeps.chosen);
+        self.executor_keeps = Some(Keeps { delayed, periodic, chosen, reason: keeps.reason });
     }
 
     pub(super) fn executor_closes_at_once(&mut self) {
         let reason = CancelReason::ShutdownNow;
-        self.executor_keeps = Some(Keeps { delayed: false, periodic: false, reason });
+        self.executor_keeps = Some(Keeps::none(reason));
     }
 
     /// Returns `true` if the group may be paused.
@@ -85,21 +96,17 @@ impl GroupEnd {
     }
 
     /// Returns why a member has to end that comes too late.
-    pub(super) fn refuses(&self, is_periodic: bool, is_delayed: bool) -> Option<CancelReason> {
+    pub(super) fn refuses(&self, at: AtShutdown, is_delayed: bool) -> Option<CancelReason> {
         let keeps = self.keeps?;
-        let is_kept = self.stage < EndStage::Stopping && keeps.keeps(is_periodic, is_delayed);
+        let is_kept = self.stage < EndStage::Stopping && keeps.keeps(at, is_delayed);
         (!is_kept).then_some(keeps.reason)
     }
 
     /// Returns why a member has to end that would wait for the end of a pause. The executor was shut down, and
     /// does not keep it.
-    pub(super) fn refuses_to_wait(
-        &self,
-        is_paused: bool,
-        is_periodic: bool,
-    ) -> Option<CancelReason> {
+    pub(super) fn refuses_to_wait(&self, is_paused: bool, at: AtShutdown) -> Option<CancelReason> {
         let keeps = self.executor_keeps.filter(|_| is_paused)?;
-        (!keeps.keeps(is_periodic, true)).then_some(keeps.reason)
+        (!keeps.keeps(at, true)).then_some(keeps.reason)
     }
 
     pub(super) fn open_log(&mut self) {

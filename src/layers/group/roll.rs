@@ -23,7 +23,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    GroupLimits,
+    AtShutdown, GroupLimits,
     end::{EndStage, GroupEnd, MemberEnd},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) struct Entrant {
     pub(crate) task: Weak<Task>,
     /// The slot of the queue, if it is known.
     pub(crate) slot: u32,
-    pub(crate) is_periodic: bool,
+    pub(crate) at_shutdown: AtShutdown,
     /// True if it was not due when it was submitted.
     pub(crate) is_delayed: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) struct ListedMember {
     pub(crate) slot: u32,
     pub(crate) due: Timestamp,
     pub(crate) is_pending: bool,
-    pub(crate) is_periodic: bool,
+    pub(crate) at_shutdown: AtShutdown,
 }
 
 /// The counts of a group, and the numbers of its members, at one moment.
@@ -88,7 +88,7 @@ pub(crate) struct GroupCounts {
 struct Member {
     task: Weak<Task>,
     slot: u32,
-    is_periodic: bool,
+    at_shutdown: AtShutdown,
     /// When it is due, or was when it started.
     due: Timestamp,
     stands: Stands,
@@ -186,12 +186,12 @@ impl Roll {
         entrant: Entrant,
         refusal: Option<CancelReason>,
     ) {
-        let Entrant { task, slot, is_periodic, .. } = entrant;
+        let Entrant { task, slot, at_shutdown, .. } = entrant;
         let stands = match refusal {
             Some(reason) => Stands::CalledOff(reason),
             None => Stands::Pending { is_parked: false },
         };
-        self.members.insert(sequence, Member { task, slot, is_periodic, due, stands });
+        self.members.insert(sequence, Member { task, slot, at_shutdown, due, stands });
         if refusal.is_none() {
             self.order.insert((due, sequence));
         }
@@ -209,11 +209,11 @@ impl Roll {
         let Some(member) = self.members.get(&sequence) else {
             return Turn::Ends(CancelReason::ShutdownNow);
         };
-        let (due, is_periodic) = (member.due, member.is_periodic);
+        let (due, at_shutdown) = (member.due, member.at_shutdown);
         if let Stands::CalledOff(reason) = member.stands {
             return Turn::Ends(reason);
         }
-        if let Some(reason) = self.end.refuses_to_wait(self.is_paused, is_periodic) {
+        if let Some(reason) = self.end.refuses_to_wait(self.is_paused, at_shutdown) {
             return Turn::Ends(reason);
         }
         if !self.may_start(sequence, member) {
@@ -227,7 +227,7 @@ impl Roll {
     /// again if it is to end.
     pub(super) fn await_answer(&mut self, sequence: u64, until: Timestamp) -> Option<Timing> {
         let member = self.members.get(&sequence)?;
-        if member.stands != Stands::Running || self.end.refuses(member.is_periodic, false).is_some()
+        if member.stands != Stands::Running || self.end.refuses(member.at_shutdown, false).is_some()
         {
             return Some(self.requeue(sequence, until, false));
         }
@@ -241,17 +241,17 @@ impl Roll {
         // Taken at once, so that the worker asks and ends it.
         let to_be_ended = Timing::At(Timestamp::PAST);
         let Some(member) = self.members.get(&sequence) else { return due.into() };
-        let is_periodic = member.is_periodic;
+        let at_shutdown = member.at_shutdown;
         if matches!(member.stands, Stands::CalledOff(_)) {
             return to_be_ended;
         }
-        if let Some(reason) = self.end.refuses(is_periodic, false) {
+        if let Some(reason) = self.end.refuses(at_shutdown, false) {
             // It ran when the group was stopped.
             self.stand(sequence, due, Stands::CalledOff(reason));
             return to_be_ended;
         }
         self.stand(sequence, due, Stands::Pending { is_parked: false });
-        let may_wait = self.end.refuses_to_wait(self.is_paused, is_periodic).is_none();
+        let may_wait = self.end.refuses_to_wait(self.is_paused, at_shutdown).is_none();
         let is_parked = was_refused && may_wait && !self.is_first(sequence, due);
         if !is_parked {
             return due.into();
@@ -351,7 +351,7 @@ impl Roll {
             slot: member.slot,
             due: member.due,
             is_pending: member.stands != Stands::Running,
-            is_periodic: member.is_periodic,
+            at_shutdown: member.at_shutdown,
         })
     }
 
@@ -370,6 +370,12 @@ impl Roll {
             active: self.running,
             totals: self.counts,
         }
+    }
+
+    /// Returns `true` if a member is due by `deadline`, or is more than pending.
+    pub(super) fn can_run_until(&self, deadline: Timestamp) -> bool {
+        let is_due = self.order.first().is_some_and(|(due, _)| *due <= deadline);
+        is_due || self.order.len() < self.members.len() || self.end.joining > 0
     }
 
     pub(super) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {

@@ -100,6 +100,20 @@ impl<E> DelayedWorkQueue<E> {
         self.waiters.count()
     }
 
+    /// Returns how many threads sleep until there is an element.
+    pub(crate) fn sleeping(&self) -> usize {
+        self.waiters.listed()
+    }
+
+    /// Returns `true` if an element is due at `moment` or before, whether it waits for its moment or is parked.
+    pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool {
+        if self.first_due(moment, |_| ()).is_some() {
+            return true;
+        }
+        let mut parked = self.stripes.iter().filter_map(|stripe| stripe.lock().first_parked());
+        parked.any(|(due, _)| due <= moment)
+    }
+
     /// Returns the counts. While `meanwhile` runs, nothing is admitted or taken.
     pub(crate) fn counts<R>(&self, meanwhile: impl FnOnce() -> R) -> (QueueCounts, R) {
         let ready = self.ready.lock();

@@ -3,6 +3,7 @@
 use std::{
     panic,
     sync::{Arc, Mutex},
+    thread,
 };
 
 use punctual::{
@@ -11,7 +12,7 @@ use punctual::{
 
 use crate::{
     support::awaiting::{Wakes, poll},
-    support::{Counter, DropToken, Drops, Log, hold, manual, manual_with, ms},
+    support::{Counter, DropToken, Drops, HOUR, Log, hold, manual, manual_with, ms},
 };
 
 /// An event in the life of a task whose body begins when it is due, and ends when the test lets it.
@@ -221,3 +222,30 @@ fn a_task_may_drop_its_own_future() {
     assert!(own.lock().expect("nobody panics").is_none());
     assert_eq!(result.count(), 1);
 }
+
+/// Five hundred guards in a row are dropped inside one another, and a chain of a thousand results, on a stack of 2 MiB.
+#[test]
+fn a_chain_of_guards_or_results_fits_on_a_stack() {
+    let drops = || {
+        let (clock, executor) = manual(1);
+        let mut guard = None;
+        for _ in 0..500 {
+            let inner = guard.take();
+            let body = move || drop(inner);
+            guard = Some(executor.schedule(HOUR, body).unwrap().cancel_on_drop());
+        }
+        drop(guard);
+        assert_eq!(executor.pending_tasks().len(), 0);
+        let mut last: ScheduledFuture<Link> = executor.submit(|| Link(None)).unwrap();
+        for _ in 0..1000 {
+            last = executor.submit(move || Link(Some(Box::new(last)))).unwrap();
+            clock.run_until_idle();
+        }
+        drop(last);
+    };
+    let thread = thread::Builder::new().stack_size(2 << 20).spawn(drops);
+    thread.unwrap().join().unwrap();
+}
+
+/// A result that owns the future of another.
+struct Link(#[allow(dead_code)] Option<Box<ScheduledFuture<Link>>>);

@@ -2,6 +2,7 @@
 //! termination.
 
 mod awaiting;
+mod own_policies;
 mod policies;
 mod processes;
 mod shutdown_now;

@@ -1,15 +1,18 @@
 //! A shutdown with a deadline: which tasks it waits for, which it cancels, and what it reports.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::mpsc,
+    time::{Duration, Instant},
+};
 
 use punctual::{
     CancelReason, DropPolicy, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport,
-    TaskSummary, Worker, WouldDeadlock, current_task,
+    TaskSummary, Worker, WouldDeadlock, current_task, gate,
 };
 
 use crate::support::{
-    Counter, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, in_time,
-    manual, manual_with, ms, next_of,
+    Counter, HOUR, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, in_time,
+    manual, manual_with, ms, next_of, receive,
 };
 
 fn names(tasks: &[TaskSummary]) -> Vec<&str> {
@@ -262,4 +265,56 @@ fn after_a_shutdown_in_time_the_drop_joins() {
     assert!(executor.shutdown_within(LONG, LONG).unwrap().is_terminated());
     drop(executor);
     assert_eq!(ended.get(), 1);
+}
+
+/// An hour of patience is over when nothing can come in it: the only pending task is due later.
+#[test]
+fn what_cannot_come_is_not_waited_for() {
+    for in_group in [false, true] {
+        let executor = ScheduledThreadPoolExecutor::new(2);
+        let (open, is_open) = mpsc::channel::<()>();
+        let group = executor.group("all").build().unwrap();
+        let task = |name: &'static str| group.task().name(name);
+        let runs = task("runs").submit(move || _ = is_open.recv()).unwrap();
+        let soon = task("soon").schedule(ms(5), || "ran").unwrap();
+        let late = task("late").schedule(2 * HOUR, || ()).unwrap();
+        let call = elsewhere(move || {
+            let report = if in_group {
+                group.shutdown_within(HOUR, LONG)
+            } else {
+                executor.shutdown_within(HOUR, LONG)
+            };
+            (executor, report)
+        });
+        assert_eq!(soon.join().unwrap(), "ran");
+        assert!(!late.is_done(), "a body runs still");
+        drop(open);
+        let (_executor, report) = call.get();
+        let report = report.unwrap();
+        runs.join().unwrap();
+        assert!(report.is_terminated());
+        assert_eq!(of(&report), [vec!["runs", "soon"], vec!["late"], vec![]]);
+        assert!(late.is_cancelled());
+    }
+}
+
+/// The answer of a gate may come at any moment, so it is waited for.
+#[test]
+fn the_answer_of_a_gate_may_come() {
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (tell, told) = mpsc::channel();
+    let gate = gate::from_fn(move |_: &_| {
+        let (reply, entry) = gate::later();
+        tell.send(reply).unwrap();
+        entry
+    });
+    let gated = executor.task().name("gated").gate(gate).submit(|| ()).unwrap();
+    let reply = receive(&told, "the gate is asked");
+    let patience = ms(50);
+    let begun = Instant::now();
+    let report = executor.shutdown_within(patience, LONG).unwrap();
+    assert!(begun.elapsed() >= patience);
+    assert_eq!(of(&report), [vec![], vec!["gated"], vec![]]);
+    assert!(gated.is_cancelled());
+    drop(reply);
 }

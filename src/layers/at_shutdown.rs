@@ -1,0 +1,67 @@
+//! The part that a shutdown keeps of a task's schedule, where its kind does not say it.
+//!
+//! Most tasks are kept by their kind: one policy of the pool is for those that run once, and one for series. A call with
+//! retries has the plan of a series and returns one value, so it counts as a task that runs once. And a task, or its
+//! group, may have its [own policy](ShutdownPolicy). These tasks have this [layer](super).
+//!
+//! A worker that queues such a task again names the reason that the closed queue admits, or not. So it stands behind all
+//! layers that choose a reason. A thread that shuts the pool down asks each task under its own lock, once there has been such a
+//! task in the pool.
+
+use super::Order;
+use crate::{
+    entry::Requeue,
+    task::{Core, Layer, Queuing, Task},
+};
+
+/// The consequence of a graceful [shutdown](crate::Handle::shutdown) for one task, or for those of a group, whatever
+/// the executor's policies are; see [`TaskBuilder::on_shutdown`](crate::TaskBuilder::on_shutdown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ShutdownPolicy {
+    /// The task goes on as if nothing had happened, and the executor ends after it.
+    Keep,
+    /// The task is cancelled unless it runs, also if it is due already. If it runs it does not run again.
+    Cancel,
+}
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtShutdown {
+    /// It is kept if it is due, and otherwise by the policy for tasks that run once.
+    OneShot,
+    /// It is kept by the policy for series.
+    Series,
+    /// It has a policy of its own.
+    Chosen(ShutdownPolicy),
+}
+
+impl Layer for AtShutdown {
+    fn place(&self) -> u8 {
+        Order::AtShutdown as u8
+    }
+
+    fn on_requeue(&mut self, _: &mut Core<'_>, queuing: &mut Queuing) {
+        use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
+        queuing.why = match (*self, queuing.why) {
+            (Self::Chosen(ShutdownPolicy::Cancel), _) => Unkept,
+            (Self::Chosen(ShutdownPolicy::Keep), NextRun | PutOff) => Kept,
+            (Self::OneShot, NextRun) => PutOff,
+            (Self::Chosen(ShutdownPolicy::Keep) | Self::OneShot, SeriesTurn) => Turn,
+            (_, why) => why,
+        };
+    }
+}
+
+impl Task {
+    /// Returns by what a shutdown keeps the task. Takes the task's lock.
+    pub(crate) fn at_shutdown(&self) -> AtShutdown {
+        let own = self.with(|parts| parts.layers()?.get::<AtShutdown>().copied());
+        own.unwrap_or_else(|| self.kind_at_shutdown())
+    }
+
+    /// Returns the same for a task that has no layer for it.
+    pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
+        if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
+    }
+}
