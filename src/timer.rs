@@ -402,6 +402,9 @@ pub struct Interval {
     missed: MissedRuns,
 }
 
+/// How many ticks a poll leaves out before it lets other tasks have their turn.
+const TICKS_OF_A_POLL: u32 = 64;
+
 impl Interval {
     fn new(sleep: Sleep, period: Duration, missed: MissedRuns) -> Self {
         assert!(
@@ -430,14 +433,16 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// The poll of [`tick`](Self::tick).
+    /// The poll of [`tick`](Self::tick). It does not block. A period can be so short that each tick is overdue by the time
+    /// it is looked at, and the [policy](Self::missed_runs) leaves it out: after a number of these the poll wakes
+    /// its task and gives up its turn.
     ///
     /// # Errors
     ///
     /// The same as [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, TimerStopped>> {
         let period = Schedule::fixed_rate(self.period, self.missed);
-        loop {
+        for _ in 0..TICKS_OF_A_POLL {
             ready!(self.sleep.poll_elapsed(context))?;
             let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
             let now = clock.read();
@@ -448,6 +453,9 @@ impl Interval {
                 return Poll::Ready(Ok(tick));
             }
         }
+        // The next tick is overdue whenever it is looked at, and its task is not the only one.
+        context.waker().wake_by_ref();
+        Poll::Pending
     }
 
     /// Begins the grid anew: the next tick is one period from now.

@@ -2,13 +2,14 @@
 
 use std::{
     pin::pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
-use punctual::{Interval, ManualClock, MissedRuns, TimerStopped};
+use punctual::{Interval, ManualClock, MissedRuns, ScheduledThreadPoolExecutor, TimerStopped};
 
-use crate::support::{manual, ms};
+use crate::support::{awaiting::Wakes, eventually, in_time, manual, ms};
 
 fn tick(interval: &mut Interval) -> Poll<Result<Instant, TimerStopped>> {
     interval.poll_tick(&mut Context::from_waker(Waker::noop()))
@@ -58,6 +59,24 @@ fn ticks_that_were_missed_are_treated_by_the_policy() {
     assert_eq!(seen(MissedRuns::Skip)[2..], [(50, 50), (60, 60)], "20 is overdue");
     assert_eq!(seen(MissedRuns::Delay)[2..], [(45, 20), (55, 55)]);
     assert_eq!(seen(MissedRuns::Within(ms(10)))[2..], [(45, 40), (50, 50), (60, 60)]);
+}
+
+/// A tick of each nanosecond is overdue by the time that it is looked at. The poll leaves it out, and the next, and gives up
+/// its turn at some point.
+#[test]
+fn a_poll_ends_though_every_tick_is_overdue() {
+    in_time("the polls return", || {
+        let timers = ScheduledThreadPoolExecutor::new(1);
+        let ticks = timers.interval(Duration::from_nanos(1));
+        let mut ticks = ticks.missed_runs(MissedRuns::Within(Duration::ZERO));
+        let wakes = Wakes::new();
+        let waker = Waker::from(Arc::clone(&wakes));
+        for polls in 1..=3 {
+            if ticks.poll_tick(&mut Context::from_waker(&waker)).is_pending() {
+                eventually("it goes on", || wakes.count() >= polls);
+            }
+        }
+    });
 }
 
 #[test]
