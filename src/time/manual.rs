@@ -115,7 +115,8 @@ use std::{
 /// [`run_until_idle`](Self::run_until_idle) and what is built on it wait for tasks that run. A
 /// task that waits for the test itself (a channel, a barrier) makes them wait for ever; one that
 /// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
-/// inside a task, they wait for that task itself, for ever.
+/// inside a task, they wait for that task itself, for ever; beside a periodic task that moves the clock
+/// by more than its period, all but [`run_for`](Self::run_for) do.
 #[doc(alias(
     "mock_clock",
     "MockClock",
@@ -141,6 +142,9 @@ struct SharedClock {
 
 /// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.
 const BEGINNING: Duration = Duration::from_secs(946_684_800);
+
+/// How often tasks move the clock beyond the end of [`ManualClock::run_for`] before that returns in any case.
+const MOVES_BEYOND: u32 = 1_000;
 
 /// Returns what the wall clock shows on a new clock that shows `elapsed`.
 fn wall_at_first(elapsed: Duration) -> SystemTime {
@@ -208,16 +212,7 @@ impl ManualClock {
     /// Blocks until no worker of the executors on this clock has anything to do before time moves:
     /// what was due has run. Blocks as long as a task runs.
     pub fn run_until_idle(&self) {
-        let parker = Parker::current();
-        let mut state = self.shared.state.lock();
-        while !state.is_idle() {
-            state.await_idle(parker.thread());
-            drop(state);
-            parker.park();
-            state = self.shared.state.lock();
-            state.give_up_idle(parker.thread());
-            Presence::notice_after_park(&parker);
-        }
+        self.run_until_idle_or_beyond(Timestamp::LAST);
     }
 
     /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle
@@ -260,12 +255,16 @@ impl ManualClock {
     /// assert_eq!(executor.statistics().runs, 24 * 60);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    ///
+    /// A task may move the clock itself, as if its work took that time, also beyond the end. This call waits for
+    /// all that falls due meanwhile, but not for ever: a periodic task that moves the clock by more than its period is never
+    /// idle. After a thousand moves beyond the end this call returns, and leaves the tasks to what they do.
     pub fn run_for(&self, span: Duration) {
         let end = self.read().after(span).min(Timestamp::LAST);
         while self.step_up_to(end).is_some() {}
         let woken = self.shared.state.lock().move_to(end);
         wake_all(woken);
-        self.run_until_idle();
+        self.run_until_idle_or_beyond(end);
     }
 
     /// Moves from deadline to deadline until `condition` holds, and blocks at each until everything
@@ -365,7 +364,7 @@ impl ManualClock {
     }
 
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
-        self.run_until_workers_sleep();
+        self.run_until_workers_sleep(end);
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
         if next > end {
@@ -375,16 +374,31 @@ impl ManualClock {
         let woken = state.move_to(next);
         drop(state);
         wake_all(woken);
-        self.run_until_idle();
+        self.run_until_idle_or_beyond(end);
         Some(step)
     }
 
     /// Waits until idle, and until every worker sleeps for what there is now: a worker that slept for
     /// a task that has been cancelled since would show a deadline for which nothing waits.
-    fn run_until_workers_sleep(&self) {
-        self.run_until_idle();
+    fn run_until_workers_sleep(&self, end: Timestamp) {
+        self.run_until_idle_or_beyond(end);
         self.shared.state.lock().wake_workers();
-        self.run_until_idle();
+        self.run_until_idle_or_beyond(end);
+    }
+
+    /// Blocks until idle, or until the tasks have moved the clock so often beyond `end` that they may never be.
+    fn run_until_idle_or_beyond(&self, end: Timestamp) {
+        let (parker, mut moves) = (Parker::current(), 0);
+        let mut state = self.shared.state.lock();
+        while !state.is_idle() && moves < MOVES_BEYOND {
+            state.await_idle(parker.thread(), end);
+            drop(state);
+            parker.park();
+            state = self.shared.state.lock();
+            state.give_up_idle(parker.thread());
+            Presence::notice_after_park(&parker);
+            moves += u32::from(state.now() > end);
+        }
     }
 
     /// Makes a change after which the clock may go on by itself.

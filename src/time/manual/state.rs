@@ -31,8 +31,8 @@ pub(super) struct ClockState {
     wall: (Timestamp, SystemTime),
     /// The threads to be woken when the wall clock is set.
     wall_watchers: Vec<Arc<ParkedThread>>,
-    /// The threads to be woken when no worker has anything to do.
-    idle_watchers: Vec<Arc<ParkedThread>>,
+    /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
+    idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     pub(super) parks: usize,
@@ -130,19 +130,19 @@ impl ClockState {
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
-    /// Registers a thread to be woken when the clock is [idle](Self::is_idle).
-    pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>) {
-        self.idle_watchers.push(Arc::clone(thread));
+    /// Registers a thread to be woken when the clock is [idle](Self::is_idle), or moves beyond `end`.
+    pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>, end: Timestamp) {
+        self.idle_watchers.push((end, Arc::clone(thread)));
     }
 
     pub(super) fn give_up_idle(&mut self, thread: &Arc<ParkedThread>) {
-        self.idle_watchers.retain(|watcher| !Arc::ptr_eq(watcher, thread));
+        self.idle_watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, thread));
     }
 
     /// Wakes the threads that wait for this, if it is idle. It becomes so in two ways: a worker goes to sleep, or ends.
     pub(super) fn tell_if_idle(&mut self) {
         if self.is_idle() {
-            self.idle_watchers.drain(..).for_each(Wake::wake);
+            self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
         }
     }
 
@@ -162,6 +162,9 @@ impl ClockState {
         self.now = self.now.max(now);
         for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
             Wake::wake_by_ref(&sleeper.thread);
+        }
+        for (_, watcher) in self.idle_watchers.iter().filter(|(end, _)| *end < self.now) {
+            Wake::wake_by_ref(watcher);
         }
         let alarms = std::mem::take(&mut self.alarms).into_iter();
         let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);

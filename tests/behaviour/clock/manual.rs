@@ -138,6 +138,31 @@ fn run_for_includes_its_last_deadline() {
     assert_eq!(clock.elapsed(), ms(10));
 }
 
+/// What falls due because the tasks move the clock beyond the end runs, too.
+#[test]
+fn run_for_waits_for_what_takes_longer() {
+    let (clock, executor) = manual(1);
+    for delay in 10..30 {
+        let own = clock.clone();
+        executor.schedule(ms(delay), move || own.advance(ms(5))).expect("accepted");
+    }
+    clock.run_for(ms(10));
+    assert_eq!((executor.pending_count(), clock.elapsed()), (0, ms(10 + 20 * 5)));
+}
+
+/// A series whose body moves the clock by more than its period is never idle.
+#[test]
+fn run_for_ends_beside_a_series_that_is_never_idle() {
+    let (clock, executor) = manual(1);
+    let own = clock.clone();
+    let series = executor.schedule_at_fixed_rate(ms(1), ms(1), move || own.advance(ms(2)));
+    let after = in_time("the clock stops", move || {
+        clock.run_for(ms(10));
+        clock.elapsed()
+    });
+    assert!(series.expect("accepted").cancel() && after >= ms(10));
+}
+
 /// The clock can be moved from deadline to deadline, and returns how far each was.
 #[test]
 fn the_clock_goes_from_deadline_to_deadline() {
