@@ -6,6 +6,9 @@
 //! long it may take (`timeout`), and what becomes of runs that are missed (`on_missed`) or that are
 //! due while the one before still runs (`overlap`). The sample, `jobs.toml`, explains each.
 //!
+//! A command has ended when its shell has. What it leaves in the background goes on, but nobody reads its output any
+//! more; a command that is told to stop is told so together with all that it has started.
+//!
 //! It reports each run with its lateness and its duration, and prints a table of all jobs at the
 //! end. It ends when its time is over, or on Ctrl-C or a SIGTERM: then it starts nothing more, and
 //! running commands may finish within a grace period, after which they are told to stop. It also

@@ -46,21 +46,31 @@ impl Process {
         Ok(Self { child, output, line: Vec::new() })
     }
 
-    /// Passes the command's output on, and only then asks whether the command has ended: as long as
-    /// a process that is to be stopped still writes, it has not been waited for, so its number
-    /// cannot have been reused.
-    pub(crate) fn look(&mut self, heard: impl FnMut(&str)) -> io::Result<Seen> {
-        let has_talked = self.hear(heard);
-        if self.output.is_none() {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(Seen::Ended(status));
+    /// Passes the command's output on, and asks whether the shell has ended. If it has, so has the command, also if something
+    /// that it has left in the background still holds the output: nobody reads that any more.
+    ///
+    /// A process that was told to stop is not waited for before the end of its output. So as long as something of its group
+    /// is alive and holds the output, it can be killed by the group's number, which cannot have been reused.
+    pub(crate) fn look(
+        &mut self,
+        is_to_stop: bool,
+        mut heard: impl FnMut(&str),
+    ) -> io::Result<Seen> {
+        let may_be_over = !is_to_stop || self.output.is_none();
+        // Before the last reads: what the shell has written is in the pipe by now, which holds no more than they take.
+        let status = if may_be_over { self.child.try_wait()? } else { None };
+        let has_talked = self.hear(&mut heard);
+        if let Some(status) = status {
+            if !self.line.is_empty() {
+                pass_on(&mut self.line, &mut heard);
             }
+            return Ok(Seen::Ended(status));
         }
         Ok(if has_talked { Seen::Talking } else { Seen::Nothing })
     }
 
     /// Returns `true` if anything was read, including the end.
-    fn hear(&mut self, mut heard: impl FnMut(&str)) -> bool {
+    fn hear(&mut self, heard: &mut impl FnMut(&str)) -> bool {
         use io::{ErrorKind, Read};
 
         let Some(output) = &mut self.output else { return false };
@@ -71,16 +81,13 @@ impl Process {
                     for line in piece[..count].split_inclusive(|byte| *byte == b'\n') {
                         self.line.extend_from_slice(line);
                         if line.ends_with(b"\n") || self.line.len() >= LONGEST_LINE {
-                            pass_on(&mut self.line, &mut heard);
+                            pass_on(&mut self.line, heard);
                         }
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return read > 0,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Ok(0) | Err(_) => {
-                    if !self.line.is_empty() {
-                        pass_on(&mut self.line, &mut heard);
-                    }
                     self.output = None;
                     break;
                 }

@@ -48,7 +48,8 @@ impl Watched {
 
     /// Polls the command, on the watcher.
     fn look(mut self) {
-        let seen = self.process.look(|line| self.runner.output(line));
+        let is_to_stop = self.request.is_some();
+        let seen = self.process.look(is_to_stop, |line| self.runner.output(line));
         match self.judge(seen) {
             Some(outcome) => self.runner.ended(self.attempt, outcome),
             None => {

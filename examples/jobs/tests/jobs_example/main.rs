@@ -225,6 +225,28 @@ fn a_command_that_ignores_the_request_to_stop_is_killed() {
     assert!(!end.has_line(&["| survived"]), "{end:?}");
 }
 
+/// The same holds for what a command has started in the background, although its shell ends as it is asked to.
+#[cfg(unix)]
+#[test]
+fn what_ignores_the_request_in_the_background_is_killed() {
+    let end = interrupted("(trap '' TERM; echo begun; sleep 600) & wait", "0s");
+    assert_eq!(end.code, Some(0), "{end:?}");
+    assert!(end.has_line(&["it", "run 1", "stopped (signal: 15"]), "{end:?}");
+}
+
+/// A run ends with its shell, while what that has left in the background writes on. It does so until nobody reads.
+#[cfg(unix)]
+#[test]
+fn a_process_in_the_background_holds_up_no_run() {
+    let command = "while echo more; do sleep 0.1; done & printf 'no end'";
+    let job = format!("[[job]]\nname = 'it'\ncommand = \"{command}\"\nafter = '0s'\n");
+    let file = TempFile::new("toml", job);
+    let end = Program::start("jobs", [file.path()]).end();
+    assert_eq!(end.code, Some(0), "{end:?}");
+    assert!(end.has_line(&["it", "| ", "no end"]), "{end:?}");
+    assert!(end.has_line(&["it", "run 1", "ok"]), "{end:?}");
+}
+
 /// A command that is running when the interrupt arrives may finish within the grace period.
 #[cfg(unix)]
 #[test]
