@@ -148,7 +148,7 @@ impl Schedule {
     /// already when it was last asked for, its lateness counts from then, which is `asked`. Calls the trigger,
     /// which is user code.
     pub(crate) fn is_overdue(
-        &self,
+        &mut self,
         planned: Timestamp,
         asked: Timestamp,
         now: Timestamp,
@@ -239,7 +239,7 @@ impl Schedule {
 
     /// Returns `true` if a tick that was planned for `planned` is not delivered any more.
     pub(crate) fn leaves_out_tick(
-        &self,
+        &mut self,
         planned: Timestamp,
         now: Timestamp,
         clock: &Clock,

@@ -441,7 +441,7 @@ impl Interval {
     ///
     /// The same as [`tick`](Self::tick).
     pub fn poll_tick(&mut self, context: &mut Context<'_>) -> Poll<Result<Instant, TimerStopped>> {
-        let period = Schedule::fixed_rate(self.period, self.missed);
+        let mut period = Schedule::fixed_rate(self.period, self.missed);
         for _ in 0..TICKS_OF_A_POLL {
             ready!(self.sleep.poll_elapsed(context))?;
             let (planned, clock) = (self.sleep.planned(), self.sleep.clock());

@@ -95,18 +95,14 @@ pub trait Trigger: Send + 'static {
     /// answers 01:45 if it is asked again; otherwise the task is silent until 02:15. One whose moments must
     /// not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
     ///
-    /// Called once, when the task is submitted.
-    fn is_asked_again(&self) -> bool {
-        false
+    /// Called once, when the task gets this trigger.
+    fn is_asked_again(&mut self) -> bool {
+        self.inner().is_some_and(|inner| inner.is_asked_again())
     }
 
-    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer, and `last` what
-    /// it was asked with. A trigger has no offset unless it says so; [jitter](Self::jitter) is one.
-    ///
-    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run
-    /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
-    /// earlier by the offset. Lateness counts from the end of the offset. A trigger around another one has to
-    /// pass this call on, and [`share`](Self::share).
+    /// Returns the trigger that this one wraps, if it wraps one. Each method but [`next`](Self::next) asks that
+    /// trigger, unless it is written here as well. So a wrapper that changes nothing but the moments names the trigger
+    /// inside, and behaves like it in everything else.
     ///
     /// ```
     /// use std::time::Duration;
@@ -125,12 +121,8 @@ pub trait Trigger: Send + 'static {
     ///         next
     ///     }
     ///
-    ///     fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-    ///         self.0.offset(moment, last)
-    ///     }
-    ///
-    ///     fn share(&mut self, name: Option<&str>) -> bool {
-    ///         self.0.share(name)
+    ///     fn inner(&mut self) -> Option<&mut dyn Trigger> {
+    ///         Some(&mut self.0)
     ///     }
     /// }
     ///
@@ -142,9 +134,18 @@ pub trait Trigger: Send + 'static {
     /// assert!(minute <= first && first < minute + 20 * second);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        let _ = (moment, last);
-        Duration::ZERO
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        None
+    }
+
+    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer, and `last` what
+    /// it was asked with. A trigger has no offset unless it says so; [jitter](Self::jitter) is one.
+    ///
+    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run
+    /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
+    /// earlier by the offset. Lateness counts from the end of the offset.
+    fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        self.inner().map_or(Duration::ZERO, |inner| inner.offset(moment, last))
     }
 
     /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas of it in other
@@ -152,8 +153,7 @@ pub trait Trigger: Send + 'static {
     /// on each. `name` is the name of the task. Returns `false` if the trigger cannot; the submission is
     /// then refused, with [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     fn share(&mut self, name: Option<&str>) -> bool {
-        let _ = name;
-        true
+        self.inner().is_none_or(|inner| inner.share(name))
     }
 
     /// Returns `true` if the trigger plans what follows a run that has failed, as one with
@@ -161,8 +161,8 @@ pub trait Trigger: Send + 'static {
     /// [`on_failure`](crate::TaskBuilder::on_failure) says so.
     ///
     /// Called once, when the task gets this trigger.
-    fn retries(&self) -> bool {
-        false
+    fn retries(&mut self) -> bool {
+        self.inner().is_some_and(|inner| inner.retries())
     }
 
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
@@ -173,9 +173,8 @@ pub trait Trigger: Send + 'static {
     /// Called on a worker, before a run that is late and stands for others, after one that
     /// others have been left out after, and with [`Skip`](crate::MissedRuns::Skip) before a run that is late:
     /// one moment is enough to have it [left out](crate::MissedRuns#overdue-runs).
-    fn between(&self, from: Due, to: Due) -> u64 {
-        let _ = (from, to);
-        0
+    fn between(&mut self, from: Due, to: Due) -> u64 {
+        self.inner().map_or(0, |inner| inner.between(from, to))
     }
 
     /// Ends the series after `runs` runs of the task, those included that were asked for
@@ -270,8 +269,6 @@ pub trait Trigger: Send + 'static {
     {
         Jitter::new(self, most)
     }
-
-    pass_on!();
 }
 
 /// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are
@@ -349,7 +346,7 @@ impl Trigger for Every {
     }
 
     /// Counts the points of the grid that `from` is on.
-    fn between(&self, from: Due, to: Due) -> u64 {
+    fn between(&mut self, from: Due, to: Due) -> u64 {
         let (Due::At(from), Due::At(to)) = (from, to) else { return 0 };
         let span = saturating_nanos(to.saturating_duration_since(from));
         span / saturating_nanos(self.period).max(1)
@@ -499,37 +496,6 @@ impl<F> fmt::Debug for FromFn<F> {
     }
 }
 
-/// Passes the named methods of [`Trigger`] to the trigger inside, and returns its answers as they stand.
-macro_rules! pass_on {
-    ($($method:ident)*) => { $(pass_on!(@$method);)* };
-    (@offset) => {
-        fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-            self.inner.offset(moment, last)
-        }
-    };
-    (@share) => {
-        fn share(&mut self, name: Option<&str>) -> bool {
-            self.inner.share(name)
-        }
-    };
-    (@between) => {
-        fn between(&self, from: Due, to: Due) -> u64 {
-            self.inner.between(from, to)
-        }
-    };
-    (@is_asked_again) => {
-        fn is_asked_again(&self) -> bool {
-            self.inner.is_asked_again()
-        }
-    };
-    (@retries) => {
-        fn retries(&self) -> bool {
-            self.inner.retries()
-        }
-    };
-}
-use pass_on;
-
 /// A number of runs of another trigger; from [`Trigger::times`].
 #[derive(Clone, Debug)]
 pub struct Times<G> {
@@ -542,7 +508,9 @@ impl<G: Trigger> Trigger for Times<G> {
         if last.runs < self.runs { self.inner.next(last) } else { None }
     }
 
-    pass_on!(offset share between is_asked_again retries);
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut self.inner)
+    }
 }
 
 /// The runs of another trigger that are not later than a moment; from [`Trigger::until`].
@@ -562,9 +530,11 @@ impl<G: Trigger> Trigger for Until<G> {
         (!due.is_after(self.end, last.clock)).then_some(tick)
     }
 
-    fn between(&self, from: Due, to: Due) -> u64 {
+    fn between(&mut self, from: Due, to: Due) -> u64 {
         self.inner.between(from, to.earlier(self.end))
     }
 
-    pass_on!(offset share is_asked_again retries);
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut self.inner)
+    }
 }

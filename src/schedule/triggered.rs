@@ -179,7 +179,7 @@ impl Triggered {
 
     /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
     /// User code: the caller holds no lock.
-    pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
+    pub(crate) fn covered(&mut self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
         if !matches!(self.missed, MissedRuns::Coalesce | MissedRuns::Delay) || started <= planned {
             return 0;
         }
@@ -194,15 +194,15 @@ impl Triggered {
     }
 
     /// Returns how many runs with the present offset are later than one moment and not later than another.
-    fn ticks_between(&self, from: Due, to: Due) -> u64 {
-        let Some(trigger) = &self.trigger else { return 0 };
+    fn ticks_between(&mut self, from: Due, to: Due) -> u64 {
+        let Some(trigger) = &mut self.trigger else { return 0 };
         trigger.between(from.before(self.offset), to.before(self.offset))
     }
 
     /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock.
     /// See [`Schedule::is_overdue`](super::Schedule::is_overdue).
     pub(crate) fn is_overdue(
-        &self,
+        &mut self,
         planned: Timestamp,
         asked: Timestamp,
         now: Timestamp,
@@ -218,14 +218,15 @@ impl Triggered {
             None => (now.since(planned), clock.instant_of(now).map(Due::At)),
         };
         let late = late.min(now.since(asked));
+        let missed = self.missed;
         let is_next_due = || shown.is_some_and(|now| self.ticks_between(now.before(late), now) > 0);
-        self.missed.leaves_out(late, is_next_due)
+        missed.leaves_out(late, is_next_due)
     }
 
     /// Returns how many moments were left out between the last run and the next, which has just been
     /// planned for `next`. User code: the caller holds no lock.
-    pub(crate) fn skipped(&self, next: Timestamp, clock: &Clock) -> u64 {
-        let (Some(trigger), Some(last)) = (&self.trigger, self.last) else { return 0 };
+    pub(crate) fn skipped(&mut self, next: Timestamp, clock: &Clock) -> u64 {
+        let (Some(trigger), Some(last)) = (&mut self.trigger, self.last) else { return 0 };
         if !self.missed.has_deadline() {
             return 0;
         }

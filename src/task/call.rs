@@ -163,7 +163,7 @@ impl Call<'_> {
     /// Calls the closure, and returns the outcome of the run.
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
         let (run, hooks, is_extra) = (self.run, self.hooks, self.is_extra());
-        if let Some(plan) = self.plan.as_ref().filter(|plan| plan.has_trigger() && !is_extra) {
+        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.has_trigger() && !is_extra) {
             if let Err(panic) = plan.count_covered(run, hooks) {
                 return RunOutcome::Ended(Err(panic));
             }

@@ -323,8 +323,8 @@ impl Plan {
     ///
     /// The panic of the trigger.
     #[cold]
-    pub(super) fn count_covered(&self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
-        let Some(triggered) = self.schedule.triggered() else { return Ok(()) };
+    pub(super) fn count_covered(&mut self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
+        let Some(triggered) = self.schedule.triggered_mut() else { return Ok(()) };
         let count = || triggered.covered(run.planned(), run.started(), run.clock());
         let covered = hooks.contain(FailureSource::Trigger, run, count)?;
         run.add_missed(covered);
@@ -339,7 +339,7 @@ impl Plan {
     /// The panic of the trigger.
     #[cold]
     pub(super) fn is_overdue(
-        &self,
+        &mut self,
         asked: Timestamp,
         run: &Run,
         hooks: &Hooks,

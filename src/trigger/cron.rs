@@ -266,7 +266,7 @@ impl Trigger for Cron {
     }
 
     /// Counts up to a thousand.
-    fn between(&self, from: Due, to: Due) -> u64 {
+    fn between(&mut self, from: Due, to: Due) -> u64 {
         let (Due::Wall(from), Due::Wall(to)) = (from, to) else { return 0 };
         let zone = self.current_zone();
         let (mut moment, mut count) = (from, 0);
@@ -279,7 +279,7 @@ impl Trigger for Cron {
         count
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         true
     }
 }

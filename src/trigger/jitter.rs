@@ -13,7 +13,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{Due, Trigger, TriggerContext, pass_on};
+use super::{Due, Trigger, TriggerContext};
 use crate::time::saturating_nanos;
 
 /// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
@@ -89,7 +89,7 @@ impl<G: Trigger> Trigger for Jitter<G> {
         self.inner.next(last)
     }
 
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+    fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         let span = match moment {
             Due::At(_) => self.span_of(last.runs),
             Due::Wall(moment) => self.span_of(number_of(moment)),
@@ -105,7 +105,9 @@ impl<G: Trigger> Trigger for Jitter<G> {
         self.is_seeded && self.inner.share(name)
     }
 
-    pass_on!(between is_asked_again retries);
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut self.inner)
+    }
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.

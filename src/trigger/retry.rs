@@ -18,7 +18,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix, pass_on};
+use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix};
 use crate::time::{Timestamp, saturating_nanos};
 
 /// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
@@ -245,15 +245,17 @@ impl<G: Trigger> Trigger for Retry<G> {
     }
 
     /// A retry is due at its own moment.
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+    fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         if self.is_attempt { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
     }
 
-    fn retries(&self) -> bool {
+    fn retries(&mut self) -> bool {
         true
     }
 
-    pass_on!(share between is_asked_again);
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut self.inner)
+    }
 }
 
 impl Retry<Once> {

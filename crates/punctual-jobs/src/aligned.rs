@@ -64,11 +64,11 @@ impl Trigger for Aligned {
         self.next_after(planned.map_or(after, |planned| planned.max(after))).map(Due::Wall)
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         true
     }
 
-    fn between(&self, from: Due, to: Due) -> u64 {
+    fn between(&mut self, from: Due, to: Due) -> u64 {
         let (Due::Wall(from), Due::Wall(to)) = (from, to) else { return 0 };
         let count = self.number(to).saturating_sub(self.number(from));
         u64::try_from(count).unwrap_or(u64::MAX)
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn missed_moments_are_counted() {
-        let minute = aligned(Duration::from_secs(60));
+        let mut minute = aligned(Duration::from_secs(60));
         assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(240))), 3);
         assert_eq!(minute.between(Due::Wall(at(60)), Due::Wall(at(61))), 0);
     }

@@ -9,11 +9,7 @@
 //! trigger is wrapped, and writes its answer into a cell that the body reads. Both are called by the same
 //! task, one after the other, and the lock of the cell is there because two threads may do that.
 
-use std::{
-    fmt,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use std::{fmt, sync::Arc, time::SystemTime};
 
 use parking_lot::Mutex;
 use punctual::{
@@ -74,24 +70,8 @@ impl Trigger for Ticking {
         due
     }
 
-    fn is_asked_again(&self) -> bool {
-        self.inner.is_asked_again()
-    }
-
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        self.inner.offset(moment, last)
-    }
-
-    fn share(&mut self, name: Option<&str>) -> bool {
-        self.inner.share(name)
-    }
-
-    fn retries(&self) -> bool {
-        self.inner.retries()
-    }
-
-    fn between(&self, from: Due, to: Due) -> u64 {
-        self.inner.between(from, to)
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut *self.inner)
     }
 }
 

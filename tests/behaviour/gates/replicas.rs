@@ -12,7 +12,7 @@ use punctual::{
     trigger::{Due, TriggerContext, every},
 };
 
-use crate::support::{Drops, Log, hold, manual, ms};
+use crate::support::{Drops, Log, Wrapped, hold, manual, ms};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SPREAD: Duration = Duration::from_secs(40);
@@ -97,15 +97,15 @@ fn replicas<G: Trigger>(
 /// and the tick.
 #[test]
 fn with_jitter_each_tick_runs_once() {
-    type Subject = (Option<&'static str>, fn(usize) -> Box<dyn Trigger>);
+    type Subject = (Option<&'static str>, fn(usize) -> Wrapped);
     let subjects: [Subject; 3] = [
-        (Some("sweep"), |_| Box::new(Minutely.jitter(SPREAD))),
-        (Some("sweep"), |_| Box::new(Minutely.jitter(SPREAD).times(1_000))),
-        (None, |_| Box::new(Minutely.jitter(SPREAD).name("sweep"))),
+        (Some("sweep"), |_| Wrapped::new(Minutely.jitter(SPREAD))),
+        (Some("sweep"), |_| Wrapped::new(Minutely.jitter(SPREAD).times(1_000))),
+        (None, |_| Wrapped::new(Minutely.jitter(SPREAD).name("sweep"))),
     ];
     let mut all = Vec::new();
     for (name, trigger) in subjects {
-        let (runs, asked) = replicas(name, |number| Boxed(trigger(number)));
+        let (runs, asked) = replicas(name, trigger);
         let mut spans = BTreeMap::new();
         for (tick, at) in asked.iter().filter(|(tick, _)| is_own(*tick)) {
             let span = at.duration_since(*tick).expect("not before it");
@@ -148,23 +148,6 @@ fn expected_tick(number: u32) -> SystemTime {
 fn is_own(tick: SystemTime) -> bool {
     let since = tick.duration_since(UNIX_EPOCH).expect("it is later");
     since.as_nanos() % MINUTE.as_nanos() == 0
-}
-
-/// A trigger of any type, which passes all calls on.
-struct Boxed(Box<dyn Trigger>);
-
-impl Trigger for Boxed {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.0.next(last)
-    }
-
-    fn offset(&self, moment: Due, last: &TriggerContext<'_>) -> Duration {
-        self.0.offset(moment, last)
-    }
-
-    fn share(&mut self, name: Option<&str>) -> bool {
-        self.0.share(name)
-    }
 }
 
 /// Where the spans cannot be the same on each replica, the submission is refused; nothing is lost, and nothing is

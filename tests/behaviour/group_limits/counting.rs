@@ -56,7 +56,7 @@ impl Trigger for Touchy {
         })
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         self.on_wall
     }
 }

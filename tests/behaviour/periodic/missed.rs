@@ -5,7 +5,7 @@ use punctual::{
     trigger::{Due, TriggerContext, at, every},
 };
 
-use crate::support::{Log, manual, ms};
+use crate::support::{Log, Wrapped, manual, ms};
 
 /// The moments of a task every ten milliseconds whose second run takes 35, with how many each run
 /// stands for that were missed.
@@ -42,6 +42,8 @@ fn a_trigger_is_told_what_a_rate_is_told() {
     assert_eq!(told(Coalesce, every(ms(10)).first_in(ms(10)).times(9)), coalesced);
     let skipped = [(10, 0), (20, 0), (60, 3), (70, 0)];
     assert_eq!(told(Skip, every(ms(10)).first_in(ms(10)).jitter(ms(0))), skipped);
+    assert_eq!(told(Coalesce, Wrapped::new(every(ms(10)).first_in(ms(10)))), coalesced);
+    assert_eq!(told(Skip, Wrapped::new(every(ms(10)).first_in(ms(10)))), skipped);
 }
 
 #[test]
@@ -68,7 +70,7 @@ impl Trigger for Miscounts {
         Some(Due::At(last.after() + ms(10)))
     }
 
-    fn between(&self, _: Due, _: Due) -> u64 {
+    fn between(&mut self, _: Due, _: Due) -> u64 {
         std::panic::resume_unwind(Box::new("too many"))
     }
 }

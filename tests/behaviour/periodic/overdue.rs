@@ -371,7 +371,7 @@ impl Trigger for Miscounts {
         Some(Due::At(last.after() + SECOND))
     }
 
-    fn between(&self, _: Due, _: Due) -> u64 {
+    fn between(&mut self, _: Due, _: Due) -> u64 {
         std::panic::resume_unwind(Box::new("too many"))
     }
 }

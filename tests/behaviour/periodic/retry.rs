@@ -16,7 +16,7 @@ use punctual::{
     with_context,
 };
 
-use crate::support::{Drops, LONG, Log, assert_cancelled, manual, manual_with, ms};
+use crate::support::{Drops, LONG, Log, Wrapped, assert_cancelled, manual, manual_with, ms};
 
 /// An error with a number, and no text of its own.
 #[derive(Debug, PartialEq, Eq)]
@@ -349,10 +349,10 @@ fn ends_apply_to_what_they_are_called_on() {
     let end = clock.now() + ms(20);
     let twice = Backoff::constant(ms(7)).max_attempts(2);
     let cases = [
-        (Attempted::new(every(ms(10)).retry(twice).until(end)), &[0, 7, 10, 17, 20][..]),
-        (Attempted::new(every(ms(10)).until(end).retry(twice)), &[0, 7, 10, 17, 20, 27]),
-        (Attempted::new(every(ms(10)).retry(twice).times(3)), &[0, 7, 10]),
-        (Attempted::new(every(ms(10)).times(3).retry(twice)), &[0, 7, 10, 17, 20, 27]),
+        (Wrapped::new(every(ms(10)).retry(twice).until(end)), &[0, 7, 10, 17, 20][..]),
+        (Wrapped::new(every(ms(10)).until(end).retry(twice)), &[0, 7, 10, 17, 20, 27]),
+        (Wrapped::new(every(ms(10)).retry(twice).times(3)), &[0, 7, 10]),
+        (Wrapped::new(every(ms(10)).times(3).retry(twice)), &[0, 7, 10, 17, 20, 27]),
     ];
     let tasks: Vec<_> = cases
         .into_iter()
@@ -366,25 +366,6 @@ fn ends_apply_to_what_they_are_called_on() {
     for (future, log, expected) in tasks {
         assert_eq!(moments(&log), expected);
         assert_eq!(future.state(), TaskState::Failed, "{expected:?}");
-    }
-}
-
-/// Any trigger, in a box.
-struct Attempted(Box<dyn Trigger>);
-
-impl Attempted {
-    fn new(trigger: impl Trigger) -> Self {
-        Self(Box::new(trigger))
-    }
-}
-
-impl Trigger for Attempted {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        self.0.next(last)
-    }
-
-    fn retries(&self) -> bool {
-        self.0.retries()
     }
 }
 
@@ -408,7 +389,7 @@ impl Trigger for Tens {
         Some(Due::Wall(self.start + tens * ms(10)))
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         true
     }
 }

@@ -13,7 +13,7 @@ use punctual::{
 };
 
 use crate::rounds::rounds;
-use crate::support::{Log, eventually, manual, manual_with, ms};
+use crate::support::{Log, Wrapped, eventually, manual, manual_with, ms};
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ impl Trigger for Calendar {
         Some(Due::Wall(midnight() + self.0 * u32::try_from(periods).ok()?))
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         true
     }
 }
@@ -187,6 +187,8 @@ fn a_combined_calendar_is_asked_again() {
     assert_eq!(runs(Box::new(move || with(quarters().until(day_time(3, 0))))), twice);
     let with = |trigger| Seen::with(MissedRuns::Coalesce, begin, trigger);
     assert_eq!(runs(Box::new(move || with(quarters().jitter(MINUTE).seed(7)))), twice);
+    let with = |trigger| Seen::with(MissedRuns::Coalesce, begin, trigger);
+    assert_eq!(runs(Box::new(move || with(Wrapped::new(quarters())))), twice);
 }
 
 /// The clock is set back a little, and shows a later time than that of the last run: the plan stands, and
@@ -209,7 +211,7 @@ fn without_another_answer_the_plan_stands() {
             (!std::mem::replace(&mut self.0, true)).then_some(Due::Wall(day_time(2, 0)))
         }
 
-        fn is_asked_again(&self) -> bool {
+        fn is_asked_again(&mut self) -> bool {
             true
         }
     }
@@ -231,7 +233,7 @@ fn a_panic_of_a_trigger_that_is_asked_again_ends_the_task() {
             Some(Due::Wall(day_time(2, 0)))
         }
 
-        fn is_asked_again(&self) -> bool {
+        fn is_asked_again(&mut self) -> bool {
             true
         }
     }

@@ -25,7 +25,8 @@ pub use patience::{LONG, Patience, TURN, eventually, next_of, receive};
 
 use punctual::{
     Builder, CancelReason, Handle, ManualClock, MissedRuns, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor, TaskError, Worker,
+    ScheduledThreadPoolExecutor, TaskError, Trigger, Worker,
+    trigger::{Due, TriggerContext},
 };
 
 pub const fn ms(millis: u64) -> Duration {
@@ -198,6 +199,25 @@ pub fn poll<T: 'static>(
     waker: &Waker,
 ) -> Poll<Result<T, TaskError>> {
     Future::poll(Pin::new(future), &mut Context::from_waker(waker))
+}
+
+/// A trigger of any type in a wrapper as the documentation shows it: it forwards `next`, and names the trigger inside.
+pub struct Wrapped(Box<dyn Trigger>);
+
+impl Wrapped {
+    pub fn new(trigger: impl Trigger) -> Self {
+        Self(Box::new(trigger))
+    }
+}
+
+impl Trigger for Wrapped {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.0.next(last)
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut *self.0)
+    }
 }
 
 /// Makes a closure capture a value that it does not use.

@@ -40,7 +40,7 @@ impl Trigger for Calendar {
         Some(Due::Wall(tick))
     }
 
-    fn between(&self, from: Due, to: Due) -> u64 {
+    fn between(&mut self, from: Due, to: Due) -> u64 {
         let since = |due| match due {
             Due::Wall(moment) => moment.duration_since(UNIX_EPOCH).ok(),
             _ => None,

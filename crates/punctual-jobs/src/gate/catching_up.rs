@@ -309,7 +309,7 @@ impl Trigger for CaughtUp {
         self.0.next(tick, last.after_wall()).map(Due::Wall)
     }
 
-    fn is_asked_again(&self) -> bool {
+    fn is_asked_again(&mut self) -> bool {
         true
     }
 }

@@ -115,9 +115,9 @@ impl Timing {
         let before = self.from.and_then(|begin| begin.checked_sub(MICROSECOND));
         let from = Due::Wall(before.map_or(from, |before| before.max(from)));
         let to = Due::Wall(self.until.map_or(to, |until| until.min(to)));
-        match &self.calendar {
-            Calendar::Cron(cron) => cron.between(from, to),
-            Calendar::Period(period) => period.between(from, to),
+        match self.calendar.clone() {
+            Calendar::Cron(mut cron) => cron.between(from, to),
+            Calendar::Period(mut period) => period.between(from, to),
         }
     }
 }
