@@ -24,10 +24,10 @@ use punctual::{
     Limit, LimitReached, ManualClock, Mapped, MissedRuns, PanicLocation, ParseTaskIdError,
     PendingTask, RejectedBatch, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
     Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
-    ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder,
-    TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
-    Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
-    WouldDeadlock,
+    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy,
+    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
+    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
+    WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -166,6 +166,7 @@ fn always_public() -> Vec<Line> {
         Done<'static>: all;
         DrivenExecutor: Unpin UnwindSafe RefUnwindSafe;
         DropPolicy: all;
+        ShutdownPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;
         FailedRun: all;

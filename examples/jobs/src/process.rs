@@ -1,5 +1,4 @@
-//! A shell command as a process that can be polled without waiting: for its output, and for its
-//! end.
+//! A shell command as a process that can be polled without waiting: for its output, and for its end.
 
 use std::{
     io,
@@ -137,8 +136,7 @@ fn shell(line: &str) -> Command {
     command
 }
 
-/// Elsewhere a pipe cannot be read without blocking, so the command's output goes where the
-/// program's own output goes.
+/// Elsewhere a pipe cannot be read without blocking, so the command's output goes where the program's own output goes.
 #[cfg(windows)]
 fn shell(line: &str) -> Command {
     use std::os::windows::process::CommandExt;

@@ -174,6 +174,7 @@ fn it_is_cancelled_between_two_attempts_and_in_one() {
         let future = future.expect("accepted");
         clock.run_for(ms(5));
         let reason = if shuts_down {
+            executor.set_executes_existing_delayed_tasks_after_shutdown(false);
             executor.shutdown();
             CancelReason::Shutdown
         } else {
