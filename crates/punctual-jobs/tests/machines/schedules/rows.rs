@@ -33,7 +33,7 @@ fn a_schedule_that_is_put_ticks_and_its_jobs_know_their_ticks() {
     let seconds = last.duration_since(first).unwrap();
     assert_eq!(seconds.subsec_nanos(), 0, "each is one of the schedule's");
     let status = desk.status("a");
-    // The schedule gives each tick a job, unless the machine stood still for so long that the tick is late.
+    // Each tick so far has become a job, or the schedule counts it as missed because the machine stood still.
     let so_far = status.last_tick.unwrap().duration_since(first).unwrap().as_secs() + 1;
     assert!(status.enqueued >= 3 && status.enqueued <= so_far, "{so_far}: {status}");
     let fates = status.enqueued + status.missed + status.skipped;
