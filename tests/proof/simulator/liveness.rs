@@ -11,6 +11,7 @@ use shuttle::thread;
 use crate::{
     ledger::Ledger,
     scenario::{Kind, When},
+    tasks::{KEPT, UNKEPT},
     world::{Doing, ROUNDS, World},
 };
 
@@ -140,17 +141,16 @@ impl World {
         result
     }
 
-    /// Checks that nothing is pending after a shutdown which its policies do not keep.
+    /// Checks that nothing is pending after a shutdown which neither its policies nor the tasks' own keep.
     pub(crate) fn look_for_what_is_not_kept(&self) {
         let (delayed, periodic) =
             self.note(|ledger, _| (ledger.waits.keeps_delayed, ledger.waits.keeps_periodic));
-        if delayed && periodic {
-            return;
-        }
         for task in self.handle.pending_tasks() {
-            let is_kept = match task.is_periodic() {
-                true => periodic,
-                false => delayed || task.delay().is_zero(),
+            let is_kept = match (task.name().as_deref(), task.is_periodic()) {
+                (Some(KEPT), _) => true,
+                (Some(UNKEPT), _) => false,
+                (_, true) => periodic,
+                (_, false) => delayed || task.delay().is_zero(),
             };
             self.is_wrong(!is_kept, &format!("a shutdown has missed {task}"));
         }

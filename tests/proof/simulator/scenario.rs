@@ -122,14 +122,16 @@ pub(crate) struct TaskPlan {
     /// What its gate does when it is asked, and answers, if it has one.
     pub(crate) gate: Option<(Act, Answer)>,
     pub(crate) group: Option<usize>,
+    /// `true` if a shutdown keeps it whatever the policies are, and `false` if none does.
+    pub(crate) is_kept: Option<bool>,
 }
 
 /// The plan of a task that does nothing.
 pub(crate) const fn plain(when: When) -> TaskPlan {
     let (kind, body, capture) = (Kind::Once, Act::Return, OnDrop::Nothing);
-    let (timeout, within, gate, group) = (None, None, None, None);
+    let (timeout, within, gate, group, is_kept) = (None, None, None, None, None);
     let (skips, resumes) = (false, false);
-    TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group }
+    TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group, is_kept }
 }
 
 /// An operation on a whole group.
@@ -349,13 +351,13 @@ pub(crate) fn task() -> BoxedStrategy<TaskPlan> {
     let gate = weighted(0.25, (act(), answer()));
     let group = weighted(0.5, 0..GROUPS);
     let overdue = (weighted(0.3, steps(0, 3)), weighted_bool(0.2));
-    let limits = (timeout, overdue);
+    let is_kept = weighted(0.1, any_bool());
+    let limits = (timeout, overdue, is_kept);
     (when(), kind, act(), on_drop(), limits, any_bool(), gate, group)
-        .prop_map(
-            |(when, kind, body, capture, (timeout, (within, skips)), resumes, gate, group)| {
-                TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group }
-            },
-        )
+        .prop_map(|(when, kind, body, capture, limits, resumes, gate, group)| {
+            let (timeout, (within, skips), is_kept) = limits;
+            TaskPlan { when, kind, body, capture, timeout, within, skips, resumes, gate, group, is_kept }
+        })
         .boxed()
 }
 

@@ -3,7 +3,7 @@
 
 use std::{cell::Cell, panic, sync::Arc, time::Duration};
 
-use punctual::{TaskContext, current_task};
+use punctual::{ShutdownPolicy, TaskContext, current_task};
 
 use crate::{
     calls::{Caller, Launched},
@@ -12,6 +12,10 @@ use crate::{
     scenario::{Act, Kind, OnDrop, Steps, TaskPlan, Verb, When, plain},
     world::World,
 };
+
+/// The names of the tasks that a shutdown keeps whatever the policies are, and of those that none does.
+pub(crate) const KEPT: &str = "kept";
+pub(crate) const UNKEPT: &str = "unkept";
 
 /// Lives as long as the closure of its task.
 pub(crate) struct Capture {
@@ -59,6 +63,10 @@ impl World {
         }
         if let Some(group) = plan.group {
             task = task.group(&self.groups[group]);
+        }
+        if let Some(is_kept) = plan.is_kept {
+            let policy = if is_kept { ShutdownPolicy::Keep } else { ShutdownPolicy::Cancel };
+            task = task.on_shutdown(policy).name(if is_kept { KEPT } else { UNKEPT });
         }
         let delay = plan.when.delay();
         let outer = SUBMITTED.with(|own| own.replace(Some(id)));

@@ -28,7 +28,7 @@ use crate::{
     driver,
     ledger::{Future, Ledger, Record},
     scenario::{Faults, PoolPlan, Refusal, Scenario, Steps},
-    tasks::Receipt,
+    tasks::{KEPT, Receipt},
 };
 
 /// A span longer than any finite delay, and than all sleeps of the bodies together.
@@ -348,9 +348,18 @@ impl World {
             if self.note(|ledger, _| !ledger.waits.for_room.is_empty()) {
                 self.shutdown();
             }
+            self.end_what_is_kept();
             thread::yield_now();
         }
         panic!("an actor waits for ever: {:?}", self.handle);
+    }
+
+    /// Ends what a shutdown keeps whatever the policies are, if there is any and no thread can cancel it.
+    fn end_what_is_kept(&self) {
+        let pending = self.handle.pending_tasks();
+        if pending.iter().any(|task| task.name().as_deref() == Some(KEPT)) {
+            drop(self.handle.shutdown_now());
+        }
     }
 
     fn stop(&self) {
@@ -361,6 +370,7 @@ impl World {
             if self.handle.is_terminated() {
                 break;
             }
+            self.end_what_is_kept();
             thread::yield_now();
         }
         self.drop_driver();
