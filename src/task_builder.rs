@@ -125,8 +125,8 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Sets a time limit for the task; without this call it has none. The first task with a time
-    /// limit makes its executor start a thread that watches over all of them. Java 25:
-    /// `submitWithTimeout`.
+    /// limit makes its executor start a thread that watches over all of them; the first limit that expires makes it start
+    /// a second, so that a capture which blocks in its drop holds up no other limit. Java 25: `submitWithTimeout`.
     ///
     /// * **A one-shot task** has this much time from the moment it is due, and time that it waits
     ///   for a worker counts. When the time is up, its future ends, with

@@ -1,7 +1,7 @@
 //! Timeouts: the expiry of the time limit of a task, or of one run of it.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with what takes too long. So
-//! timeouts have a queue of their own and one thread that takes from it, the *timer thread*. It is
+//! timeouts have a queue of their own and a thread that takes from it, the *timer thread*. It is
 //! started with the first timeout and ends with the pool; until then there is neither.
 //!
 //! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the
@@ -10,6 +10,13 @@
 //! * A **periodic task** has one entry for each run, made when the run begins, by the code
 //!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So
 //!   has each run that is [watched](crate::Builder::warn_after) for taking long.
+//!
+//! # More than one thread
+//!
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is about to
+//! act on one, and is the last that is in no user code, starts another first. The first limit that expires
+//! therefore makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds
+//! two others ends. If no thread can be started, the limits wait for the user code of this one.
 //!
 //! # Which thread wins
 //!
@@ -52,13 +59,16 @@ use crate::{
     shutdown_report::EndLog,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Cancellation, Task},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::{contain, discard},
 };
+
+/// The name of the timer threads.
+const SERVICE: &str = "timeouts";
 
 /// The action of the timer thread when a limit has come.
 pub(crate) struct Expiry(Box<dyn FnOnce(&Pool) + Send>);
@@ -84,6 +94,9 @@ pub(crate) struct Timeouts {
     stripes: usize,
     lead: Duration,
     exceeded: Exceeded,
+    /// The number of timer threads that are in no user code; a thread that is being started is one of them.
+    // Ordering: relaxed. The thread that makes it zero starts another, unless one has become free meanwhile.
+    free: AtomicUsize,
 }
 
 /// The number of limits that have been exceeded, of tasks and of single runs.
@@ -107,7 +120,9 @@ impl Exceeded {
 
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        Self { thread: LazyThread::new(), stripes, lead, exceeded: Exceeded::default() }
+        // The first timer thread is one of them from the beginning.
+        let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(1));
+        Self { thread: LazyThread::new(), stripes, lead, exceeded, free }
     }
 
     /// Returns how many limits have been exceeded, of tasks and of single runs.
@@ -153,16 +168,24 @@ impl Timeouts {
     }
 }
 
-/// The loop of the timer thread, which runs what expires.
-fn run_what_expires(pool: &Arc<Pool>, queue: &ExpiryQueue) {
+/// The loop of a timer thread, which runs what expires. See the head of the module for how many there are.
+fn run_what_expires(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) {
     set_timer_slack(pool.spawner.timer_slack);
+    let free = &pool.timeouts.free;
     while let Some((entry, _)) = queue.take() {
         if !pool.lifecycle.register() {
             discard(entry.element);
             continue;
         }
+        if free.fetch_sub(1, Ordering::Relaxed) == 1 {
+            pool.start_stand_in(queue, SERVICE, free, run_what_expires);
+        }
         entry.element.act(pool);
         pool.deregister();
+        if free.fetch_add(1, Ordering::Relaxed) >= 2 {
+            free.fetch_sub(1, Ordering::Relaxed);
+            break;
+        }
     }
 }
 
@@ -219,7 +242,7 @@ impl Pool {
             return Ok(());
         }
         let make_queue = || self.timeouts.make_queue(self.clock());
-        self.start_service(&self.timeouts.thread, "timeouts", make_queue, run_what_expires)
+        self.start_service(&self.timeouts.thread, SERVICE, make_queue, run_what_expires)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::{
     shared::Replaceable,
     sync::{
         Arc, Parker,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::Cancellation,
     thread_factory::{ThreadFactory, Worker},
@@ -214,7 +214,7 @@ impl Pool {
         service: &LazyThread<Q>,
         name: &str,
         make_queue: impl FnOnce() -> Q,
-        work: impl FnOnce(&Arc<Self>, &Q) + Send + 'static,
+        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
     ) -> io::Result<()> {
         if service.running().is_some() {
             return Ok(());
@@ -234,19 +234,58 @@ impl Pool {
             // Only the holder of the permit starts it, so another thread has done so before this one got the permit.
             None => Ok(()),
             Some(starting) => {
-                self.clock().worker_starts();
-                let (thread, queue) = (ServiceThread(Arc::clone(self)), starting.queue());
-                let label = self.spawner.label_of_service(name);
-                let (scope, started) =
-                    (PoolScope::enter(self, Role::Starter), || starting.succeed());
-                let work = move || thread.work(|pool| work(pool, &queue));
-                self.spawner.start_thread(scope, permit, label, started, work)
+                let queue = starting.queue();
+                self.start_service_thread(permit, name, queue, || starting.succeed(), work)
             }
         };
-        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.return_spawn_permit();
+        started
+    }
+
+    /// Starts another thread of a service if none is `free`. It is one of these from before its start. Blocks while another
+    /// caller starts a thread. If none can be started there is no other.
+    pub(in crate::pool) fn start_stand_in<Q: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        queue: &Arc<Q>,
+        name: &str,
+        free: &AtomicUsize,
+        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
+    ) {
+        // Ordering, of all three: see the caller's counter.
+        let is_needed = |_| free.load(Ordering::Relaxed) == 0;
+        let Some(permit) = self.workers.spawn_permit(is_needed) else { return };
+        if self.lifecycle.register() {
+            free.fetch_add(1, Ordering::Relaxed);
+            let started = self.start_service_thread(permit, name, Arc::clone(queue), || (), work);
+            if started.is_err() {
+                free.fetch_sub(1, Ordering::Relaxed);
+            }
+            self.return_spawn_permit();
+            discard(started);
+        }
+    }
+
+    fn start_service_thread<Q: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        permit: SpawnPermit<'_>,
+        name: &str,
+        queue: Arc<Q>,
+        started: impl FnOnce(),
+        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
+    ) -> io::Result<()> {
+        self.clock().worker_starts();
+        let (thread, label) =
+            (ServiceThread(Arc::clone(self)), self.spawner.label_of_service(name));
+        let work = move || thread.work(|pool| work(pool, &queue));
+        let scope = PoolScope::enter(self, Role::Starter);
+        self.spawner.start_thread(scope, permit, label, started, work)
+    }
+
+    /// Called when the permit for the thread of a service has been returned. Threads that wanted a worker meanwhile have
+    /// left it to the holder of the permit. The caller is a party no longer.
+    fn return_spawn_permit(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         self.deregister();
-        started
     }
 }
 

@@ -10,7 +10,8 @@ use std::{
 
 use punctual::{
     CancelReason, DrainedTask, FailurePolicy, Handle, ManualClock, RejectedTask, RejectionReason,
-    ScheduledThreadPoolExecutor as Executor, TaskState, Worker, current_task,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Worker,
+    current_task,
 };
 
 use crate::{
@@ -364,4 +365,72 @@ fn a_report_names_the_timed_out_task() {
     let mut names: Vec<_> = report.cancelled().iter().filter_map(|task| task.name()).collect();
     names.sort_unstable();
     assert_eq!((names, report.ran().len()), (vec!["plain", "valued"], 1));
+}
+
+/// Blocks in its drop until the test lets it go.
+struct BlocksInItsDrop {
+    begins: Counter,
+    gate: Counter,
+}
+
+impl Drop for BlocksInItsDrop {
+    fn drop(&mut self) {
+        self.begins.add();
+        self.gate.wait_for(1);
+    }
+}
+
+/// Captures that block in their drops hold up no other limit, however many there are; and when they have returned, two
+/// threads are left.
+#[test]
+fn a_capture_that_blocks_in_its_drop_holds_up_no_other_limit() {
+    const BLOCKED: usize = 5;
+    let clock = ManualClock::new();
+    let (executor, threads) = Threads::note(&clock);
+    let (begins, gate) = (Counter::new(), Counter::new());
+    for number in 1..=BLOCKED {
+        let capture = BlocksInItsDrop { begins: begins.clone(), gate: gate.clone() };
+        executor.task().timeout(ms(1)).schedule(HOUR, move || drop(capture)).unwrap();
+        clock.advance(HOUR + ms(1));
+        begins.wait_for(number);
+    }
+    let expire = || {
+        let other = executor.task().timeout(ms(1)).schedule(HOUR, || ()).unwrap();
+        clock.advance(HOUR + ms(1));
+        let outcome = in_time("the other limit", move || other.join());
+        assert!(matches!(outcome, Err(TaskError::Cancelled(CancelReason::TimedOut))));
+    };
+    expire();
+    gate.add();
+    // Each that comes back and finds two others ends; those that came back together end with later limits.
+    eventually("two are left, and the worker", || {
+        expire();
+        threads.started.entries().len() - threads.ended.get() == 3
+    });
+    executor.close().unwrap();
+    assert_eq!(threads.started.entries().len(), threads.ended.get());
+}
+
+/// A capture that waits in its drop for another task, which ends by its own limit.
+struct WaitsInItsDrop(Option<ScheduledFuture<()>>);
+
+impl Drop for WaitsInItsDrop {
+    fn drop(&mut self) {
+        let awaited = self.0.take().map(|task| task.join());
+        assert!(awaited.is_some_and(|outcome| outcome.is_err()));
+    }
+}
+
+#[test]
+fn a_capture_may_wait_in_its_drop_for_another_limit() {
+    let clock = ManualClock::new();
+    clock.set_auto_advance(true);
+    let (executor, _threads) = Threads::note(&clock);
+    let drops = Drops::new();
+    let (guard, limited) = (drops.token(), |limit| executor.task().timeout(limit));
+    let awaited = limited(ms(2)).schedule(HOUR, || ()).unwrap();
+    let capture = WaitsInItsDrop(Some(awaited));
+    let first = limited(ms(1)).schedule(HOUR, move || drop((capture, guard))).unwrap();
+    in_time("both limits", move || first.join().unwrap_err());
+    eventually("the capture is gone", || drops.count() == 1);
 }
