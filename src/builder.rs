@@ -485,7 +485,8 @@ impl Builder {
     /// every panic in the drop of a capture or a result; and at the end of a periodic task that its user did not end, because a
     /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
     /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
-    /// itself is caught and not reported. Without a handler, the end of a periodic task that its user did not end is one line on
+    /// itself is caught and not reported. A run that failed is reported when its hooks have returned and its trigger has
+    /// been asked, because the report says [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task that its user did not end is one line on
     /// standard error, unless a panic has said it there or a subscriber of `tracing` hears it. To record where panics begin, the first executor that is
     /// built with a handler installs a panic hook in front of that of the process, which is called
     /// as before.
@@ -500,7 +501,7 @@ impl Builder {
     ///     .build()?;
     /// executor.task().name("backup").execute(|| panic!("disk full"))?;
     /// let line = told.recv()?;
-    /// assert!(line.starts_with("a task (task ") && line.contains("\"backup\", run 1) panicked at "));
+    /// assert!(line.starts_with("task \"backup\" (") && line.contains("), run 1: panicked at "));
     /// assert!(line.ends_with(": disk full"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

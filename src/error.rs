@@ -226,7 +226,7 @@ impl Failure {
 
     /// Returns the failure of a run that exceeded this limit.
     pub(crate) fn of_time_limit(limit: Duration) -> Self {
-        let message = format!("the run exceeded its time limit of {limit:?}");
+        let message = format!("exceeded its time limit of {limit:?}");
         Self::new(FailureKind::TimeLimit, message, Origin::Nothing)
     }
 
@@ -338,7 +338,8 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.kind() {
             FailureKind::Panic => "panicked: ",
-            FailureKind::Error | FailureKind::TimeLimit => "failed: ",
+            FailureKind::Error => "failed: ",
+            FailureKind::TimeLimit => "",
             FailureKind::Displaced => "was ended: ",
         })?;
         f.write_str(self.message())

@@ -94,6 +94,24 @@ pub(crate) struct Subject {
     pub(crate) id: Option<u64>,
     pub(crate) name: Option<Arc<str>>,
     pub(crate) run: Option<u64>,
+    pub(crate) attempt: Option<Attempt>,
+}
+
+/// Which attempt a run is, by a trigger that tries failed runs again; from
+/// [`FailureReport::attempt`](crate::FailureReport::attempt). Its `Display` is `2 of 5`, or `2` if there is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Attempt {
+    /// 1 for the first.
+    pub number: u32,
+    /// The number of attempts that may be made, if there is a limit.
+    pub of: Option<u32>,
+}
+
+impl fmt::Display for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.number)?;
+        self.of.map_or(Ok(()), |of| write!(f, " of {of}"))
+    }
 }
 
 /// The number with one more digit; nothing if that is no digit, or if it is one too many.

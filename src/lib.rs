@@ -247,7 +247,7 @@ pub use crate::{
     future::{CancelOnDrop, Extender, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
-    id::{ParseTaskIdError, TaskId},
+    id::{Attempt, ParseTaskIdError, TaskId},
     layers::ShutdownPolicy,
     limit::{Limit, LimitReached},
     pool::{RunningTask, Starvation},

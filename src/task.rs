@@ -94,7 +94,7 @@ pub(crate) use self::{
     run::{CurrentRun, Run},
     untaken::is_result,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
-    worker_context::{HeldLease, OverLimit, WorkerContext},
+    worker_context::{HeldLease, WorkerContext},
 };
 pub use self::{
     around::{Done, Submission, TaskRun},

@@ -64,11 +64,6 @@ mod events {
         listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
     }
 
-    /// Returns `true` if a subscriber wants warnings.
-    pub(crate) fn hears_warnings() -> bool {
-        listens(Level::WARN, || enabled!(target: TARGET, Level::WARN))
-    }
-
     /// Asks the subscriber only if its level, which is one load, admits the event.
     #[inline]
     fn listens(level: Level, ask: impl FnOnce() -> bool) -> bool {
@@ -106,8 +101,8 @@ mod events {
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
-        let about =
-            Subject { id: Some(fields.id), name: fields.name.clone(), run: Some(fields.run) };
+        let (id, name) = (Some(fields.id), fields.name.clone());
+        let about = Subject { id, name, run: Some(fields.run), attempt: None };
         let span = RunSpan(new_span(fields));
         let entered = span.enter(&about);
         let result = run();
@@ -207,25 +202,26 @@ mod events {
         }
     }
 
-    pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure) {
-        let (task, name, run) = about.fields();
+    /// Says that something failed. It is a warning if the task runs again, this long after the end of the run that failed;
+    /// `Duration::MAX` if no moment is planned.
+    pub(crate) fn failed(whose: &str, about: &Subject, failure: &Failure, again: Option<Duration>) {
+        let ((task, name, run), attempt) = (about.fields(), about.attempt.map(display));
+        let again_us = again.filter(|span| *span < Duration::MAX).map(micros);
         let message = failure.message();
         emit(|| match failure.kind() {
+            _ if again.is_some() => {
+                warn!(target: TARGET, task, name, run, attempt, again_us, error = message, "{whose} failed; the task runs again");
+            }
             FailureKind::Panic => {
-                error!(target: TARGET, task, name, run, panic = message, "{whose} panicked");
+                error!(target: TARGET, task, name, run, attempt, panic = message, "{whose} panicked");
             }
-            FailureKind::TimeLimit => {
-                error!(target: TARGET, task, name, run, error = message, "a run took too long");
+            FailureKind::Error | FailureKind::TimeLimit => {
+                error!(target: TARGET, task, name, run, attempt, error = message, "{whose} failed");
             }
-            FailureKind::Error | FailureKind::Displaced => {
-                error!(target: TARGET, task, name, run, error = message, "{whose} failed");
+            FailureKind::Displaced => {
+                error!(target: TARGET, task, name, run, reason = message, "{whose} was ended");
             }
         });
-    }
-
-    pub(crate) fn ended(about: &Subject, reason: &str) {
-        let (task, name, run) = about.fields();
-        emit(|| warn!(target: TARGET, task, name, run, reason, "a periodic task was ended"));
     }
 
     pub(crate) fn skipped_by_gate(id: u64, name: Option<&str>, run: u64) {
@@ -307,10 +303,6 @@ mod events {
         false
     }
 
-    pub(crate) fn hears_warnings() -> bool {
-        false
-    }
-
     pub(crate) fn scheduled(_: u64, _: Option<&str>, _: Duration) {}
 
     #[inline]
@@ -347,8 +339,7 @@ mod events {
     pub(crate) fn put_off_by_gate(_: u64, _: Option<&str>, _: u64, _: Duration) {}
     pub(crate) fn slow_run(_: u64, _: Option<&str>, _: u64, _: Duration, _: &Location<'_>) {}
     pub(crate) fn starvation(_: Duration, _: u64, _: Option<&str>, _: &dyn fmt::Display) {}
-    pub(crate) fn failed(_: &str, _: &Subject, _: &Failure) {}
-    pub(crate) fn ended(_: &Subject, _: &str) {}
+    pub(crate) fn failed(_: &str, _: &Subject, _: &Failure, _: Option<Duration>) {}
     pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn worker(_: &'static str, _: &str) {}

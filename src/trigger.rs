@@ -57,7 +57,7 @@ pub use self::{
     jitter::Jitter,
     retry::{Backoff, Retry},
 };
-use crate::time::saturating_nanos;
+use crate::{Attempt, time::saturating_nanos};
 
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.
 ///
@@ -156,13 +156,14 @@ pub trait Trigger: Send + 'static {
         self.inner().is_none_or(|inner| inner.share(name))
     }
 
-    /// Returns `true` if the trigger plans what follows a run that has failed, as one with
+    /// Returns which attempt the planned run is, if the trigger plans what follows a run that has failed, as one with
     /// [`retry`](Self::retry) does. The first failure then does not end the series, unless
-    /// [`on_failure`](crate::TaskBuilder::on_failure) says so.
+    /// [`on_failure`](crate::TaskBuilder::on_failure) says so, and the [report](crate::FailureReport::attempt) of a
+    /// failure says which attempt it was.
     ///
-    /// Called once, when the task gets this trigger.
-    fn retries(&mut self) -> bool {
-        self.inner().is_some_and(|inner| inner.retries())
+    /// Called when the task gets this trigger, and then after each answer of [`next`](Self::next), until there is none.
+    fn attempt(&mut self) -> Option<Attempt> {
+        self.inner()?.attempt()
     }
 
     /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many

@@ -417,7 +417,8 @@ impl Handle {
     /// [gate](crate::gate) has skipped it, or it was later than the [policy](crate::TaskBuilder::missed_runs) lets it be,
     /// if there is one. If none can be planned, the last error is the result.
     ///
-    /// An attempt is a run: each that fails is counted and reported as one. Inside of it,
+    /// An attempt is a run: each that fails is counted, and [reported](crate::FailureReport::attempt) with which of how many
+    /// it was, and when the next is. Inside of it,
     /// [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. When a server says how long to wait, the attempt
     /// [reschedules](crate::TaskContext::reschedule) the next one and returns its error. An error that no further attempt
     /// can mend is no `Err` here, but a result:

@@ -217,6 +217,10 @@ impl Layer for Control {
     fn is_paused(&self) -> bool {
         self.is_paused
     }
+
+    fn next_due(&self, next: Timestamp) -> Timestamp {
+        self.standing_after(next).due()
+    }
 }
 
 impl Control {
@@ -224,6 +228,13 @@ impl Control {
         let plan = self.plan.unwrap_or(due);
         let Self { is_paused, extra, asked, .. } = *self;
         Standing { plan, is_paused, extra, asked }
+    }
+
+    /// Returns how the task stands that is queued again, if its schedule says `next`.
+    fn standing_after(&self, next: Timestamp) -> Standing {
+        let standing = self.standing(next);
+        let plan = self.within.map_or(standing.plan, |within| within.min(standing.plan));
+        Standing { plan, ..standing }.simplified()
     }
 
     /// Keeps the part of the standing that the entry does not show.
@@ -315,11 +326,9 @@ impl Control {
     /// Returns when the task is due that is queued again, if its schedule says `next`, and whether that is
     /// in place of what the schedule says.
     fn resume_at(&mut self, next: Timestamp) -> (Timestamp, bool) {
-        let planned = self.plan.unwrap_or(next);
-        let plan = self.within.take().map_or(planned, |within| within.min(planned));
-        let leaves_wall = mem::take(&mut self.leaves_wall) || plan < planned;
-        let (is_paused, extra, asked) = (self.is_paused, self.extra, self.asked);
-        let standing = Standing { plan, is_paused, extra, asked }.simplified();
+        let (planned, standing) = (self.plan.unwrap_or(next), self.standing_after(next));
+        let is_hastened = self.within.take().is_some_and(|within| within < planned);
+        let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
         self.keep(standing);
         if let Some(calls) = &mut self.calls {
             calls.requeued();

@@ -32,6 +32,7 @@ use std::{
 
 use super::{MissedRuns, too_late};
 use crate::{
+    Attempt,
     time::{Clock, Timestamp, Waiting, estimate},
     trigger::{Due, LastRun, Trigger, TriggerContext},
     unwind::discard,
@@ -47,7 +48,8 @@ pub(crate) struct Triggered {
     /// How long after its tick the next run is planned.
     offset: Duration,
     is_asked_again: bool,
-    pub(crate) retries: bool,
+    /// Which attempt the next run is, if the trigger retries.
+    pub(crate) attempt: Option<Attempt>,
     /// The run before the last question, for the case that the trigger is asked again.
     last: Option<LastRun>,
 }
@@ -136,11 +138,11 @@ impl Triggered {
         };
         let tick = trigger.next(&context)?;
         let offset = trigger.offset(tick, &context);
-        let (is_asked_again, retries) = (trigger.is_asked_again(), trigger.retries());
+        let (is_asked_again, attempt) = (trigger.is_asked_again(), trigger.attempt());
         let due = tick.later_by(offset)?;
         let (wall, trigger) = (WallPlan::new(due, &context), Some(Box::new(trigger) as _));
         let first = due.timestamp(clock).max(now);
-        Some((Self { trigger, missed, wall, offset, is_asked_again, retries, last: None }, first))
+        Some((Self { trigger, missed, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
     /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
@@ -270,6 +272,7 @@ impl Triggered {
         let due = match (trigger.next(context), &self.wall) {
             (Some(tick), _) => {
                 self.offset = trigger.offset(tick, context);
+                self.attempt = self.attempt.and_then(|_| trigger.attempt());
                 tick.later_by(self.offset)?
             }
             (None, stands) => Due::Wall(stands.as_ref()?.moment),

@@ -35,7 +35,7 @@ use super::{
     cell::Parts,
     end::Leftovers,
     payload::Lent,
-    plan::{Next, Plan, RunOutcome},
+    plan::{Plan, RunOutcome},
     questions::CallExtras,
     state::{CancelOutcome, Stage},
 };
@@ -115,7 +115,9 @@ impl Call<'_> {
             return self.carry_out_extended(lent);
         }
         self.run.stats().begin(self.run.id(), None);
-        let report = self.hooks.invoke(self.run, None, lent);
+        let (run, hooks) = (self.run, self.hooks);
+        let last = move |source, failure| hooks.tell_last(run, source, failure);
+        let report = hooks.invoke(run, None, lent, last);
         self.outcome = RunOutcome::Ended(report.map(|_| ()));
         if self.outcome.is_failure() {
             // The call of the closure has dropped it, unless a hook has failed before.
@@ -173,15 +175,21 @@ impl Call<'_> {
         if let Some(plan) = self.plan.as_ref().filter(|_| has_around) {
             run.note_policy(plan);
         }
-        let report = hooks.invoke(run, around, lent);
-        if has_around && !matches!(report, Ok(Next::Nothing)) {
-            // The code around the body has failed after the body returned. `invoke` has reported that.
+        let plan = &mut self.plan;
+        let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
+            Some(plan) => plan.fail(source, failure, is_extra, run, hooks),
+            None => RunOutcome::Ended(Err(hooks.tell_last(run, source, failure))),
+        });
+        let outcome = match (report, &mut self.plan) {
+            (Ok(next), Some(plan)) => plan.follow(next, is_extra, run, hooks),
+            (Ok(_), None) => RunOutcome::Ended(Ok(())),
+            (Err(outcome), _) => outcome,
+        };
+        if has_around && !matches!(outcome, RunOutcome::Ended(Ok(()))) {
+            // The code around the body has failed after the body returned, and that has been reported.
             self.drop_value(lent, Drops::UNREPORTED);
         }
-        match &mut self.plan {
-            Some(plan) => plan.follow(report, is_extra, run, hooks),
-            None => RunOutcome::Ended(report.map(|_| ())),
-        }
+        outcome
     }
 
     /// Returns `true` if no other run is to come.

@@ -182,6 +182,15 @@ impl Parts<'_> {
         self.layers().is_some_and(|layers| layers.all().any(|layer| layer.is_paused()))
     }
 
+    /// Returns when the task, which a worker has, is due next if its plan says `next`; `None` if its end was asked for.
+    pub(super) fn next_due(&mut self, next: Timestamp) -> Option<Timestamp> {
+        if self.stage.is_done() || self.is_called_off() {
+            return None;
+        }
+        let due = |layers: &mut Layers| layers.all().fold(next, |due, layer| layer.next_due(due));
+        Some(self.layers().map_or(next, due))
+    }
+
     /// Returns when the token of the task is raised by itself.
     pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
         self.layers()?.all().find_map(|layer| layer.token_limit())

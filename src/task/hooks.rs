@@ -2,14 +2,14 @@
 //! of failures.
 //!
 //! ```text
-//!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the outcome is published
-//!      │ panics                │ panics, or returns an `Err`
-//!      └──▶ failure handler    └──▶ failure handler, then after
+//!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the plan is asked ──▶ the outcome is published
+//!      │ panics                   panics, or returns an `Err` ──▶ after ──▶ the plan is asked ──▶ failure handler
+//!      └──▶ the plan is asked ──▶ failure handler
 //! ```
 //!
 //! A worker hands a [`Run`] and its hooks to the task; the task takes its closure out of its node
-//! ([`call`](super::call)), and [`Hooks::invoke`] does everything that the picture shows. This file knows
-//! runs, and a run knows nothing of it.
+//! ([`call`](super::call)), and [`Hooks::invoke`] does what the picture shows up to *after*. A failed run is reported once
+//! its plan has said what follows, because the report says that too. This file knows runs, and a run knows nothing of it.
 //!
 //! All of this happens before the outcome is published, so a thread that has waited for a task finds
 //! that its hooks have returned. A hook that panics affects its own run only:
@@ -37,7 +37,7 @@
 //! the end, and may end the process. The same line tells of an `Err` that nobody can take any more
 //! ([`Drops::tell_untaken`]).
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use super::{
     Task,
@@ -47,7 +47,6 @@ use super::{
     plan::{Next, RunReport},
     report::{FailureReport, FailureSource},
     run::Run,
-    worker_context::OverLimit,
 };
 use crate::{
     Failure, TaskState,
@@ -88,33 +87,50 @@ impl Hooks {
         }
     }
 
-    /// Calls a closure and everything around it, in the order shown at the head of the module. All of it is
-    /// user code: the caller holds no lock.
+    /// Calls a closure and everything around it, in the order shown at the head of the module. If it fails, `fail` has
+    /// that reported, and says what follows; its first argument is the source, unless that is the failure's own. All of it
+    /// is user code: the caller holds no lock.
     #[inline(always)]
-    pub(super) fn invoke(
+    pub(super) fn invoke<E>(
         &self,
         run: &Run,
         around: Option<&mut Around>,
         lent: &mut dyn Lent,
-    ) -> RunReport {
+        fail: impl FnOnce(Option<FailureSource>, Failure) -> E,
+    ) -> Result<Next, E> {
         run.enter(|| {
-            self.before(run)?;
+            if let Err(panic) = self.before(run) {
+                return Err(fail(Some(FailureSource::BeforeExecute), panic));
+            }
             let report = match around {
                 None => {
                     let mut report = Ok(Next::Nothing);
                     let called = contained(|| report = lent.run());
-                    self.reported(FailureSource::Task, run, called.and(report))
+                    called.and(report)
                 }
-                Some(around) => self.invoke_around(run, around, lent),
+                Some(around) => Self::invoke_around(run, around, lent),
             };
             self.after(run, &report);
-            report
+            report.map_err(|failure| fail(None, failure))
         })
+    }
+
+    /// Reports the failure of a run that no other can follow, and returns it.
+    #[cold]
+    pub(super) fn tell_last(
+        &self,
+        run: &Run,
+        source: Option<FailureSource>,
+        failure: Failure,
+    ) -> Failure {
+        let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
+        self.report(source, &run.subject(), &failure, None);
+        failure
     }
 
     #[inline(never)]
     fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Failure> {
-        self.contain(FailureSource::BeforeExecute, run, || before(&run.context()))
+        contained(|| before(&run.context()))
     }
 
     #[inline(never)]
@@ -130,60 +146,38 @@ impl Hooks {
         run: &Run,
         call: impl FnOnce() -> R,
     ) -> Result<R, Failure> {
-        self.reported(part, run, contained(call))
+        contained(call).inspect_err(|panic| self.report(part, &run.subject(), panic, None))
     }
 
     /// Calls a closure with the code around it, which may have found that the run exceeded its time limit. What such a
     /// run has returned does not count, nor what a closure has returned whose surroundings have panicked. It is dropped
     /// when the unwinding has stopped: a drop that panics as well must not abort the process.
     #[inline(never)]
-    fn invoke_around(&self, run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
+    fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
         let called = contained(|| around.call(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
-        let judged = match (called, run.take_over_limit()) {
-            (Ok(()), None) => report,
-            (Ok(()), Some(over)) => {
-                discard(report);
-                return Err(self.over_limit(over, run));
-            }
-            (Err(panic), _) => {
-                discard(report);
-                Err(panic)
-            }
+        let failure = match (called, run.take_over_limit()) {
+            (Ok(()), None) => return report,
+            (Ok(()), Some(limit)) => Failure::of_time_limit(limit),
+            (Err(panic), _) => panic,
         };
-        self.reported(FailureSource::Task, run, judged)
+        discard(report);
+        Err(failure)
     }
 
-    /// Returns the failure of a run that exceeded its limit, and reports it if the task has not ended by that.
+    /// Reports a failure to the failure handler and to `tracing`. `again` is how long after the end of a run that failed
+    /// the next one is due, if the task runs again; `Duration::MAX` if no moment is planned.
     #[cold]
-    fn over_limit(&self, over: OverLimit, run: &Run) -> Failure {
-        let failure = Failure::of_time_limit(over.limit);
-        if !over.is_told {
-            self.report(FailureSource::TimeLimit, &run.subject(), &failure);
-        }
-        failure
-    }
-
-    /// Reports the result of a part of a run, if it is a failure.
-    #[inline]
-    fn reported<T>(
+    pub(super) fn report(
         &self,
-        part: FailureSource,
-        run: &Run,
-        result: Result<T, Failure>,
-    ) -> Result<T, Failure> {
-        if let Err(failure) = &result {
-            self.report(part, &run.subject(), failure);
-        }
-        result
-    }
-
-    /// Reports a failure to the failure handler and to `tracing`.
-    #[cold]
-    fn report(&self, source: FailureSource, task: &Subject, failure: &Failure) {
-        trace::failed(source.describe(), task, failure);
-        self.tell(&FailureReport::new(source, task, failure));
+        source: FailureSource,
+        task: &Subject,
+        failure: &Failure,
+        again: Option<Duration>,
+    ) {
+        trace::failed(source.describe(), task, failure, again);
+        self.tell(&FailureReport::new(source, task, failure, again));
     }
 
     fn tell(&self, report: &FailureReport<'_>) {
@@ -195,16 +189,14 @@ impl Hooks {
     /// Reports that a periodic task has ended although its user did not end it, and no code failed.
     #[cold]
     pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, failure: &Failure) {
-        trace::ended(task, failure.message());
-        let report = FailureReport::of_end(source, task, failure);
-        self.tell(&report);
-        self.tell_unheard(&report, NO_MORE_RUNS, trace::hears_warnings());
+        self.report(source, task, failure, None);
+        self.tell_unheard(source, task, failure, NO_MORE_RUNS);
     }
 
     /// Reports that a periodic task has lost its place in the queue, and has ended.
     #[cold]
     pub(crate) fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
-        let subject = Subject { id: Some(id), name: task.name(), run: None };
+        let subject = Subject { id: Some(id), name: task.name(), ..Subject::default() };
         self.tell_ended(FailureSource::Displaced, &subject, &Failure::of_displacement(why));
     }
 
@@ -212,19 +204,17 @@ impl Hooks {
     /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
     /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.
     #[cold]
-    pub(super) fn tell_failed_end(&self, run: &Run, failure: &Failure) {
+    pub(super) fn tell_failed_end(&self, run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task().state().is_done() {
             return;
         }
-        let (source, task) = (FailureSource::of_run(failure.kind()), run.subject());
-        let report = FailureReport::new(source, &task, failure);
-        self.tell_unheard(&report, NO_MORE_RUNS, trace::hears_errors());
+        self.tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Says on standard error what has come to an end with `what`, unless a subscriber `hears` it, or the handler does.
-    fn tell_unheard(&self, report: &FailureReport<'_>, what: &str, hears: bool) {
-        if !hears && self.on_failure.is_none() {
-            report.print(what);
+    /// Says on standard error what has come to an end with `what`, unless a subscriber hears it, or the handler does.
+    fn tell_unheard(&self, source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
+        if self.on_failure.is_none() && !trace::hears_errors() {
+            FailureReport::new(source, task, failure, None).print(what);
         }
     }
 
@@ -237,7 +227,7 @@ impl Hooks {
     /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: impl FnOnce()) {
         if let Err(panic) = contain_located(call).map_err(Failure::of_panic) {
-            self.report(source, &Subject::default(), &panic);
+            self.report(source, &Subject::default(), &panic, None);
             discard(panic);
         }
     }
@@ -284,11 +274,10 @@ impl<'a> Drops<'a> {
     #[cold]
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {
-            let subject = Subject { id: self.id, name: task.name(), run: None };
-            hooks.report(FailureSource::Task, &subject, &failure);
+            let subject = Subject { id: self.id, name: task.name(), ..Subject::default() };
+            hooks.report(FailureSource::Task, &subject, &failure, None);
             if task.state() != TaskState::Cancelled {
-                let report = FailureReport::new(FailureSource::Task, &subject, &failure);
-                hooks.tell_unheard(&report, UNTAKEN, trace::hears_errors());
+                hooks.tell_unheard(FailureSource::Task, &subject, &failure, UNTAKEN);
             }
         }
         discard(failure);
@@ -297,8 +286,8 @@ impl<'a> Drops<'a> {
     #[cold]
     pub(crate) fn report(self, name: Option<Arc<str>>, panic: Failure) {
         if let Some(hooks) = self.hooks {
-            let task = Subject { id: self.id, name, run: None };
-            hooks.report(FailureSource::Drop, &task, &panic);
+            let task = Subject { id: self.id, name, ..Subject::default() };
+            hooks.report(FailureSource::Drop, &task, &panic, None);
         }
         discard(panic);
     }

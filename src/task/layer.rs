@@ -15,8 +15,8 @@
 //! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
 //! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
-//! Beside these a layer may say when the task expires and when its token is raised, whether it is paused, whether its
-//! entry stays parked, until when its run was put off, and whether its moment is an estimate. All of these are called
+//! Beside these a layer may say when the task expires and when its token is raised, whether it is paused, when it
+//! is due next, whether its entry stays parked, until when its run was put off, and whether its moment is an estimate. All of these are called
 //! under the task's lock, so a layer calls no user code there and drops nothing of the
 //! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held. A question that
 //! lets the run pass [looks again](Call::look_again) before it returns: in one step under the lock the task is seen to
@@ -205,6 +205,11 @@ pub(crate) trait Layer: AsAny + Send {
     /// Returns `true` if the task waits until it is resumed.
     fn is_paused(&self) -> bool {
         false
+    }
+
+    /// Returns when the task, which a worker has, is due next, by what was asked of it meanwhile, if its plan says `next`.
+    fn next_due(&self, next: Timestamp) -> Timestamp {
+        next
     }
 
     /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.

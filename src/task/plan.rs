@@ -15,7 +15,8 @@ use std::{
 
 use super::{FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, run::Run};
 use crate::{
-    Failure, RejectionReason,
+    Attempt, Failure, FailureKind, RejectionReason,
+    id::Subject,
     schedule::{Schedule, WallView},
     time::{Clock, Timestamp},
     trigger::LastRun,
@@ -51,6 +52,15 @@ pub(crate) enum RunOutcome {
 }
 
 impl RunOutcome {
+    /// Returns the outcome of a run that has not failed, by when the schedule plans the next.
+    #[inline]
+    fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
+        match next {
+            Ok(next) => next.map_or(Self::Exhausted, Self::Again),
+            Err(panic) => Self::Ended(Err(panic)),
+        }
+    }
+
     #[inline]
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
@@ -110,7 +120,12 @@ impl Plan {
     // Questions to the plan.
 
     fn retries(&self) -> bool {
-        self.schedule.triggered().is_some_and(|triggered| triggered.retries)
+        self.attempt().is_some()
+    }
+
+    /// Returns which attempt the run is that the trigger has planned last, if it retries.
+    fn attempt(&self) -> Option<Attempt> {
+        self.schedule.triggered()?.attempt
     }
 
     /// Returns the policy for a run that failed. With `stop`, a trigger that retries would try nothing again.
@@ -206,41 +221,62 @@ impl Plan {
 
     // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
-    /// Returns the outcome of a run that has just ended. A run that `is_extra` is beside the schedule.
+    /// Returns the outcome of a run that has just ended, and has not failed. A run that `is_extra` is beside the schedule.
     pub(super) fn follow(
         &mut self,
-        report: RunReport,
+        next: Next,
         is_extra: bool,
         run: &Run,
         hooks: &Hooks,
     ) -> RunOutcome {
         self.runs += 1;
-        self.failures = if report.is_ok() { 0 } else { self.failures.saturating_add(1) };
-        let failure = match report {
-            Ok(Next::Nothing) => return RunOutcome::Ended(Ok(())),
-            Ok(Next::Named(named)) => {
-                return RunOutcome::Again(self.next_named(*named, is_extra, run));
-            }
-            Ok(Next::Planned) => None,
-            Err(failure) => {
-                run.note_failure(self.failures);
-                if self.policy().ends_after(self.failures) {
-                    hooks.tell_failed_end(run, &failure);
-                    return RunOutcome::Ended(Err(failure));
-                }
-                Some(failure)
-            }
+        self.failures = 0;
+        match next {
+            Next::Nothing => RunOutcome::Ended(Ok(())),
+            Next::Named(named) => RunOutcome::Again(self.next_named(*named, is_extra, run)),
+            // After an extra run the plan stands, which the task knows and not the plan.
+            Next::Planned if is_extra => RunOutcome::Again(run.planned()),
+            Next::Planned => RunOutcome::of(self.next(run, || run.clock().read(), hooks)),
+        }
+    }
+
+    /// Returns the outcome of a run that has failed, and reports it: the plan alone knows what follows.
+    #[cold]
+    pub(super) fn fail(
+        &mut self,
+        source: Option<FailureSource>,
+        failure: Failure,
+        is_extra: bool,
+        run: &Run,
+        hooks: &Hooks,
+    ) -> RunOutcome {
+        self.runs += 1;
+        self.failures = self.failures.saturating_add(1);
+        run.note_failure(self.failures);
+        // A limit that ends the task was reported when it did.
+        let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
+        let attempt = self.attempt().filter(|_| !is_extra);
+        let subject = Subject { attempt, ..run.subject() };
+        let ends = self.policy().ends_after(self.failures);
+        let ended = run.clock().read();
+        let next = match ends {
+            true => Ok(None),
+            false if is_extra => Ok(Some(run.planned())),
+            false => self.next(run, || ended, hooks),
         };
-        // After an extra run the plan stands, which the task knows and not the plan.
-        let next = if is_extra { Ok(Some(run.planned())) } else { self.next(run, hooks) };
-        match (next, failure) {
-            (Ok(Some(next)), None) => RunOutcome::Again(next),
-            (Ok(Some(next)), Some(failure)) => {
-                RunOutcome::Failed(self.backed_off(next, is_extra, run), failure)
-            }
-            (Ok(None), None) => RunOutcome::Exhausted,
-            (Ok(None), Some(failure)) => RunOutcome::Ended(Err(failure)),
-            (Err(panic), failure) => {
+        let next = next.map(|next| next.map(|next| self.backed_off(next, is_extra, ended)));
+        if !is_told {
+            let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
+            let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
+            hooks.report(source, &subject, &failure, due.map(|due| due.delay_at(ended)));
+        }
+        if ends {
+            hooks.tell_failed_end(run, &subject, &failure);
+        }
+        match next {
+            Ok(Some(next)) => RunOutcome::Failed(next, failure),
+            Ok(None) => RunOutcome::Ended(Err(failure)),
+            Err(panic) => {
                 discard(failure);
                 RunOutcome::Ended(Err(panic))
             }
@@ -262,13 +298,13 @@ impl Plan {
 
     /// Returns the moment of the run after one that failed, which is planned for `next`.
     #[cold]
-    fn backed_off(&mut self, next: Timestamp, is_extra: bool, run: &Run) -> Timestamp {
+    fn backed_off(&mut self, next: Timestamp, is_extra: bool, ended: Timestamp) -> Timestamp {
         // Without a delay the plan stands, even if it is in the past.
         let delay = self.policy().delay_after(self.failures);
         if delay == Duration::ZERO {
             return next;
         }
-        let later = run.clock().read().after(delay);
+        let later = ended.after(delay);
         if later > next && !is_extra {
             self.leave_wall();
         }
@@ -292,19 +328,29 @@ impl Plan {
     ///
     /// The panic of a trigger.
     #[inline]
-    fn next(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
+    fn next(
+        &mut self,
+        run: &Run,
+        ended: impl Fn() -> Timestamp,
+        hooks: &Hooks,
+    ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        if let Some(plan) = self.schedule.plan(planned, started, || run.clock().read()) {
+        if let Some(plan) = self.schedule.plan(planned, started, &ended) {
             (self.skipped, self.counted) = (plan.skipped, 0);
             return Ok(Some(plan.next));
         }
-        self.ask(run, hooks)
+        self.ask(run, ended(), hooks)
     }
 
     /// Asks the trigger for the next run.
     #[inline(never)]
-    fn ask(&mut self, run: &Run, hooks: &Hooks) -> Result<Option<Timestamp>, Failure> {
-        let (planned, started, ended) = (run.planned(), run.started(), run.clock().read());
+    fn ask(
+        &mut self,
+        run: &Run,
+        ended: Timestamp,
+        hooks: &Hooks,
+    ) -> Result<Option<Timestamp>, Failure> {
+        let (planned, started) = (run.planned(), run.started());
         let last = LastRun { planned, planned_wall: None, started, ended };
         let (runs, failures) = (self.runs, self.failures);
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
@@ -353,7 +399,7 @@ impl Plan {
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (before, counted) = (self.skipped, self.counted);
-        match self.next(run, hooks) {
+        match self.next(run, || run.clock().read(), hooks) {
             Ok(next) => {
                 // This run, and those between it and the next.
                 let all = before.saturating_add(self.skipped).saturating_add(1);
@@ -368,15 +414,11 @@ impl Plan {
     /// Leaves this run out because its gate says so, and plans the next, if there is one.
     #[cold]
     pub(crate) fn skip(&mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome {
-        let next = if is_extra {
-            Ok(Some(run.planned()))
-        } else {
-            self.count_covered(run, hooks).and_then(|()| self.next(run, hooks))
-        };
-        match next {
-            Ok(next) => next.map_or(RunOutcome::Exhausted, RunOutcome::Again),
-            Err(panic) => RunOutcome::Ended(Err(panic)),
+        if is_extra {
+            return RunOutcome::Again(run.planned());
         }
+        let covered = self.count_covered(run, hooks);
+        RunOutcome::of(covered.and_then(|()| self.next(run, || run.clock().read(), hooks)))
     }
 
     /// Asks the trigger again for the run that it has planned.

@@ -5,9 +5,10 @@
 use std::{
     fmt,
     io::{self, Write},
+    time::Duration,
 };
 
-use crate::{Failure, FailureKind, PanicLocation, TaskId, id::Subject, sync::Arc};
+use crate::{Attempt, Failure, FailureKind, PanicLocation, TaskId, id::Subject, sync::Arc};
 
 /// Whose code failed; from [`FailureReport::source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,8 +39,8 @@ pub enum FailureSource {
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
-    /// With the default [policy](crate::FailurePolicy) that has ended the task, which the report's text
-    /// says; with another the run has failed, and the policy decides.
+    /// With the default [policy](crate::FailurePolicy) that has [ended](FailureReport::is_final) the task; with another
+    /// the run has failed, and the policy decides.
     TimeLimit,
     /// No code failed: a periodic task lost its place in the queue, and that has ended it.
     /// Either the queue had no room for its next run, or another task
@@ -50,17 +51,18 @@ pub enum FailureSource {
 
 impl FailureSource {
     /// Returns the source of a run's failure.
-    pub(super) fn of_run(kind: FailureKind) -> Self {
-        match kind {
+    pub(super) fn of_run(failure: &Failure) -> Self {
+        match failure.kind() {
             FailureKind::Panic | FailureKind::Error => Self::Task,
             FailureKind::TimeLimit => Self::TimeLimit,
             FailureKind::Displaced => Self::Displaced,
         }
     }
 
+    /// Returns whose code it is. The report puts its own task in the place of "a task".
     pub(super) fn describe(self) -> &'static str {
         match self {
-            Self::Task => "a task",
+            Self::Task | Self::TimeLimit | Self::Displaced => "a task",
             Self::BeforeExecute => "the hook before a task",
             Self::AfterExecute => "the hook after a task",
             Self::Terminated => "the hook at the end of the executor",
@@ -68,33 +70,56 @@ impl FailureSource {
             Self::ThreadStop => "the hook at the end of a thread",
             Self::Trigger => "the trigger of a task",
             Self::Gate => "the gate of a task",
-            Self::Lease => "the lease of a run",
+            Self::Lease => "the lease of a task",
             Self::SlowRun => "the callback for slow runs",
             Self::Starvation => "the callback for starvation",
-            Self::Drop => "the drop of a task's value",
-            Self::TimeLimit | Self::Displaced => "a periodic task",
+            Self::Drop => "the drop of a value of a task",
         }
     }
 }
 
 /// A failure, or the end of a periodic task that its user did not end; the argument of a
-/// [failure handler](crate::Builder::failure_handler). Its `Display` is a line for a log.
+/// [failure handler](crate::Builder::failure_handler). Its `Display` is a line for a log, of one form for all:
+/// `task "mirror" (2v-9qk0), attempt 2 of 5: exceeded its time limit of 300ms; again in 100ms`.
+///
+/// ```
+/// use std::{sync::mpsc, time::Duration};
+/// use punctual::{Backoff, FailureReport, ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let (tell, told) = mpsc::channel();
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder()
+///     .clock(clock.clone())
+///     .failure_handler(move |report: &FailureReport<'_>| {
+///         let attempt = report.attempt().map(|attempt| attempt.to_string());
+///         tell.send((attempt, report.again_in(), report.is_final())).ok();
+///     })
+///     .build()?;
+/// let second = Duration::from_secs(1);
+/// let backoff = Backoff::constant(second).max_attempts(2);
+/// let page = executor.retry(backoff, || Err::<(), _>("no connection"))?;
+/// clock.run_for(second);
+/// assert!(page.join().is_err());
+/// assert_eq!(told.recv()?, (Some("1 of 2".to_owned()), Some(second), false));
+/// assert_eq!(told.recv()?, (Some("2 of 2".to_owned()), None, true));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub struct FailureReport<'a> {
     source: FailureSource,
     task: &'a Subject,
     failure: &'a Failure,
-    /// The report is of the end of a task, and not of a failure.
-    is_end: bool,
+    /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is planned.
+    again: Option<Duration>,
 }
 
 impl<'a> FailureReport<'a> {
-    pub(super) fn new(source: FailureSource, task: &'a Subject, failure: &'a Failure) -> Self {
-        Self { source, task, failure, is_end: false }
-    }
-
-    /// Returns the report of a periodic task that has ended, although no code failed.
-    pub(super) fn of_end(source: FailureSource, task: &'a Subject, failure: &'a Failure) -> Self {
-        Self { is_end: true, ..Self::new(source, task, failure) }
+    pub(super) fn new(
+        source: FailureSource,
+        task: &'a Subject,
+        failure: &'a Failure,
+        again: Option<Duration>,
+    ) -> Self {
+        Self { source, task, failure, again }
     }
 
     /// Says on standard error what has happened, and what follows, in one line.
@@ -145,6 +170,32 @@ impl FailureReport<'_> {
         self.task.run
     }
 
+    /// Returns which attempt it was, and of how many, if failed runs are tried again, by
+    /// [`Handle::retry`](crate::Handle::retry) or [`Trigger::retry`](crate::Trigger::retry). `None` for all other tasks, for
+    /// a run [beside the schedule](crate::ScheduledFuture::run_now), and if it was no run that failed.
+    #[must_use]
+    pub fn attempt(&self) -> Option<Attempt> {
+        self.task.attempt
+    }
+
+    /// Returns how long after the end of the run that failed the next one is due, by the plan of the task and by what was
+    /// asked of it during the run; a shutdown may still end the task before. `None` if no run is to follow, if no moment is
+    /// planned for it, because the task is paused or runs on demand, and if it was no run that failed.
+    #[must_use]
+    pub fn again_in(&self) -> Option<Duration> {
+        self.again.filter(|span| *span < Duration::MAX)
+    }
+
+    /// Returns `true` if the task has failed or ended with this: no run of it is to follow. `false` also for what has no
+    /// effect on the outcome of a task, such as the panic of a [hook after a run](FailureSource::AfterExecute), a
+    /// [gate](FailureSource::Gate) or a [drop](FailureSource::Drop).
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        use FailureSource::{BeforeExecute, Displaced, Task, TimeLimit, Trigger};
+        self.again.is_none()
+            && matches!(self.source, Task | BeforeExecute | Trigger | TimeLimit | Displaced)
+    }
+
     /// Returns the message of the panic or of the error, or what happened if no code failed.
     #[must_use]
     pub fn message(&self) -> &str {
@@ -167,25 +218,31 @@ impl FailureReport<'_> {
 
 impl fmt::Display for FailureReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.source.describe())?;
-        let Subject { id, name, run } = self.task;
-        let id = id.map(|id| format!("task {}", TaskId(id)));
-        let name = name.as_ref().map(|name| format!("{name:?}"));
-        let task: Vec<_> = id.into_iter().chain(name).collect();
-        match (task.join(" "), run) {
-            (task, Some(run)) => write!(f, " ({task}, run {run})")?,
-            (task, None) if !task.is_empty() => write!(f, " ({task})")?,
-            _ => {}
+        let Subject { id, name, run, attempt } = self.task;
+        let name = name.as_ref().map(|name| format!(" {name:?}"));
+        let id = id.map(|id| format!(" ({})", TaskId(id)));
+        let task = match (name, id) {
+            (None, None) => "a task".to_owned(),
+            (name, id) => format!("task{}{}", name.unwrap_or_default(), id.unwrap_or_default()),
+        };
+        f.write_str(&self.source.describe().replace("a task", &task))?;
+        let is_attempt =
+            |run: &u64| attempt.is_some_and(|attempt| u64::from(attempt.number) == *run);
+        if let Some(run) = run.filter(|run| !is_attempt(run)) {
+            write!(f, ", run {run}")?;
         }
-        f.write_str(match self.failure.is_panic() {
-            _ if self.is_end => " was ended",
-            true => " panicked",
-            false => " failed",
-        })?;
-        if let Some(location) = self.location() {
-            write!(f, " at {location}")?;
+        if let Some(attempt) = attempt {
+            write!(f, ", attempt {attempt}")?;
         }
-        write!(f, ": {}", self.message())
+        match self.location() {
+            Some(location) => write!(f, ": panicked at {location}: {}", self.message())?,
+            None => write!(f, ": {}", self.failure)?,
+        }
+        match self.again_in() {
+            None => Ok(()),
+            Some(Duration::ZERO) => f.write_str("; again at once"),
+            Some(span) => write!(f, "; again in {span:?}"),
+        }
     }
 }
 
@@ -196,6 +253,8 @@ impl fmt::Debug for FailureReport<'_> {
             .field("task_id", &self.task_id())
             .field("task_name", &self.task_name())
             .field("run_number", &self.run_number())
+            .field("attempt", &self.attempt())
+            .field("again_in", &self.again_in())
             .field("message", &self.message())
             .field("location", &self.location())
             .finish()

@@ -19,7 +19,7 @@ use super::{
     Task, TaskContext,
     failure::FailedRun,
     plan::Plan,
-    worker_context::{HeldLease, OverLimit, WorkerContext},
+    worker_context::{HeldLease, WorkerContext},
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
@@ -145,14 +145,14 @@ impl Run {
         self.worker.held.borrow_mut().take()
     }
 
-    /// Returns the note on the time limit, if the run exceeded it.
-    pub(super) fn take_over_limit(&self) -> Option<OverLimit> {
+    /// Returns the time limit, if the run exceeded it.
+    pub(super) fn take_over_limit(&self) -> Option<Duration> {
         self.worker.over_limit.take()
     }
 
-    /// Notes that the innermost run that the calling thread is in exceeded its time limit.
-    pub(crate) fn note_over_limit(over: OverLimit) {
-        Self::with_current(|run| run.worker.over_limit.set(Some(over)));
+    /// Notes that the innermost run that the calling thread is in exceeded this time limit.
+    pub(crate) fn note_over_limit(limit: Duration) {
+        Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }
 
     /// Records for which moment of the wall clock the run was planned, if it was on that clock.
@@ -207,7 +207,8 @@ impl Run {
 
     /// Returns what a report says of this run.
     pub(super) fn subject(&self) -> Subject {
-        Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number.get()) }
+        let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number.get()));
+        Subject { id, name, run, attempt: None }
     }
 
     /// Records that this run has failed, and is the last of `in_a_row` that have.
@@ -250,6 +251,12 @@ impl Run {
     /// Returns `true` if the tasks of this worker have been asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.worker.stop.is_cancelled()
+    }
+
+    /// Returns when the next run is due, by what was asked of the task meanwhile, if its plan says `next`; `None` if its end
+    /// was asked for.
+    pub(super) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
+        if self.is_stopped() { None } else { self.task.with(|parts| parts.next_due(next)) }
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -328,7 +335,8 @@ pub(crate) struct CurrentRun {
 impl CurrentRun {
     /// Returns what a report says of this run.
     pub(crate) fn subject(&self) -> Subject {
-        Subject { id: Some(self.id), name: self.task.name(), run: Some(self.number) }
+        let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number));
+        Subject { id, name, run, attempt: None }
     }
 }
 

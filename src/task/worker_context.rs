@@ -16,14 +16,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// A run that exceeded its time limit, as the code around it that limits it hands it to what judges the run.
-#[derive(Clone, Copy)]
-pub(crate) struct OverLimit {
-    pub(crate) limit: Duration,
-    /// True if the task has ended by that, or otherwise: that has been reported.
-    pub(crate) is_told: bool,
-}
-
 /// The lease of a gate that a run holds.
 pub(crate) struct HeldLease {
     pub(crate) lease: Arc<dyn Lease>,
@@ -45,8 +37,8 @@ pub(crate) struct WorkerContext {
     /// The lease of a gate that the present run holds. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
     pub(super) held: RefCell<Option<HeldLease>>,
-    /// The finding about the present run's time limit.
-    pub(super) over_limit: Cell<Option<OverLimit>>,
+    /// The time limit of the present run, if it exceeded it.
+    pub(super) over_limit: Cell<Option<Duration>>,
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
     pub(super) planned_wall: Cell<Option<(u64, SystemTime)>>,

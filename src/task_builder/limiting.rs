@@ -3,7 +3,7 @@
 //! The code [around](Around) the closure arms an expiry when the run begins ([`Timer`]). If the task's policy would end it at the
 //! first failure, the expiry ends the task. Otherwise the expiry only raises the token, which is the run's own, and when the
 //! body has returned the run counts as one that failed, whatever it has returned: that code leaves a
-//! note of it ([`OverLimit`]) for what judges the run. As with the limit of a one-shot task, **the limit comes first**: a body
+//! note of it ([`Run::note_over_limit`]) for what judges the run. As with the limit of a one-shot task, **the limit comes first**: a body
 //! that ends at the very instant of its limit has exceeded it, however late the timer thread is.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::TaskBuilder;
 use crate::{
     Failure,
     pool::{Exceeded, Expiry, Pool, PoolRef, TimeoutGuard, Timer},
-    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, OverLimit, Run},
+    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, Run},
     time::Timestamp,
     unwind::discard,
 };
@@ -83,7 +83,7 @@ impl<'a> LimitedRun<'a> {
         } else {
             self.timer.exceeded().count();
         }
-        Run::note_over_limit(OverLimit { limit: self.budget, is_told: self.ends_task });
+        Run::note_over_limit(self.budget);
     }
 }
 

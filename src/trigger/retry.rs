@@ -19,7 +19,10 @@ use std::{
 };
 
 use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix};
-use crate::time::{Timestamp, saturating_nanos};
+use crate::{
+    Attempt,
+    time::{Timestamp, saturating_nanos},
+};
 
 /// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
 /// delay, with jitter, and with limits on the attempts and on the time.
@@ -249,8 +252,9 @@ impl<G: Trigger> Trigger for Retry<G> {
         if self.is_attempt { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
     }
 
-    fn retries(&mut self) -> bool {
-        true
+    fn attempt(&mut self) -> Option<Attempt> {
+        let number = if self.is_attempt { self.failed.saturating_add(1) } else { 1 };
+        Some(Attempt { number, of: self.backoff.max_attempts.map(NonZeroU32::get) })
     }
 
     fn inner(&mut self) -> Option<&mut dyn Trigger> {

@@ -15,7 +15,7 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Backoff, Batch, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
+    AbortPolicy, Attempt, Backoff, Batch, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced,
     DelayQueue, DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks,
     DrivenExecutor, DropPolicy, ExecutorCompletionService, ExecutorState, Extender, FailedRun,
@@ -143,6 +143,7 @@ fn calendar_types() -> Vec<Line> {
 fn always_public() -> Vec<Line> {
     lines! {
         AbortPolicy: all;
+        Attempt: all;
         Backoff: all;
         BlockPolicy: all;
         Builder: all;

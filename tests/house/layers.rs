@@ -69,7 +69,7 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
 
 /// The public names that modules import from the crate's root, and the modules that define them.
 const HOMES: [(&str, &[&str]); 25] = [
-    ("id", &["TaskId"]),
+    ("id", &["Attempt", "TaskId"]),
     ("builder", &["Builder"]),
     ("debounce", &["Debounced", "Throttled"]),
     ("driven", &["DrivenExecutor"]),

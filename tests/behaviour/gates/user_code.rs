@@ -68,7 +68,7 @@ fn a_report_is_a_line() {
     let gate = from_fn(|_| std::panic::panic_any("broken"));
     let task = executor.task().name("sweep").gate(gate).submit(|| ()).unwrap();
     clock.run_until_idle();
-    let begin = format!("the gate of a task (task {} \"sweep\", run 1) panicked at ", task.id());
+    let begin = format!("the gate of task \"sweep\" ({}), run 1: panicked at ", task.id());
     let [line] = &lines.entries()[..] else { panic!("{lines:?}") };
     assert!(line.starts_with(&begin) && line.ends_with(": broken"), "{line}");
 }

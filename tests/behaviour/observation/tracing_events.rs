@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    FailurePolicy, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Worker,
+    Backoff, FailurePolicy, ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor, Worker,
     gate::{self, Entry},
     trigger::every,
 };
@@ -90,20 +90,20 @@ fn a_cancellation_is_told_with_its_reason() {
     assert_eq!(cancelled.fields.get("reason"), "cancellation was requested");
 }
 
-/// G17: the end of a periodic task by its time limit is reported once, as a warning, with the
+/// G17: the end of a periodic task by its time limit is reported once, as an error, with the
 /// reason.
 #[test]
-fn an_end_without_the_users_doing_is_a_warning() {
+fn an_end_without_the_users_doing_is_an_error() {
     let (collector, clock, executor) = listened_to();
     let (time, task) = (clock.clone(), executor.task().name("traced end").timeout(ms(5)));
     let poller = task.schedule_at_fixed_rate(ms(1), ms(1), move || time.advance(ms(5)));
     let poller = poller.expect("accepted");
     clock.run_for(ms(20));
     let said = collector.said_about("traced end");
-    let ended = only(&said, "a periodic task was ended");
-    assert_eq!(ended.level, Level::WARN);
+    let ended = only(&said, "a task failed");
+    assert_eq!(ended.level, Level::ERROR);
     assert_eq!(ended.fields.get("task"), poller.id().to_string());
-    assert_eq!(ended.fields.get("reason"), "the run exceeded its time limit of 5ms");
+    assert_eq!(ended.fields.get("error"), "exceeded its time limit of 5ms");
 }
 
 /// A capture that panics when a cancel drops it is reported as an error, even if it only resumes a
@@ -121,7 +121,7 @@ fn a_drop_that_panics_is_told() {
     let future = executor.schedule(ms(1), move || drop(quiet)).expect("accepted");
     assert!(future.cancel());
     let said = collector.said_about("traced drop");
-    let told = only(&said, "the drop of a task's value panicked");
+    let told = only(&said, "the drop of a value of a task panicked");
     assert_eq!((told.level, told.fields.get("task")), (Level::ERROR, &*future.id().to_string()));
 }
 
@@ -171,15 +171,10 @@ fn every_failure_names_its_task() {
     clock.run_for(ms(52));
     let id = |future: &ScheduledFuture<()>| future.id().to_string();
     let (error, late, hook) = (error.unwrap(), late.unwrap(), hook.unwrap());
+    let again = "a task failed; the task runs again";
     for (future, name, message, field, text) in [
-        (&error, "traced error of its own", "a task failed", "error", "no"),
-        (
-            &late,
-            "traced limit of its own",
-            "a run took too long",
-            "error",
-            "the run exceeded its time limit of 5ms",
-        ),
+        (&error, "traced error of its own", again, "error", "no"),
+        (&late, "traced limit of its own", again, "error", "exceeded its time limit of 5ms"),
         (
             &hook,
             "traced hook of its own",
@@ -191,10 +186,37 @@ fn every_failure_names_its_task() {
         let said = collector.said_about(name);
         let told = said.iter().find(|said| said.fields.get("message") == message);
         let told = told.unwrap_or_else(|| panic!("{message}: {said:#?}"));
-        assert_eq!((told.level, told.fields.get(field)), (Level::ERROR, text));
+        let level = if message == again { Level::WARN } else { Level::ERROR };
+        assert_eq!((told.level, told.fields.get(field)), (level, text));
         assert_eq!((told.fields.get("task"), told.fields.get("name")), (&*id(future), name));
         assert!(["1", "2"].contains(&told.fields.get("run")), "{told:?}");
     }
+}
+
+/// An attempt that another is to follow is a warning, with when that is, and the last one an error.
+#[test]
+fn a_failed_attempt_is_a_warning_and_the_last_an_error() {
+    let (collector, clock, executor) = listened_to();
+    let backoff = Backoff::exponential(ms(10), ms(40)).max_attempts(3);
+    let task = executor.task().name("traced attempts");
+    let _page = task.retry(backoff, || Err::<(), _>("no")).expect("accepted");
+    clock.run_for(ms(30));
+    let said = collector.said_about("traced attempts");
+    let told: Vec<_> = said.iter().filter(|said| !said.fields.get("attempt").is_empty()).collect();
+    let told = told.into_iter().map(|told| {
+        let field = |name| told.fields.get(name).to_owned();
+        (told.level, ["message", "attempt", "again_us", "error"].map(field))
+    });
+    let again = "a task failed; the task runs again";
+    let expected = [
+        (Level::WARN, [again, "1 of 3", "10000", "no"]),
+        (Level::WARN, [again, "2 of 3", "20000", "no"]),
+        (Level::ERROR, ["a task failed", "3 of 3", "", "no"]),
+    ];
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        expected.map(|(level, fields)| (level, fields.map(str::to_owned)))
+    );
 }
 
 /// HK-004: a panic is reported to the failure handler and by an event, once each, even if the handler
@@ -214,7 +236,7 @@ fn a_panic_is_told_to_the_handler_and_by_an_event() {
     });
     executor.task().name("traced both").execute(|| panic_any("traced boom, task")).expect("open");
     clock.run_until_idle();
-    assert_eq!(calls.entries(), ["traced boom, task", "traced boom, hook"]);
+    assert_eq!(calls.entries(), ["traced boom, hook", "traced boom, task"]);
     let said = collector.said_about("traced both");
     for (message, panic) in
         [("a task panicked", "task"), ("the hook after a task panicked", "hook")]

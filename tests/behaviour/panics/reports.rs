@@ -5,14 +5,18 @@ use std::{
     panic::{self, panic_any, resume_unwind},
     sync::{Arc, Mutex},
     thread::{self, ThreadId},
+    time::Duration,
 };
 
 use punctual::{
-    Builder, FailurePolicy, FailureReport, FailureSource, Handle, ManualClock, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskId, TaskState,
+    Backoff, Builder, Failure, FailurePolicy, FailureReport, FailureSource, Handle, ManualClock,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskContext, TaskHandle, TaskId,
+    TaskState, Trigger,
+    trigger::{every, on_demand},
+    with_context,
 };
 
-use crate::support::{Bomb, Counter, Log, hold, manual_with, ms, worker_of};
+use crate::support::{Bomb, Counter, Log, Wrapped, hold, manual_with, ms, worker_of};
 
 /// The contents of a report.
 #[derive(Clone, Debug)]
@@ -92,7 +96,7 @@ fn a_report_says_which_run_of_which_task() {
     let (file, line, column) = told.location.expect("it is known");
     assert_eq!((&*file, &*told.message), (file!(), "disk full"));
     let place = format!("{file}:{line}:{column}");
-    let whole = format!(r#"a task (task {id} "back\"up", run 3) panicked at {place}: disk full"#);
+    let whole = format!(r#"task "back\"up" ({id}), run 3: panicked at {place}: disk full"#);
     assert_eq!(told.line, whole);
 }
 
@@ -102,7 +106,7 @@ fn a_report_leaves_out_unknown_parts() {
     let told = told_of(|| resume_unwind(Box::new("from elsewhere")));
     assert_eq!((told.name, told.run, told.location), (None, Some(1), None));
     let id = told.id.expect("it is a task");
-    assert_eq!(told.line, format!("a task (task {id}, run 1) panicked: from elsewhere"));
+    assert_eq!(told.line, format!("task ({id}), run 1: panicked: from elsewhere"));
 }
 
 /// HK-004 to HK-007: the location is that of the very call that panicked, whatever it throws.
@@ -295,8 +299,137 @@ fn hooks_of_no_task_are_reported_without_one() {
         );
         assert_eq!((told.id, told.name, told.run), (None, None, None));
         let column = told.location.expect("it is known").2;
-        assert_eq!(told.line, format!("{who} panicked at {}:{line}:{column}: {message}", file!()));
+        assert_eq!(told.line, format!("{who}: panicked at {}:{line}:{column}: {message}", file!()));
     }
+}
+
+/// An executor whose handler records each line, without the id of the task, and whether the failure was final.
+fn saying(
+    settings: impl FnOnce(Builder) -> Builder,
+) -> (ManualClock, Executor, Log<(String, bool)>) {
+    let log = Log::new();
+    let told = log.clone();
+    let (clock, executor) = manual_with(|builder| {
+        settings(builder.failure_handler(move |report| {
+            let id = report.task_id().expect("it is a task's").to_string();
+            told.push((report.to_string().replace(&id, "7"), report.is_final()));
+        }))
+    });
+    (clock, executor, log)
+}
+
+fn assert_said<const N: usize>(log: &Log<(String, bool)>, expected: [(&str, bool); N]) {
+    assert_eq!(log.entries(), expected.map(|(line, is_final)| (line.to_owned(), is_final)));
+}
+
+/// A failed attempt is told from a final failure: the report says which of how many it was, and when the next is, whatever
+/// made it fail.
+#[test]
+fn a_report_says_which_attempt_it_was_and_when_the_next_is() {
+    let (clock, executor, log) = saying(|builder| builder);
+    let backoff = Backoff::exponential(ms(100), ms(200)).max_attempts(5);
+    let time = clock.clone();
+    let body = with_context(move |run| match run.attempt() {
+        2 => {
+            time.advance(ms(300));
+            Ok(())
+        }
+        3 => resume_unwind(Box::new("confused")),
+        _ => Err("no route"),
+    });
+    let task = executor.task().name("downstream").timeout(ms(300)).retry(backoff, body);
+    clock.run_for(ms(1_000));
+    assert_said(
+        &log,
+        [
+            (r#"task "downstream" (7), attempt 1 of 5: failed: no route; again in 100ms"#, false),
+            (
+                r#"task "downstream" (7), attempt 2 of 5: exceeded its time limit of 300ms; again in 200ms"#,
+                false,
+            ),
+            (r#"task "downstream" (7), attempt 3 of 5: panicked: confused; again in 200ms"#, false),
+            (r#"task "downstream" (7), attempt 4 of 5: failed: no route; again in 200ms"#, false),
+            (r#"task "downstream" (7), attempt 5 of 5: failed: no route"#, true),
+        ],
+    );
+    assert_eq!(task.expect("accepted").state(), TaskState::Failed);
+}
+
+/// The attempts at each moment of a series are counted anew, and the run is named beside them. A run beside the schedule is
+/// no attempt, and the plan stands.
+#[test]
+fn a_report_of_a_series_with_retries_says_both() {
+    let (clock, executor, log) = saying(|builder| builder);
+    let trigger = every(ms(10)).retry(Backoff::constant(Duration::ZERO).max_attempts(2));
+    let trigger = Wrapped::new(trigger.times(4));
+    let series = executor.repeat(trigger, || Err::<(), _>("no")).expect("accepted");
+    clock.run_for(ms(4));
+    assert!(series.run_now());
+    clock.run_for(ms(10));
+    assert_said(
+        &log,
+        [
+            ("task (7), attempt 1 of 2: failed: no; again at once", false),
+            ("task (7), attempt 2 of 2: failed: no; again in 10ms", false),
+            ("task (7), run 3: failed: no; again in 6ms", false),
+            ("task (7), run 4, attempt 1 of 2: failed: no", true),
+        ],
+    );
+}
+
+/// The next run is the one that was asked for during the run, if one was. A task whose end was asked for meanwhile does not
+/// run again, and one that is paused or runs on demand does, at no moment that is known.
+#[test]
+fn a_report_knows_what_was_asked_for_during_the_run() {
+    type Ask = fn(&TaskContext, &TaskHandle);
+    let asks: [(Ask, (&str, bool)); 6] = [
+        (|run, _| assert!(run.reschedule(ms(70))), ("; again in 70ms", false)),
+        (|_, task| assert!(task.run_now()), ("; again at once", false)),
+        (|_, task| assert!(task.set_trigger(on_demand())), ("", false)),
+        (|_, task| assert!(task.pause()), ("", false)),
+        (|_, task| assert!(task.cancel()), ("", true)),
+        (|run, _| run.token().cancel(), ("", true)),
+    ];
+    for (ask, (end, is_final)) in asks {
+        let (clock, executor, log) = saying(|builder| builder);
+        let own = Arc::new(Mutex::new(None::<TaskHandle>));
+        let handle = Arc::clone(&own);
+        let body = with_context(move |run| {
+            if run.run_number() == 1 {
+                ask(run, handle.lock().expect("nobody panics").as_ref().expect("it is set"));
+            }
+            Err::<(), _>("no")
+        });
+        let task = executor.task().on_failure(FailurePolicy::resume());
+        let series = task.repeat(every(ms(10)).first_in(ms(10)), body).expect("accepted");
+        *own.lock().expect("nobody panics") = Some(series.task_handle());
+        clock.run_for(ms(10));
+        assert_eq!(log.entries()[0], (format!("task (7), run 1: failed: no{end}"), is_final));
+    }
+}
+
+/// The panic of a hook before a run is that run's failure, and says what follows; that of one after it is not.
+#[test]
+fn a_hook_that_panics_is_named() {
+    let (clock, executor, log) = saying(|builder| {
+        let before = |run: &TaskContext| {
+            if run.run_number() == 1 {
+                resume_unwind(Box::new("not ready"));
+            }
+        };
+        let after = |_: &TaskContext, _: Result<(), &Failure>| resume_unwind(Box::new("no log"));
+        builder.before_execute(before).after_execute(after)
+    });
+    let task = executor.task().on_failure(FailurePolicy::resume());
+    task.schedule_at_fixed_rate(ms(0), ms(10), || ()).expect("accepted");
+    clock.run_for(ms(10));
+    assert_said(
+        &log,
+        [
+            ("the hook before task (7), run 1: panicked: not ready; again in 10ms", false),
+            ("the hook after task (7), run 2: panicked: no log", false),
+        ],
+    );
 }
 
 /// F7, HK-004: a handler that panics changes nothing: the outcome stays, the next panic is reported
@@ -400,7 +533,11 @@ fn a_capture_that_panics_is_reported_if_the_task_never_ran() {
         );
         assert_eq!((told.name.as_deref(), told.run), (Some("loud"), None), "{how}");
         assert!(told.id.is_none_or(|told| told == id), "{how}");
-        assert!(told.line.starts_with("the drop of a task's value ("), "{how}: {}", told.line);
+        assert!(
+            told.line.starts_with("the drop of a value of task \"loud\""),
+            "{how}: {}",
+            told.line
+        );
     }
 }
 

@@ -265,7 +265,8 @@ fn an_error_is_reported_to_the_failure_handler() {
     let id = printing.expect("accepted").id();
     clock.run_for(ms(10));
     let expected = |run: u64| {
-        let line = format!("a task (task {id} \"print\", run {run}) failed: refused: no paper");
+        let line =
+            format!("task \"print\" ({id}), run {run}: failed: refused: no paper; again in 10ms");
         ((Some(Arc::from("print")), Some(run), false), false, line)
     };
     assert_eq!(reports.entries(), [expected(1), expected(2)]);

@@ -18,7 +18,7 @@ fn telling(
         settings(builder.failure_handler(move |report| {
             let id = report.task_id().expect("it is a task's").to_string();
             // With what is before it: an id is letters, and may be a part of a word of the line.
-            let line = report.to_string().replace(&format!("(task {id}"), "(task 7");
+            let line = report.to_string().replace(&format!("({id})"), "(7)");
             let kind = report.failure().kind();
             let expected = match report.source() {
                 FailureSource::TimeLimit => FailureKind::TimeLimit,
@@ -67,8 +67,8 @@ fn a_task_that_its_time_limit_ends_is_reported() {
     clock.advance(ms(5));
     poller.wait().unwrap();
     assert_cancelled(&poller, CancelReason::TimedOut);
-    let why = "the run exceeded its time limit of 5ms";
-    let line = format!("a periodic task (task 7 \"poller\", run 2) was ended: {why}");
+    let why = "exceeded its time limit of 5ms";
+    let line = format!("task \"poller\" (7), run 2: {why}");
     assert_told(&log, FailureSource::TimeLimit, &line);
     let failed = poller.last_failure().expect("it is kept");
     assert_eq!((failed.run_number(), failed.in_a_row(), failed.message()), (2, 1, why));
@@ -115,7 +115,7 @@ fn a_task_that_goes_on_has_not_ended() {
     gate.add();
     clock.run_until_idle();
     assert!(!poller.is_done());
-    let line = "a periodic task (task 7, run 1) failed: the run exceeded its time limit of 5ms";
+    let line = "task (7), run 1: exceeded its time limit of 5ms; again in 5ms";
     assert_told(&log, FailureSource::TimeLimit, line);
     let failed = poller.last_failure().expect("it is kept");
     assert_eq!((failed.kind(), failed.in_a_row()), (FailureKind::TimeLimit, 1));
@@ -131,7 +131,7 @@ fn a_displaced_periodic_task_is_reported() {
     let once = executor.schedule(ms(20), || ()).unwrap();
     assert_cancelled(&beat, CancelReason::Rejected);
     let why = "it was discarded for another task";
-    let line = format!("a periodic task (task 7 \"beat\") was ended: {why}");
+    let line = format!("task \"beat\" (7): was ended: {why}");
     assert_told(&log, FailureSource::Displaced, &line);
     executor.schedule(ms(20), || ()).unwrap();
     assert_cancelled(&once, CancelReason::Rejected);

@@ -238,7 +238,7 @@ fn a_trigger_that_panics_later_ends_its_task() {
     let future = executor.repeat(trigger, move || hold(&token)).expect("accepted");
     clock.run_for(ms(100));
     assert_eq!((future.state(), drops.count()), (TaskState::Failed, 2));
-    let line = format!("the trigger of a task (task {}, run 2) panicked: no idea", future.id());
+    let line = format!("the trigger of task ({}), run 2: panicked: no idea", future.id());
     assert_eq!(reports.entries(), [(Some(2), line)]);
     assert_eq!(future.join().expect_err("it has failed").to_string(), "the task panicked: no idea");
     let next = executor.submit(|| 7).expect("accepted");

@@ -87,7 +87,7 @@ impl Subject {
 }
 
 fn over_budget(run: u64, in_a_row: u32) -> Option<(u64, u32, String)> {
-    Some((run, in_a_row, "the run exceeded its time limit of 5ms".to_owned()))
+    Some((run, in_a_row, "exceeded its time limit of 5ms".to_owned()))
 }
 
 /// TO-006: a task that stops at the first failure is ended by a run that takes too long, exactly at
@@ -160,8 +160,8 @@ fn so_many_runs_over_budget_end_the_task() {
     subject.clock.run_for(HOUR);
     let error = subject.future.try_join().expect("it ended").unwrap_err();
     assert!(error.is_timeout() && error.is_failure() && !error.is_panic() && !error.is_cancelled());
-    let why = "the run exceeded its time limit of 5ms";
-    assert_eq!(error.to_string(), format!("the task failed: {why}"));
+    let why = "exceeded its time limit of 5ms";
+    assert_eq!(error.to_string(), format!("the task {why}"));
     let TaskError::Failed(failure) = error else { panic!("{error}") };
     assert_eq!((failure.kind(), failure.message()), (FailureKind::TimeLimit, why));
     assert!(!failure.is_panic() && failure.location().is_none() && failure.error().is_none());
@@ -255,7 +255,7 @@ fn decorator_and_hooks_see_the_failure() {
     let subject = Subject::on(clock, executor, FailurePolicy::resume(), &acts);
     subject.clock.run_for(ms(25));
     assert_eq!(seen.entries(), ["returned", "false", "returned", "true"]);
-    assert_eq!(told.entries(), [(Some(1), "the run exceeded its time limit of 5ms".to_owned())]);
+    assert_eq!(told.entries(), [(Some(1), "exceeded its time limit of 5ms".to_owned())]);
     assert_eq!(subject.raised(), [true, false]);
 }
 
