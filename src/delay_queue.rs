@@ -7,6 +7,7 @@
 //! | to | use |
 //! |---|---|
 //! | insert | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
+//! | have a bound | [`bounded`](DelayQueue::bounded), [`insert_within`](DelayQueue::insert_within), [`insert_when_room`](DelayQueue::insert_when_room), [`remaining_capacity`](DelayQueue::remaining_capacity) |
 //! | take what has expired | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
 //! | take it as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
 //! | find and change an element | [`remove`](DelayQueue::remove), [`reset`](DelayQueue::reset), [`deadline`](DelayQueue::deadline), [`delay`](DelayQueue::delay), [`contains`](DelayQueue::contains) by [`Key`] |
@@ -46,6 +47,7 @@
 
 mod awaiting;
 mod element;
+mod room;
 mod taking;
 
 use std::{
@@ -56,6 +58,7 @@ use std::{
 pub use self::{
     awaiting::{ExpirationStream, NextExpired},
     element::{CheapClone, Delayed, Expired, InsertError, Iter, Key, Queued, Refused, When},
+    room::InsertWhenRoom,
     taking::{Drain, Expirations},
 };
 use crate::{
@@ -90,7 +93,7 @@ pub struct DelayQueue<T> {
 }
 
 impl<T> DelayQueue<T> {
-    /// Returns an empty queue on the system's monotonic clock.
+    /// Returns an empty queue on the system's monotonic clock, without a [bound](Self::bounded).
     #[must_use]
     pub fn new() -> Self {
         Self::with_clock(Clock::system())
@@ -115,11 +118,14 @@ impl<T> DelayQueue<T> {
     /// ```
     #[must_use]
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
+        Self::with_bound(usize::MAX, clock.into())
+    }
+
+    fn with_bound(bound: usize, clock: Clock) -> Self {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
-        let clock = clock.into();
         // Ordering: relaxed, it orders no other access.
         let id = QUEUES.fetch_add(1, Ordering::Relaxed);
-        Self { queue: SingleQueue::new(clock.clone()), clock, id }
+        Self { queue: SingleQueue::bounded(clock.clone(), bound), clock, id }
     }
 
     /// Returns the clock of the queue. Its [`now`](Clock::now) decides whether an element has expired.
@@ -148,8 +154,8 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`], with the element, if the queue is [closed](Self::close) or has two billion
-    /// elements.
+    /// Returns [`Refused`], with the element, if the queue is [closed](Self::close), or as full as its
+    /// [bound](Self::bounded) allows, or has two billion elements.
     #[doc(alias = "offer")]
     #[doc(alias = "add")]
     #[doc(alias("push", "insert_with_ttl"))]
@@ -327,12 +333,6 @@ impl<T> DelayQueue<T> {
         self.len() == 0
     }
 
-    /// Returns `usize::MAX`: the queue has no bound of its own. Java: `remainingCapacity`.
-    #[must_use]
-    pub fn remaining_capacity(&self) -> usize {
-        usize::MAX
-    }
-
     /// Removes all elements, expired or not, and returns them in the order in which they would have
     /// been taken.
     ///
@@ -365,8 +365,8 @@ impl<T> DelayQueue<T> {
         });
     }
 
-    /// Closes the queue: from now on every insertion is refused and returns its element. Elements that
-    /// are inside can still be taken, removed, reset and drained. [`take`](Self::take) and
+    /// Closes the queue: from now on every insertion is refused and returns its element, also one that
+    /// [waits for room](Self::insert_within). Elements that are inside can still be taken, removed, reset and drained. [`take`](Self::take) and
     /// [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
     /// Idempotent; does not block.
     ///

@@ -126,9 +126,23 @@ impl Admission {
 /// sees a closed queue then knows that every element that was admitted is in its heap.
 struct AdmissionState(AtomicUsize);
 
+/// The bit of a queue that admits no element beyond a [bound](single).
+const BOUNDED: usize = 128;
+
 impl AdmissionState {
     fn new() -> Self {
         Self(AtomicUsize::new(0))
+    }
+
+    fn bounded() -> Self {
+        Self(AtomicUsize::new(BOUNDED))
+    }
+
+    /// Returns `true` if no new element is admitted, whatever the bound.
+    #[inline]
+    fn is_closed(&self) -> bool {
+        // Ordering: as for `is_open`.
+        self.0.load(Ordering::SeqCst) & Admission::CLOSED.0 != 0
     }
 
     /// Returns `true` if every element is admitted.

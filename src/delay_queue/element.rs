@@ -264,7 +264,7 @@ impl<T> FusedIterator for Iter<T> {}
 pub enum InsertError {
     /// The queue was closed.
     Closed,
-    /// The queue has no room, because two billion elements are in it.
+    /// The queue has no room: as many elements are in it as its [bound](super::DelayQueue::bounded) allows, or two billion.
     Full,
 }
 
@@ -272,7 +272,7 @@ impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "the delay queue is closed and admits no more elements",
-            Self::Full => "the delay queue is full; remove some of its two billion elements",
+            Self::Full => "the delay queue is full; take some of its elements, or wait for room",
         })
     }
 }

@@ -15,10 +15,11 @@
 //!   read only if the head is later than that. So a queue that lags behind is emptied without a
 //!   reading for each element.
 //!
-//! An element can also be taken out [on trial](reservation). Waiting, wake-ups and the end are
-//! those of every queue ([`waiting`]).
+//! An element can also be taken out [on trial](reservation), and there may be a bound ([`room`]). Waiting, wake-ups and
+//! the end are those of every queue ([`waiting`]).
 
 mod reservation;
+mod room;
 
 use std::{
     collections::VecDeque,
@@ -43,6 +44,7 @@ use crate::{
     },
     time::{Clock, Timestamp},
     unwind::wake_all,
+    wait::WaitList,
 };
 
 /// See the [module](self).
@@ -60,15 +62,27 @@ pub(super) struct SingleState {
     last_sequence: u64,
     /// The number of elements that are out on trial.
     reserved: usize,
+    /// How many elements are admitted; `usize::MAX` if there is no bound.
+    bound: usize,
+    /// Those that wait for room.
+    submitters: WaitList,
 }
 
 impl<E> SingleQueue<E> {
     pub(crate) fn new(clock: Clock) -> Self {
+        Self::bounded(clock, usize::MAX)
+    }
+
+    /// Returns a queue that admits so many elements, or without a bound if that is `usize::MAX`.
+    pub(crate) fn bounded(clock: Clock, bound: usize) -> Self {
+        let submitters = WaitList::default();
+        let state = SingleState { last_sequence: 0, reserved: 0, bound, submitters };
+        let has_bound = bound < usize::MAX;
         Self {
             clock,
-            heap: SharedHeap::new(0, SingleState { last_sequence: 0, reserved: 0 }),
+            heap: SharedHeap::new(0, state),
             waiters: Waiters::new(),
-            admission: AdmissionState::new(),
+            admission: if has_bound { AdmissionState::bounded() } else { AdmissionState::new() },
             last_reading: AtomicU64::new(0),
         }
     }
@@ -81,11 +95,17 @@ impl<E> SingleQueue<E> {
         deadline: Timestamp,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
-        let (ticket, is_head) = self.admit(&mut self.heap.lock(), deadline, element)?;
+        let admitted = self.admit(&mut self.heap.lock(), deadline, element)?;
+        Ok(self.announce(deadline, admitted))
+    }
+
+    /// Wakes a waiter for an element that has become the head.
+    #[inline(always)]
+    fn announce(&self, deadline: Timestamp, (ticket, is_head): (Ticket, bool)) -> Ticket {
         if is_head {
             wake_all(self.waiters.notify(deadline));
         }
-        Ok(ticket)
+        ticket
     }
 
     /// Admits all elements, or none.
@@ -98,10 +118,8 @@ impl<E> SingleQueue<E> {
             return Ok(tickets);
         };
         let mut heap = self.heap.lock();
-        if !self.admission.is_open() {
-            return Err(AllRefused { why: Refusal::Closed, elements });
-        } else if heap.remaining_capacity() < elements.len() {
-            return Err(AllRefused { why: Refusal::Full, elements });
+        if let Some(why) = self.refusal(&heap, elements.len()) {
+            return Err(AllRefused { why, elements });
         }
         for (deadline, element) in elements {
             // None is refused: that was asked above, and the lock has been held since.
@@ -124,7 +142,9 @@ impl<E> SingleQueue<E> {
         state.last_sequence += 1;
         let sequence = state.last_sequence;
         if !self.admission.is_open() {
-            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
+            if let Some(why) = self.refusal(heap, 1) {
+                return Err(RefusedElement { why, sequence, element });
+            }
         }
         let inserted = heap.insert(deadline, sequence, UnderLock::new(element));
         let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
@@ -249,15 +269,17 @@ impl<E> SingleQueue<E> {
     /// Admits nothing from now on. Elements that are inside can still be taken; once there are none,
     /// `take` ends.
     pub(crate) fn close(&self) {
-        let heap = self.heap.lock();
+        let mut heap = self.heap.lock();
         self.admission.restrict_to(Admission::CLOSED);
+        let submitters = heap.state_mut().submitters.take();
         drop(heap);
+        wake_all(submitters);
         self.notify_all_if_finished();
     }
 
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
-        !self.admission.is_open()
+        self.admission.is_closed()
     }
 
     /// Returns `true` if the queue is closed and empty, so that there never will be an element.
@@ -319,6 +341,13 @@ impl<E> Source for SingleQueue<E> {
     #[inline]
     fn is_finished(&self) -> bool {
         Self::is_finished(self)
+    }
+
+    #[inline]
+    fn notify_all_if_finished(&self) {
+        if !self.admission.is_open() {
+            self.notify_of_exit();
+        }
     }
 
     // Always inlined, like everything on this path: see `PriorityQueue::entry`.
