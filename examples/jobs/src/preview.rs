@@ -29,12 +29,13 @@ impl Preview {
     /// Returns the lines to print.
     pub(crate) fn lines(&self, plan: &Plan) -> Result<Vec<String>, String> {
         let (count, from) = (self.count, self.from);
+        let end = plan.run_for.and_then(|span| SystemTime::from(from).checked_add(span));
         let mut lines = Vec::new();
         let mut remarks = Vec::new();
         for wall in walls(plan)? {
             let mut runs: Vec<(Timestamp, &Job)> = Vec::new();
             for job in &wall.jobs {
-                runs.extend(self.runs(job).into_iter().map(|at| (at, *job)));
+                runs.extend(self.runs(job, end).into_iter().map(|at| (at, *job)));
                 if let Schedule::Delay { delay, .. } = job.schedule {
                     let (name, delay) = (&job.name, readable(delay));
                     remarks.push(format!("{name}: then {delay} after the end of each run."));
@@ -49,6 +50,9 @@ impl Preview {
             }
             remarks.extend(wall.outlook(seen, count));
         }
+        if let Some(run_for) = plan.run_for {
+            remarks.push(format!("The program stops after {}.", readable(run_for)));
+        }
         lines.sort_by_key(|line| (line.at, line.is_run));
         let runs = if count == 1 { "run".to_owned() } else { format!("{count} runs") };
         let mut all = vec![format!("The next {runs} of each job, from {from}:\n")];
@@ -60,14 +64,17 @@ impl Preview {
         Ok(all)
     }
 
-    /// When the next runs of a job are. Of a job whose runs depend on how long they take there is
-    /// only the first.
-    fn runs(&self, job: &Job) -> Vec<Timestamp> {
+    /// When the next runs of a job are, if the program does not stop before. Of a job whose runs depend on how long they
+    /// take there is only the first.
+    fn runs(&self, job: &Job, end: Option<SystemTime>) -> Vec<Timestamp> {
         let begun = Now { steady: Instant::now(), wall: SystemTime::from(self.from) };
         let mut moments = Vec::new();
         let mut planned = Planned::first(&job.schedule, job.put_off, begun);
         while let Some(run) = planned.filter(|_| moments.len() < usize::from(self.count)) {
             let at = at_once(run.at, begun);
+            if end.is_some_and(|end| at.wall + job.put_off > end) {
+                break;
+            }
             // A moment that no calendar has is beyond the year 9999.
             let Ok(shown) = Timestamp::try_from(at.wall + job.put_off) else { break };
             moments.push(in_millis(shown));

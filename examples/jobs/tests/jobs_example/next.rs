@@ -197,13 +197,29 @@ fn a_line_of_a_crontab_means_the_same() {
     }
 }
 
+/// What comes after the program's end is not listed.
+#[test]
+fn no_run_is_shown_after_the_end_of_the_program() {
+    let file = "run_for = '1h'\n".to_owned() + &job("half hours", "*/30 * * * *", "UTC");
+    assert_eq!(
+        next(9, "2026-11-01T04:59:59Z", &file),
+        [
+            "Sun 2026-11-01 05:00:00 UTC (+00:00)  2026-11-01T05:00:00Z  half hours",
+            "Sun 2026-11-01 05:30:00 UTC (+00:00)  2026-11-01T05:30:00Z  half hours",
+            "",
+            "The program stops after 1h.",
+        ]
+    );
+}
+
 /// Without `--from` the list begins now, and without a file it is that of the sample.
 #[test]
 fn the_sample_is_shown_from_now_on() {
     let end = Program::start("jobs", ["--next=5"]).end();
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""), "{end:?}");
     let runs = |name: &str| end.stdout.iter().filter(|line| line.ends_with(name)).count();
-    assert_eq!((runs("  clock"), runs("  backup"), runs("  tomorrow")), (5, 5, 1), "{end:?}");
+    assert_eq!((runs("  clock"), runs("  backup"), runs("  tomorrow")), (5, 0, 0), "{end:?}");
+    assert!(end.has_line(&["The program stops after 4s."]), "{end:?}");
     assert!(end.has_line(&["Europe/Berlin: clocks are next set "]), "{end:?}");
 }
 
