@@ -159,7 +159,7 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn begin(&mut self) {
         let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
-        self.run.begin(self.plan.as_ref(), has_name);
+        self.run.begin(self.plan.as_ref(), self.is_extra(), has_name);
     }
 
     /// Calls the closure, and returns the outcome of the run.

@@ -85,15 +85,18 @@ impl Run {
         &self.task
     }
 
-    /// Records which run of its task this is, before the closure is called. A task that runs once has no plan.
+    /// Records which run of its task this is, before the closure is called. A task that runs once has no plan. What was missed
+    /// is said of the runs of the plan: one that `is_extra` stands for no other.
     #[inline]
-    pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
+    pub(super) fn begin(&self, plan: Option<&Plan>, is_extra: bool, has_name: bool) {
         self.stats().begin(self.id, if has_name { self.task.name() } else { None });
         let Some(plan) = plan else { return };
         self.number.set(plan.runs() + 1);
         self.attempt.set(plan.failures().saturating_add(1));
-        self.missed.set(plan.missed(self.planned(), self.started()));
-        self.counted.set(plan.counted());
+        if !is_extra {
+            self.missed.set(plan.missed(self.planned(), self.started()));
+            self.counted.set(plan.counted());
+        }
     }
 
     /// Records for which moment the run was planned, if it was put off since.

@@ -5,7 +5,7 @@ use punctual::{
     trigger::{Due, TriggerContext, at, every},
 };
 
-use crate::support::{Log, Wrapped, manual, ms};
+use crate::support::{Log, Wrapped, manual, ms, occupy};
 
 /// The moments of a task every ten milliseconds whose second run takes 35, with how many each run
 /// stands for that were missed.
@@ -84,4 +84,25 @@ fn a_panic_while_counting_ends_the_task() {
     let error = task.join().expect_err("its trigger panics");
     assert!(error.to_string().contains("too many"), "{error}");
     assert_eq!(executor.pending_count(), 0);
+}
+
+/// A run beside the schedule that comes late stands for no moment of the grid: those are the next planned run's.
+#[test]
+fn an_extra_run_stands_for_no_missed_run() {
+    let policies = [MissedRuns::Coalesce, MissedRuns::Delay];
+    for trigger in [every(ms(10)).first_in(ms(10)), every(ms(10)).first_in(ms(11))] {
+        for policy in policies {
+            let (clock, executor) = manual(1);
+            let gate = occupy(&executor);
+            let runs = Log::new();
+            let log = runs.clone();
+            let body = move || log.push(current_task().expect("inside a task").missed_runs());
+            let task = executor.task().missed_runs(policy).repeat(trigger, body).unwrap();
+            assert!(task.run_now());
+            clock.advance(ms(45));
+            gate.add();
+            clock.run_until_idle();
+            assert_eq!((runs.entries(), executor.statistics().missed_runs), (vec![0, 3], 3));
+        }
+    }
 }

@@ -33,6 +33,7 @@ mod ledger;
 mod liveness;
 mod pairs;
 mod scenario;
+mod scripts;
 mod steps;
 mod tasks;
 mod timers;
