@@ -46,13 +46,13 @@ const OTHER_KEYS: [&str; 7] = ["zone", "at", "jitter", "timeout", "retry", "on_m
 fuzz_target!(|text: &str| {
     if has_other_keys(text) {
         if let Err(complaint) = config::check(Path::new("FILE"), text) {
-            look_at(&complaint, text);
+            look_at_each(&complaint, text);
         }
         return;
     }
     match (config::check(Path::new("FILE"), text), read(text)) {
         (Ok(plan), Some(expected)) => compare(&plan, &expected),
-        (Err(complaint), None) => look_at(&complaint, text),
+        (Err(complaint), None) => look_at_each(&complaint, text),
         (Ok(plan), None) => panic!("it takes what is broken for {plan:?}"),
         (Err(complaint), Some(_)) => panic!("it complains of what is in order: {complaint}"),
     }
@@ -163,10 +163,15 @@ fn length(schedule: &Schedule) -> Option<Duration> {
     }
 }
 
+/// There may be several: each begins with the name of the file.
+fn look_at_each(complaints: &str, text: &str) {
+    let first = complaints.strip_prefix("FILE:").expect("the name of the file");
+    first.split("\nFILE:").for_each(|complaint| look_at(complaint, text));
+}
+
 /// Checks that the message names a line, states the cause, shows the line, and marks a place in it.
 fn look_at(complaint: &str, text: &str) {
-    let (place, _) =
-        complaint.strip_prefix("FILE:").and_then(|c| c.split_once(": ")).expect("a line");
+    let (place, _) = complaint.split_once(": ").expect("a line");
     let (line, column) = place.split_once(':').expect("a line and a column");
     let (line, column): (usize, usize) =
         (line.parse().expect("a number"), column.parse().expect("a number"));
