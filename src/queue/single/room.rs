@@ -10,7 +10,7 @@
 //! element out. An element that is out [on trial](super::reservation) keeps its room, so that it can go back. A closer takes
 //! all wakers off the list, and nobody waits at a closed queue.
 //!
-//! A queue with a bound never counts as [open](AdmissionState::is_open): that is how its insertions and takes come here,
+//! A queue with a bound never counts as open (`AdmissionState::is_open`): that is how its insertions and takes come here,
 //! and what those of other queues ask in any case.
 
 use std::task::Waker;
