@@ -54,18 +54,15 @@ impl<T> DelayQueue<T> {
     /// Like [`bounded`](Self::bounded), with another [clock](Self::with_clock).
     ///
     /// ```
-    /// use std::{thread, time::Duration};
+    /// use std::time::Duration;
     /// use punctual::{DelayQueue, ManualClock};
     ///
     /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
-    /// clock.set_auto_advance(true);
     /// let queue = DelayQueue::bounded_with_clock(1, clock.clone());
-    /// queue.insert(10 * second, "first")?;
-    /// thread::scope(|scope| {
-    ///     scope.spawn(|| queue.take());
-    ///     queue.insert_within(30 * second, "second", 20 * second) // waits for the room of the first
-    /// })?;
-    /// assert_eq!(clock.elapsed(), 10 * second);
+    /// queue.insert(second, "first")?;
+    /// clock.advance(second);
+    /// assert_eq!(queue.poll().map(|expired| expired.element), Some("first"));
+    /// queue.insert(second, "second")?; // there is room again
     /// # Ok::<(), punctual::delay_queue::Refused<&str>>(())
     /// ```
     ///
