@@ -11,8 +11,8 @@ use punctual::{
 };
 
 use crate::support::{
-    Counter, HOUR, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere, in_time,
-    manual, manual_with, ms, next_of, receive,
+    Counter, HOUR, LONG, assert_cancelled, assert_shut_down, assert_terminated, elsewhere,
+    eventually, in_time, manual, manual_with, ms, next_of, receive,
 };
 
 fn names(tasks: &[TaskSummary]) -> Vec<&str> {
@@ -276,8 +276,9 @@ fn what_cannot_come_is_not_waited_for() {
         let group = executor.group("all").build().unwrap();
         let task = |name: &'static str| group.task().name(name);
         let runs = task("runs").submit(move || _ = is_open.recv()).unwrap();
-        let soon = task("soon").schedule(ms(5), || "ran").unwrap();
+        let soon = task("soon").schedule(HOUR / 2, || "ran").unwrap();
         let late = task("late").schedule(2 * HOUR, || ()).unwrap();
+        let (handle, stopped) = (executor.handle(), group.clone());
         let call = elsewhere(move || {
             let report = if in_group {
                 group.shutdown_within(HOUR, LONG)
@@ -286,6 +287,8 @@ fn what_cannot_come_is_not_waited_for() {
             };
             (executor, report)
         });
+        eventually("it is shut down", || stopped.is_shutdown() || handle.is_shutdown());
+        assert!(soon.run_now());
         assert_eq!(soon.join().unwrap(), "ran");
         assert!(!late.is_done(), "a body runs still");
         drop(open);
