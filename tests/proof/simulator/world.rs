@@ -16,7 +16,7 @@ use std::{
 
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, CancellationToken, DiscardOldestPolicy,
-    DiscardPolicy, Group, Handle, ManualClock, ScheduledThreadPoolExecutor,
+    DiscardPolicy, Group, Handle, ManualClock, PendingTask, ScheduledThreadPoolExecutor,
 };
 use shuttle::{
     sync::{Condvar, Mutex},
@@ -356,8 +356,13 @@ impl World {
 
     /// Ends what a shutdown keeps whatever the policies are, if there is any and no thread can cancel it.
     fn end_what_is_kept(&self) {
-        let pending = self.handle.pending_tasks();
-        if pending.iter().any(|task| task.name().as_deref() == Some(KEPT)) {
+        let is_kept = |task: &PendingTask| task.name().as_deref() == Some(KEPT);
+        // A body that waits for its own series has the only future of it, and may be running each time that this looks.
+        let is_running = |ledger: &mut Ledger, _: Duration| {
+            let mut kept = ledger.tasks.iter().filter(|task| task.plan.is_kept == Some(true));
+            kept.any(|task| task.is_running)
+        };
+        if self.handle.pending_tasks().iter().any(is_kept) || self.note(is_running) {
             drop(self.handle.shutdown_now());
         }
     }
