@@ -13,10 +13,15 @@
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is about to
-//! act on one, and is the last that is in no user code, starts another first. The first limit that expires
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is
+//! about to act on one, and is the last that is in no user code, starts another first. The first limit that expires
 //! therefore makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds
-//! two others ends. If no thread can be started, the limits wait for the user code of this one.
+//! two others ends. If no thread can be started, the limits wait for the user code of this one, or for the next task that
+//! has a limit, whose submission tries again.
+//!
+//! A thread is counted from before its start, so that no two threads start one for the same reason. The thread factory may
+//! lose it although the start has not failed. It is counted by a value that it owns ([`Free`]), whose drop takes it off the
+//! count, and starts another if limits are left that no thread would look at.
 //!
 //! # Which thread wins
 //!
@@ -95,7 +100,7 @@ pub(crate) struct Timeouts {
     lead: Duration,
     exceeded: Exceeded,
     /// The number of timer threads that are in no user code; a thread that is being started is one of them.
-    // Ordering: relaxed. The thread that makes it zero starts another, unless one has become free meanwhile.
+    // Ordering: relaxed. Whoever makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
 }
 
@@ -120,8 +125,7 @@ impl Exceeded {
 
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        // The first timer thread is one of them from the beginning.
-        let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(1));
+        let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(0));
         Self { thread: LazyThread::new(), stripes, lead, exceeded, free }
     }
 
@@ -178,13 +182,43 @@ fn run_what_expires(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) {
             continue;
         }
         if free.fetch_sub(1, Ordering::Relaxed) == 1 {
-            pool.start_stand_in(queue, SERVICE, free, run_what_expires);
+            pool.ensure_free_timer_thread(queue);
         }
         entry.element.act(pool);
         pool.deregister();
         if free.fetch_add(1, Ordering::Relaxed) >= 2 {
             free.fetch_sub(1, Ordering::Relaxed);
             break;
+        }
+    }
+}
+
+/// Counts a timer thread from before its start until it begins. If this is dropped before, the thread has been lost.
+struct Free(Option<Arc<Pool>>);
+
+impl Free {
+    /// Returns what a timer thread does, which counts as free from now on.
+    fn thread(pool: &Arc<Pool>) -> impl FnOnce(&Arc<Pool>, &Arc<ExpiryQueue>) + Send + 'static {
+        pool.timeouts.free.fetch_add(1, Ordering::Relaxed);
+        let free = Self(Some(Arc::clone(pool)));
+        move |pool, queue| {
+            free.begin();
+            run_what_expires(pool, queue);
+        }
+    }
+
+    fn begin(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Free {
+    fn drop(&mut self) {
+        let Some(pool) = self.0.take() else { return };
+        let before = pool.timeouts.free.fetch_sub(1, Ordering::Relaxed);
+        let queue = pool.timeouts.thread.running();
+        if let Some(queue) = queue.filter(|queue| before == 1 && !queue.seems_empty()) {
+            pool.ensure_free_timer_thread(queue);
         }
     }
 }
@@ -241,8 +275,21 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        let make_queue = || self.timeouts.make_queue(self.clock());
-        self.start_service(&self.timeouts.thread, SERVICE, make_queue, run_what_expires)
+        let timers = &self.timeouts;
+        if let Some(queue) = timers.thread.running() {
+            self.ensure_free_timer_thread(queue);
+            return Ok(());
+        }
+        let make_queue = || timers.make_queue(self.clock());
+        self.start_service(&timers.thread, SERVICE, make_queue, || Free::thread(self))
+    }
+
+    /// Starts another timer thread if each that there is is in user code, or have been lost.
+    fn ensure_free_timer_thread(self: &Arc<Self>, queue: &Arc<ExpiryQueue>) {
+        let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
+        if !self.is_driven && is_needed() {
+            self.start_stand_in(queue, SERVICE, is_needed, || Free::thread(self));
+        }
     }
 }
 

@@ -44,8 +44,8 @@ impl Pool {
     /// Ensures that the wall clock is watched, unless the pool is at its end.
     pub(crate) fn ensure_wall_watcher(self: &Arc<Self>) -> io::Result<()> {
         let make_watch = || WallWatch::new(self.clock().clone());
-        self.start_service(&self.wall_clock, "wall-clock", make_watch, |pool, watch| {
-            watch.watch(|| pool.wall_clock_was_set());
+        self.start_service(&self.wall_clock, "wall-clock", make_watch, || {
+            |pool: &Arc<Self>, watch: &Arc<WallWatch>| watch.watch(|| pool.wall_clock_was_set())
         })
     }
 

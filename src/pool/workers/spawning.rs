@@ -22,7 +22,7 @@ use crate::{
     shared::Replaceable,
     sync::{
         Arc, Parker,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     task::Cancellation,
     thread_factory::{ThreadFactory, Worker},
@@ -207,15 +207,18 @@ impl Pool {
         self.deregister();
     }
 
-    /// Starts the thread of a service unless there is one; `work` is what it does with its queue. Blocks while
+    /// Starts the thread of a service unless there is one; `make_work` returns what it does with its queue. Blocks while
     /// another caller starts a thread.
-    pub(in crate::pool) fn start_service<Q: Send + Sync + 'static>(
+    pub(in crate::pool) fn start_service<Q: Send + Sync + 'static, W>(
         self: &Arc<Self>,
         service: &LazyThread<Q>,
         name: &str,
         make_queue: impl FnOnce() -> Q,
-        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
-    ) -> io::Result<()> {
+        make_work: impl FnOnce() -> W,
+    ) -> io::Result<()>
+    where
+        W: FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
+    {
         if service.running().is_some() {
             return Ok(());
         }
@@ -235,33 +238,34 @@ impl Pool {
             None => Ok(()),
             Some(starting) => {
                 let queue = starting.queue();
-                self.start_service_thread(permit, name, queue, || starting.succeed(), work)
+                self.start_service_thread(permit, name, queue, || starting.succeed(), make_work())
             }
         };
         self.return_spawn_permit();
         started
     }
 
-    /// Starts another thread of a service if none is `free`. It is one of these from before its start. Blocks while another
-    /// caller starts a thread. If none can be started there is no other.
-    pub(in crate::pool) fn start_stand_in<Q: Send + Sync + 'static>(
+    /// Starts another thread of a service if it `is_needed`. Blocks while another caller starts a thread. If none can be
+    /// started there is no other.
+    pub(in crate::pool) fn start_stand_in<Q: Send + Sync + 'static, W>(
         self: &Arc<Self>,
         queue: &Arc<Q>,
         name: &str,
-        free: &AtomicUsize,
-        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
-    ) {
-        // Ordering, of all three: see the caller's counter.
-        let is_needed = |_| free.load(Ordering::Relaxed) == 0;
-        let Some(permit) = self.workers.spawn_permit(is_needed) else { return };
+        is_needed: impl Fn() -> bool,
+        make_work: impl FnOnce() -> W,
+    ) where
+        W: FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
+    {
+        // A thread that starts one has the permit.
+        if deadlock::is_starting_thread_of(self) {
+            return;
+        }
+        let Some(permit) = self.workers.spawn_permit(|_| is_needed()) else { return };
         if self.lifecycle.register() {
-            free.fetch_add(1, Ordering::Relaxed);
-            let started = self.start_service_thread(permit, name, Arc::clone(queue), || (), work);
-            if started.is_err() {
-                free.fetch_sub(1, Ordering::Relaxed);
-            }
+            let queue = Arc::clone(queue);
+            let started = self.start_service_thread(permit, name, queue, || (), make_work());
+            started.unwrap_or_else(|error| trace::spawn_failed(&error));
             self.return_spawn_permit();
-            discard(started);
         }
     }
 

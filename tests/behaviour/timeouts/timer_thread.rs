@@ -3,7 +3,10 @@
 
 use std::{
     io,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -19,7 +22,7 @@ use crate::{
         Bomb, Counter, Drops, LONG, Log, assert_cancelled, eventually, hold, in_time, manual, ms,
         worker_of,
     },
-    support::{HOUR, occupy},
+    support::{HOUR, occupy, start},
 };
 
 /// The names of the threads that were started, and how many have ended.
@@ -433,4 +436,56 @@ fn a_capture_may_wait_in_its_drop_for_another_limit() {
     let first = limited(ms(1)).schedule(HOUR, move || drop((capture, guard))).unwrap();
     in_time("both limits", move || first.join().unwrap_err());
     eventually("the capture is gone", || drops.count() == 1);
+}
+
+/// An executor with one worker whose factory answers `Ok` for the timer thread of this number, counted from zero, and has
+/// it dropped without running once `lose` says so.
+fn losing(clock: &ManualClock, number: usize, lose: &Counter, lost: &Counter) -> Executor {
+    let (lose, lost, timer_threads) = (lose.clone(), lost.clone(), AtomicUsize::new(0));
+    let factory = move |worker: Worker| {
+        let is_worker = worker.index().is_some();
+        if is_worker || timer_threads.fetch_add(1, Ordering::SeqCst) != number {
+            return start(worker);
+        }
+        let (lose, lost) = (lose.clone(), lost.clone());
+        let thread = move || {
+            lose.wait_for(1);
+            drop(worker);
+            lost.add();
+        };
+        Ok(Some(thread::spawn(thread)))
+    };
+    let builder = Executor::builder().core_pool_size(1).clock(clock.clone());
+    builder.thread_factory(factory).build().unwrap()
+}
+
+/// A timer thread that is lost although its start has not failed is replaced: the first one, and the one that was to stand
+/// in for the first, which is in the drop of a capture and leaves the rest to it.
+#[test]
+fn a_timer_thread_that_is_lost_is_replaced() {
+    for number in [0, 1] {
+        let clock = ManualClock::new();
+        let (lose, lost) = (Counter::new(), Counter::new());
+        let executor = losing(&clock, number, &lose, &lost);
+        let busy = occupy(&executor);
+        let (begins, gate) = (Counter::new(), Counter::new());
+        let capture = BlocksInItsDrop { begins: begins.clone(), gate: gate.clone() };
+        let limited = || executor.task().timeout(ms(1));
+        let first = limited().submit(move || drop(capture)).unwrap();
+        if number == 0 {
+            lose.add();
+            lost.wait_for(1);
+        }
+        clock.advance(ms(1));
+        begins.wait_for(1);
+        let second = limited().submit(|| ()).unwrap();
+        lose.add();
+        lost.wait_for(1);
+        gate.add();
+        in_time("the first limit", move || first.join().unwrap_err());
+        clock.advance(ms(1));
+        in_time("the second limit", move || second.join().unwrap_err());
+        busy.add();
+        executor.close().unwrap();
+    }
 }
