@@ -240,13 +240,12 @@ impl Builder {
         self
     }
 
-    /// Sets how much later than requested the system may wake a worker that waits for a deadline.
-    /// Slack saves wake-ups, because timers can share one. The default is a nanosecond, which means
-    /// none. Zero leaves the choice to the system, which on Linux means 50 µs: half as many
-    /// wake-ups where deadlines are dense, and all of them later. More than a second counts as a
-    /// second: it would save nothing more, and a timer with more slack than the system can count never
-    /// fires. Only Linux has timer slack, and only with the feature `timer-slack`, which is on by default; elsewhere this method changes
-    /// nothing.
+    /// Sets how much later than requested the system may wake a worker that waits for a deadline. Slack saves wake-ups,
+    /// because timers can share one. The default is a nanosecond, which means none. Zero leaves the choice to the system,
+    /// which on Linux means 50 µs: half as many wake-ups where deadlines are dense, and all of them later. More than a
+    /// second counts as a second: it would save nothing more, and a timer with more slack than the system can count never
+    /// fires. Only Linux has timer slack, and only with the feature `timer-slack`, which is on by default; elsewhere this
+    /// method changes nothing.
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.config.timer_slack = slack;
         self
@@ -480,16 +479,17 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every
-    /// panic in a hook, in the thread where it happened, before any other thread can see the outcome; for
-    /// every panic in the drop of a capture or a result; and at the end of a periodic task that its user did not end, because a
-    /// run exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the
-    /// task any more. [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler
-    /// itself is caught and not reported. A run that failed is reported when its hooks have returned and its trigger has
-    /// been asked, because the report says [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task that its user did not end is one line on
-    /// standard error, unless a panic has said it there or a subscriber of `tracing` hears it. To record where panics begin, the first executor that is
-    /// built with a handler installs a panic hook in front of that of the process, which is called
-    /// as before.
+    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every panic in a hook,
+    /// in the thread where it happened, before any other thread can see the outcome; for every panic in the drop of a
+    /// capture or a result; and at the end of a periodic task that its user did not end, because a run exceeded its [time
+    /// limit](crate::TaskBuilder::timeout) or the queue has no place for the task any more.
+    /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler itself is caught and not reported.
+    ///
+    /// A run that failed is reported when its hooks have returned and its trigger has been asked, because the report says
+    /// [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task that its user did not
+    /// end is one line on standard error, unless the message of a panic has said it there or a subscriber of `tracing` hears
+    /// it. To record where panics begin, the first executor that is built with a handler installs a panic hook in front of
+    /// that of the process, which is called as before.
     ///
     /// ```
     /// use std::sync::mpsc;

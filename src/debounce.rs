@@ -28,8 +28,8 @@ use crate::{
 
 /// A task that runs once it has not been called for a while; from [`Handle::debounce`].
 ///
-/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
-/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
+/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Debounced {
     task: TaskHandle,
@@ -145,8 +145,8 @@ impl Debounced {
 
 /// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`].
 ///
-/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
-/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
+/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Throttled {
     task: TaskHandle,

@@ -366,8 +366,8 @@ impl<T> DelayQueue<T> {
     }
 
     /// Closes the queue: from now on every insertion is refused and returns its element, also one that
-    /// [waits for room](Self::insert_within). Elements that are inside can still be taken, removed, reset and drained. [`take`](Self::take) and
-    /// [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
+    /// [waits for room](Self::insert_within). Elements that are inside can still be taken, removed, reset and drained.
+    /// [`take`](Self::take) and [`next`](Self::next) go on waiting until the last element is gone, and then return `None`.
     /// Idempotent; does not block.
     ///
     /// ```

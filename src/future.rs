@@ -55,16 +55,16 @@ use crate::{
 ///
 /// # A result that is an `Err`
 ///
-/// The `Err` of a closure that runs once is its result, and the task has completed: whoever has the future decides
-/// what it means. An `Err` that nobody can take any more, because the future was dropped, before or after the end of the task,
-/// or because the task was cancelled while it ran, is reported as a panic is: to the
+/// The `Err` of a closure that runs once is its result, and the task has completed: whoever has the future decides what it
+/// means. An `Err` that nobody can take any more, because the future was dropped, before or after the end of the task, or
+/// because the task was cancelled while it ran, is reported as a panic is: to the
 /// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing hears of it, one line on
 /// standard error says so, unless the task was cancelled. The report has the text of the error if the closure returns
-/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and the name of
-/// the type otherwise.
+/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and the
+/// name of the type otherwise.
 ///
-/// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry): that run has
-/// failed, and is reported at once.
+/// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry):
+/// that run has failed, and is reported at once.
 ///
 /// ```
 /// use std::{io, sync::mpsc};

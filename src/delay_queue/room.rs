@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl<T> DelayQueue<T> {
-    /// Returns an empty queue on the system's monotonic clock that has room for so many elements, expired or not. Java has no
-    /// such queue; its `ArrayBlockingQueue` has a bound and no delays.
+    /// Returns an empty queue on the system's monotonic clock that has room for so many elements, expired or not. Java has
+    /// no such queue; its `ArrayBlockingQueue` has a bound and no delays.
     ///
     /// [`insert`](Self::insert) and the other insertions do not wait: they return an element for which there is no room.
     /// [`insert_within`](Self::insert_within) blocks until there is room, and
@@ -119,8 +119,8 @@ impl<T> DelayQueue<T> {
     ///
     /// # Errors
     ///
-    /// Returns [`Refused`], with the element: as [`Closed`](InsertError::Closed) if the queue is closed, also during the wait,
-    /// and as [`Full`](InsertError::Full) if there is no room when the time is up or the token is raised.
+    /// Returns [`Refused`], with the element: as [`Closed`](InsertError::Closed) if the queue is closed, also during the
+    /// wait, and as [`Full`](InsertError::Full) if there is no room when the time is up or the token is raised.
     #[doc(alias("offer", "put", "send_timeout"))]
     pub fn insert_within(
         &self,

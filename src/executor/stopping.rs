@@ -69,8 +69,8 @@ impl Handle {
     /// a report that says what happened to the tasks, by number and name. Blocks for no longer than
     /// both times together, on the executor's clock; if that is a manual one
     /// [another thread has to move it](crate::ManualClock#when-it-blocks). On the system's clock it does not
-    /// wait for what cannot come: once nothing runs, and no task is due before `patience` is over, it goes on. Java has no such method; its
-    /// documentation has a page of code instead.
+    /// wait for what cannot come: once nothing runs, and no task is due before `patience` is over, it goes on. Java has no
+    /// such method; its documentation has a page of code instead.
     ///
     /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits
     /// for nothing, whichever [`DropPolicy`] it has, and also if it waits already on another thread: at the end

@@ -108,7 +108,8 @@ pub struct FailureReport<'a> {
     source: FailureSource,
     task: &'a Subject,
     failure: &'a Failure,
-    /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is planned.
+    /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is
+    /// planned.
     again: Option<Duration>,
 }
 

@@ -1,11 +1,12 @@
 //! Launching: how a node that has been made of a closure gets its settings, and into its pool.
 //!
-//! A plain task in a pool that adds nothing to it, and that has its workers, goes straight into the queue ([`schedule`], [`execute`]). Every other
-//! goes through [`TaskBuilder::launch`], in this order:
+//! A plain task in a pool that adds nothing to it, and that has its workers, goes straight into the queue ([`schedule`],
+//! [`execute`]). Every other goes through [`TaskBuilder::launch`], in this order:
 //!
-//! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the next step too:
-//!    the error hands it back as it would have run.
-//! 2. The task gets its layers, and the code around its runs. The executor's decorator is called, and its panic is the submitter's.
+//! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the
+//!    next step too: the error hands it back as it would have run.
+//! 2. The task gets its layers, and the code around its runs. The executor's decorator is called, and its panic is the
+//!    submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
 //! 4. It enters its group, its limit is armed, and the wall clock is followed. Each of these finds a task that has ended
 //!    meanwhile, and does nothing.

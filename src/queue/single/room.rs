@@ -1,7 +1,7 @@
 //! Room: a bound on how many elements are in the queue, and those that wait until there is room for theirs.
 //!
-//! The bound and the wakers of those that wait are under the heap's lock. One that waits finds no room and lists its
-//! waker in one step ([`poll_insert`](SingleQueue::poll_insert)). A thread that has taken an element out takes the lock again,
+//! The bound and the wakers of those that wait are under the heap's lock. One that waits finds no room and lists its waker
+//! in one step ([`poll_insert`](SingleQueue::poll_insert)). A thread that has taken an element out takes the lock again,
 //! and wakes as many as there is room for, those that came first ([`notify_of_exit`](SingleQueue::notify_of_exit)).
 //! Whichever comes second at the lock sees the other, so nobody waits while there is room.
 //!
@@ -84,8 +84,8 @@ impl<E> SingleQueue<E> {
         (Self::room(heap) < count).then_some(Refusal::Full)
     }
 
-    /// Wakes those for which there is room, and every waiter if there never will be an element. Called for a queue that is not
-    /// open when an element may have left.
+    /// Wakes those for which there is room, and every waiter if there never will be an element. Called for a queue that is
+    /// not open when an element may have left.
     #[inline(never)]
     pub(super) fn notify_of_exit(&self) {
         let mut heap = self.heap.lock();

@@ -27,7 +27,7 @@ fn telling() -> (ManualClock, Executor, Log<String>) {
     (clock, executor, log)
 }
 
-/// What is told of the result of a closure whose future is dropped: before the run, and after it, which is the same.
+/// Returns what the failure handler says of the result of a closure whose future is dropped, before the run or after it.
 fn told_of<T: Send + Unpin + 'static>(body: fn() -> T) -> Vec<String> {
     let (clock, executor, log) = telling();
     drop(executor.submit(body).expect("accepted"));
