@@ -37,13 +37,16 @@ fn refused<R: std::fmt::Debug>(result: Result<R, Refused<u32>>) -> (InsertError,
     (refused.error(), refused.into_element())
 }
 
+/// What makes room wakes the one that waits for it, and nothing else does.
 #[test]
 fn each_way_out_makes_room_and_no_other_change_does() {
     type Way = (&'static str, fn(&DelayQueue<u32>, Key), usize);
-    let ways: [Way; 10] = [
+    let ways: [Way; 12] = [
         ("poll", |queue, _| assert!(queue.poll().is_some()), 1),
         ("take", |queue, _| assert!(queue.take().is_some()), 1),
         ("next", |queue, _| assert!(block_on(queue.next()).is_some()), 1),
+        ("take_within", |queue, _| assert!(queue.take_within(DAY).unwrap().is_some()), 1),
+        ("retain", |queue, _| assert_eq!(queue.retain(|_| false), 1), 1),
         ("remove", |queue, key| _ = queue.remove(key), 1),
         ("drain", |queue, _| queue.drain().for_each(drop), 1),
         ("remove_all", |queue, _| assert_eq!(queue.remove_all().len(), 1), 1),
@@ -60,8 +63,10 @@ fn each_way_out_makes_room_and_no_other_change_does() {
         let (_clock, queue, key) = full();
         assert_eq!(queue.remaining_capacity(), 0);
         assert_eq!(refused(queue.insert(ms(1), 1)), (InsertError::Full, 1));
+        let (mut waiting, wakes) = (queue.insert_when_room(ms(1), 3), Wakes::new());
+        assert!(poll(&mut waiting, &wakes).is_pending());
         way(&queue, key);
-        assert_eq!(queue.remaining_capacity(), room, "{name}");
+        assert_eq!((queue.remaining_capacity(), wakes.count()), (room, room), "{name}");
         assert_eq!(queue.insert(ms(1), 2).is_ok(), room > 0, "{name}");
     }
 }
@@ -96,15 +101,24 @@ fn a_thread_waits_until_there_is_room_or_its_time_is_up() {
     assert_eq!(refused(in_vain.get()), (InsertError::Full, 1));
     let lucky = waits(ms(5));
     until_asleep(&clock, ms(5));
+    clock.advance(ms(1));
     assert_eq!(queue.remove(key), Some(0));
     let inserted = lucky.get().unwrap();
-    assert_eq!(queue.delay(inserted), Some(DAY));
+    assert_eq!(queue.delay(inserted), Some(DAY - ms(1)), "counted from the call");
     assert_eq!(refused(queue.insert_within(DAY, 2, Duration::ZERO)), (InsertError::Full, 2));
     queue.remove(inserted);
     assert!(
         queue.insert_within(DAY, 2, Duration::ZERO).is_ok(),
         "a limit that is over is none where there is room"
     );
+}
+
+#[test]
+fn a_clock_goes_on_by_itself_for_a_thread_that_waits_for_room() {
+    let (clock, queue, _) = full();
+    clock.set_auto_advance(true);
+    assert!(queue.insert_within(DAY, 1, ms(5)).is_err());
+    assert_eq!(clock.elapsed(), ms(5));
 }
 
 #[test]
