@@ -233,8 +233,10 @@ impl Control {
     /// Returns how the task stands that is queued again, if its schedule says `next`.
     fn standing_after(&self, next: Timestamp) -> Standing {
         let standing = self.standing(next);
-        let plan = self.within.map_or(standing.plan, |within| within.min(standing.plan));
-        Standing { plan, ..standing }.simplified()
+        match self.within {
+            Some(within) => standing.after(&Change::Within(within), true),
+            None => standing.simplified(),
+        }
     }
 
     /// Keeps the part of the standing that the entry does not show.
@@ -262,10 +264,12 @@ impl Control {
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
+                self.asked = None;
             }
             Change::Within(moment) => match &mut self.plan {
                 Some(plan) if moment < *plan => (*plan, self.leaves_wall) = (moment, true),
-                Some(_) => {}
+                Some(plan) if moment == *plan => {}
+                Some(_) => self.asked = Some(moment),
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
             Change::NotBefore(moment) => {
@@ -273,12 +277,15 @@ impl Control {
                     (*plan, self.leaves_wall) = (moment, true);
                 }
             }
+            // A run that is due already is the one that was asked for.
+            Change::RunNow(now) if self.has_due_plan(now) => self.asked = Some(now),
             Change::RunNow(now) if is_periodic => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (Some(now), false),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
+                self.asked = None;
                 return self.schedule.replace(schedule);
             }
             Change::Begin(now) => self.begin(now),
@@ -286,6 +293,11 @@ impl Control {
             Change::Estimate { .. } | Change::Call(..) | Change::Flush(_) => {}
         }
         None
+    }
+
+    /// Returns `true` if the run that is planned for after the present one is due.
+    fn has_due_plan(&self, now: Timestamp) -> bool {
+        !self.is_paused && self.plan.is_some_and(|plan| plan <= now)
     }
 
     /// Notes that the body begins for which calls have waited: what they have asked for since a worker took
@@ -341,7 +353,10 @@ impl Control {
 
     /// Called when the worker is done with the planned run for which it has taken the task.
     fn tick_is_over(&mut self) {
-        self.asked = None;
+        // What was asked of a plan that has been made meanwhile is of the next run.
+        if self.plan.is_none() {
+            self.asked = None;
+        }
         if let Some(calls) = &mut self.calls {
             calls.tick_is_over();
         }

@@ -236,7 +236,7 @@ impl Plan {
             Next::Named(named) => RunOutcome::Again(self.next_named(*named, is_extra, run)),
             // After an extra run the plan stands, which the task knows and not the plan.
             Next::Planned if is_extra => RunOutcome::Again(run.planned()),
-            Next::Planned => RunOutcome::of(self.next(run, || run.clock().read(), hooks)),
+            Next::Planned => RunOutcome::of(self.next(run, true, || run.clock().read(), hooks)),
         }
     }
 
@@ -262,7 +262,7 @@ impl Plan {
         let next = match ends {
             true => Ok(None),
             false if is_extra => Ok(Some(run.planned())),
-            false => self.next(run, || ended, hooks),
+            false => self.next(run, true, || ended, hooks),
         };
         let next = next.map(|next| next.map(|next| self.backed_off(next, is_extra, ended)));
         if !is_told {
@@ -322,7 +322,7 @@ impl Plan {
         self.last_failure.take().filter(|_| self.failures > 0 && self.retries())
     }
 
-    /// Returns when the next run is, by the schedule; `None` if there is none.
+    /// Returns when the next run is, by the schedule, after one that `took_place` or was left out; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -331,6 +331,7 @@ impl Plan {
     fn next(
         &mut self,
         run: &Run,
+        took_place: bool,
         ended: impl Fn() -> Timestamp,
         hooks: &Hooks,
     ) -> Result<Option<Timestamp>, Failure> {
@@ -339,7 +340,7 @@ impl Plan {
             (self.skipped, self.counted) = (plan.skipped, 0);
             return Ok(Some(plan.next));
         }
-        self.ask(run, ended(), hooks)
+        self.ask(run, took_place, ended(), hooks)
     }
 
     /// Asks the trigger for the next run.
@@ -347,11 +348,12 @@ impl Plan {
     fn ask(
         &mut self,
         run: &Run,
+        took_place: bool,
         ended: Timestamp,
         hooks: &Hooks,
     ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        let last = LastRun { planned, planned_wall: None, started, ended };
+        let last = LastRun { planned, planned_wall: None, started, ended, took_place };
         let (runs, failures) = (self.runs, self.failures);
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
         let ask = || {
@@ -399,7 +401,7 @@ impl Plan {
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (before, counted) = (self.skipped, self.counted);
-        match self.next(run, || run.clock().read(), hooks) {
+        match self.next(run, false, || run.clock().read(), hooks) {
             Ok(next) => {
                 // This run, and those between it and the next.
                 let all = before.saturating_add(self.skipped).saturating_add(1);
@@ -418,7 +420,7 @@ impl Plan {
             return RunOutcome::Again(run.planned());
         }
         let covered = self.count_covered(run, hooks);
-        RunOutcome::of(covered.and_then(|()| self.next(run, || run.clock().read(), hooks)))
+        RunOutcome::of(covered.and_then(|()| self.next(run, false, || run.clock().read(), hooks)))
     }
 
     /// Asks the trigger again for the run that it has planned.

@@ -113,6 +113,8 @@ pub(crate) struct LastRun {
     pub(crate) planned_wall: Option<SystemTime>,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
+    /// See [`took_place`](TriggerContext::took_place).
+    pub(crate) took_place: bool,
 }
 
 impl TriggerContext<'_> {
@@ -168,6 +170,25 @@ impl TriggerContext<'_> {
     #[must_use]
     pub fn ended(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.ended))
+    }
+
+    /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
+    /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
+    /// [asked for by hand](crate::ScheduledFuture::run_now) may have come in between.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::trigger::{Due, from_fn};
+    ///
+    /// // Each second, and after a run that was left out each minute.
+    /// let slower = from_fn(|last| {
+    ///     let seconds = if last.planned().is_none() || last.took_place() { 1 } else { 60 };
+    ///     Some(Due::At(last.after() + Duration::from_secs(seconds)))
+    /// });
+    /// ```
+    #[must_use]
+    pub fn took_place(&self) -> bool {
+        self.last.is_some_and(|last| last.took_place)
     }
 
     /// Returns how many runs there have been.

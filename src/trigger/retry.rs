@@ -173,9 +173,7 @@ pub struct Retry<G> {
     failed: u32,
     /// True if the run that is planned is another attempt, and not one of the trigger inside.
     is_attempt: bool,
-    /// How many runs there had been when it was last asked.
-    runs: u64,
-    /// How many of them were retries.
+    /// How many of the runs were retries.
     retries: u64,
     /// True if all runs are attempts at one call, so that one which does not take place is planned again.
     is_call: bool,
@@ -184,29 +182,17 @@ pub struct Retry<G> {
 impl<G> Retry<G> {
     pub(super) fn new(inner: G, backoff: Backoff) -> Self {
         let origin = (Timestamp::from_nanos(0), None);
-        Self {
-            inner,
-            backoff,
-            origin,
-            failed: 0,
-            is_attempt: false,
-            runs: 0,
-            retries: 0,
-            is_call: false,
-        }
+        Self { inner, backoff, origin, failed: 0, is_attempt: false, retries: 0, is_call: false }
     }
 
     /// Learns how the run went that it was last asked for. Returns `true` if another attempt is to follow.
     fn learn(&mut self, run: LastRun, last: &TriggerContext<'_>) -> bool {
-        // Otherwise the run was left out: by a gate, or because it was too late.
-        let has_run = last.runs > self.runs;
         if !self.is_attempt {
             self.origin = (run.planned, run.planned_wall);
-        } else if has_run {
+        } else if run.took_place {
             self.retries += 1;
         }
-        self.runs = last.runs;
-        if has_run {
+        if run.took_place {
             // Runs that the trigger was not asked for may have succeeded in between.
             let before = self.failed.min(last.failures_in_a_row.saturating_sub(1));
             self.failed = if last.failures_in_a_row > 0 { before + 1 } else { 0 };

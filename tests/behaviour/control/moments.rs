@@ -1,11 +1,14 @@
 //! Requests for a moment: `reschedule`, `run_within` and `run_now`, for tasks that wait, run, are due
 //! or have ended.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use punctual::{
-    ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskState,
-    Trigger,
+    ManualClock, MissedRuns, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError,
+    TaskHandle, TaskState, Trigger,
     trigger::{every, on_demand},
 };
 
@@ -214,6 +217,35 @@ fn an_extra_run_can_be_asked_for_during_a_run() {
     release.add();
     clock.run_until_idle();
     assert_eq!((started.get(), task.delay()), (2, Some(ms(10))));
+}
+
+/// A run that is too late takes place if it is asked for, also by the body of an extra run: the run that is due is the one
+/// that is meant.
+#[test]
+fn a_late_run_can_be_asked_for_during_an_extra_run() {
+    let ways: [fn(&TaskHandle) -> bool; 2] =
+        [|task| task.run_within(Duration::ZERO), TaskHandle::run_now];
+    for ask in ways {
+        let (clock, executor) = manual(1);
+        let runs = Log::new();
+        let mut note = noting(&clock, &runs);
+        let (own, itself) = (clock.clone(), Arc::new(OnceLock::<TaskHandle>::new()));
+        let task = Arc::clone(&itself);
+        let body = move || {
+            note();
+            if own.elapsed() == ms(5) {
+                own.advance(ms(20));
+                assert!(task.get().is_some_and(ask));
+            }
+        };
+        let task = executor.task().missed_runs(MissedRuns::Within(ms(5)));
+        let task = task.repeat(every(ms(10)).first_in(ms(10)), body).expect("accepted");
+        itself.set(task.task_handle()).expect("it is set once");
+        clock.run_for(ms(5));
+        assert!(task.run_now());
+        clock.run_until_idle();
+        assert_eq!(runs.entries(), [5, 25, 25], "the run of 10, and that of 20");
+    }
 }
 
 /// M144: an extra run asks no trigger, and what was asked for before it stands.

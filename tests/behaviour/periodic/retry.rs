@@ -483,6 +483,36 @@ fn a_series_whose_retries_are_all_left_out_goes_on() {
     assert_eq!(moments(&log), [0, 10, 20, 30]);
 }
 
+/// A run that was asked for by hand is not taken for the one that was left out behind it: that has not failed.
+#[test]
+fn a_run_by_hand_before_one_that_is_left_out_is_not_tried_again() {
+    let at_once = Backoff::constant(Duration::ZERO);
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let task = executor.task().missed_runs(MissedRuns::Skip);
+    let task =
+        task.repeat(every(ms(30)).retry(at_once), failing_if(&clock, &log, |run| run % 2 == 1));
+    let task = task.expect("accepted");
+    clock.run_until_idle();
+    assert!(task.run_now());
+    clock.run_until_idle();
+    clock.advance(ms(60));
+    clock.run_for(ms(30));
+    assert_eq!(moments(&log), [0, 0, 0, 90], "the extra run fails, and that of 30 is left out");
+
+    // A trigger that is set later has planned none of the runs before.
+    let (clock, executor) = manual(1);
+    let log = Log::new();
+    let task = executor.task().missed_runs(MissedRuns::Skip).on_failure(FailurePolicy::resume());
+    let task = task.repeat(every(ms(30)), failing_if(&clock, &log, |run| run == 1));
+    let task = task.expect("accepted");
+    clock.run_until_idle();
+    assert!(task.set_trigger(every(ms(30)).first_in(ms(30)).retry(at_once)));
+    clock.advance(ms(60));
+    clock.run_for(ms(30));
+    assert_eq!(moments(&log), [0, 90]);
+}
+
 /// A skipped attempt is no end of the retries, and none of those that may be made.
 #[test]
 fn an_attempt_that_its_gate_skips_is_none() {

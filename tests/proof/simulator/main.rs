@@ -56,7 +56,7 @@ use proptest::{
 };
 use shuttle::{
     FailurePersistence, MaxSteps, Runner,
-    scheduler::{PctScheduler, RandomScheduler},
+    scheduler::{PctScheduler, RandomScheduler, Scheduler},
 };
 
 use crate::scenario::Scenario;
@@ -79,10 +79,7 @@ std::thread_local! {
 /// No seed violates a property.
 #[test]
 fn every_seed_holds() {
-    let number = |name: &str, default| {
-        std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-    };
-    let first: u64 = number("PUNCTUAL_FIRST_SEED", 1);
+    let first = number("PUNCTUAL_FIRST_SEED", 1);
     for seed in first..first + number("PUNCTUAL_SEEDS", 1_000) {
         if let Err(report) = hunt(seed, world::run) {
             panic!("{report}");
@@ -120,11 +117,13 @@ fn a_broken_promise_is_found_and_made_small() {
     assert_eq!(report.matches("Submit(TaskPlan").count(), 1, "one task is enough: {report}");
 }
 
-/// Tries the scenario of this seed. Returns a report if it fails.
-fn hunt<R>(
-    seed: u64,
-    simulate: impl Fn(&Scenario) -> R + Clone + Send + Sync + 'static,
-) -> Result<(), String> {
+/// Returns a number of the environment.
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Returns what draws by this seed, and makes what fails smaller.
+fn runner_of(seed: u64) -> TestRunner {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let (max_shrink_time, max_shrink_iters) = (60_000, 100_000);
@@ -134,8 +133,15 @@ fn hunt<R>(
         max_shrink_iters,
         ..Config::default()
     };
-    let mut runner =
-        TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
+
+/// Tries the scenario of this seed. Returns a report if it fails.
+fn hunt<R>(
+    seed: u64,
+    simulate: impl Fn(&Scenario) -> R + Clone + Send + Sync + 'static,
+) -> Result<(), String> {
+    let mut runner = runner_of(seed);
     let scenarios = SCENARIOS.with(Clone::clone);
     let tree = scenarios.new_tree(&mut runner).map_err(|error| error.to_string())?;
     let has_failed = Cell::new(false);
@@ -188,21 +194,27 @@ fn try_schedule<R>(
     seed: u64,
     simulate: impl Fn(&Scenario) -> R + Send + Sync + 'static,
 ) -> Result<(), String> {
+    let scenario = scenario.clone();
+    let body = move || drop(simulate(&scenario));
+    if seed % 2 == 0 {
+        explore(PctScheduler::new_from_seed(seed, 3, 1), body)
+    } else {
+        explore(RandomScheduler::new_from_seed(seed, 1), body)
+    }
+}
+
+/// Runs `body` on the model checker's threads. Returns the message of the panic by which it failed.
+fn explore(
+    scheduler: impl Scheduler + 'static,
+    body: impl Fn() + Send + Sync + 'static,
+) -> Result<(), String> {
     let mut config = shuttle::Config::new();
     config.failure_persistence = FailurePersistence::None;
     config.max_steps = MaxSteps::FailAfter(2_000_000);
     // A hook that submits, to a pool whose callers run what is refused, is called inside of itself.
     config.stack_size = 1 << 18;
     keep_panics_quiet();
-    let scenario = scenario.clone();
-    let body = move || drop(simulate(&scenario));
-    let run = AssertUnwindSafe(|| {
-        if seed % 2 == 0 {
-            Runner::new(PctScheduler::new_from_seed(seed, 3, 1), config).run(body)
-        } else {
-            Runner::new(RandomScheduler::new_from_seed(seed, 1), config).run(body)
-        }
-    });
+    let run = AssertUnwindSafe(|| Runner::new(scheduler, config).run(body));
     IS_SIMULATING.set(true);
     let outcome = panic::catch_unwind(run);
     IS_SIMULATING.set(false);

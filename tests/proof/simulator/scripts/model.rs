@@ -1,172 +1,286 @@
-//! The rules, once more: what becomes of one task whose bodies take no time. All moments and spans are in seconds.
+//! The model: what a script has to show, by the rules of the documentation. Where that is silent the model follows the
+//! executor: how the attempts behind an extra run count, and how many runs a late attempt has missed.
 //!
-//! They are written from the public documentation of the calls and of [`MissedRuns`](punctual::MissedRuns), and not from the code.
+//! A task has a *plan*, which is when it runs next by its [schedule](Schedule), and perhaps an *extra* run beside it. All
+//! else follows from these two.
 
-use super::script::{Answer, Call, Kind, Missed, Task};
+use std::{mem, time::Duration};
 
-/// The lateness after which `Skip` leaves a run out whose successor is not due.
-const SKIP_AFTER: u64 = 10;
+use punctual::TaskState;
 
-/// One run: when it was, and for when it was planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ran {
-    pub(super) at: u64,
-    pub(super) planned: u64,
+use super::{
+    Event, MOST_RUNS,
+    schedule::Schedule,
+    script::{Body, Missed, OnFailure, Op, Request, Script, Task},
+};
+
+/// What is asked of a task while it runs. It applies to the run after it.
+#[derive(Default)]
+struct Asked {
+    plan: Option<Duration>,
+    within: Option<Duration>,
+    schedule: Option<Schedule>,
 }
 
-pub(super) struct Model {
-    now: u64,
-    kind: Kind,
-    missed_runs: Missed,
-    plan: u64,
+#[derive(Default)]
+struct Model {
+    missed: Missed,
+    on_failure: Option<OnFailure>,
+    bodies: Vec<Body>,
+    /// `true` if the first run that succeeds ends the task.
+    is_call: bool,
+    now: Duration,
+    events: Vec<Event>,
+    end: Option<TaskState>,
+    schedule: Option<Schedule>,
+    plan: Duration,
+    extra: Option<Duration>,
     is_paused: bool,
-    /// When a run beside the schedule was asked for.
-    extra: Option<u64>,
-    /// From when the lateness of the planned run counts, if it was asked for when it was due.
-    asked: u64,
-    is_over: bool,
-    pub(super) missed: u64,
-    /// How many were left out since the last run.
+    /// When a run was asked for that was due already: it is late from then on.
+    asked: Option<Duration>,
+    /// While the task runs.
+    noted: Option<Asked>,
+    runs: usize,
+    in_a_row: u32,
+    failed: u64,
+    /// How many runs were left out since the last one, how many of them are counted, and how many are in all.
     skipped: u64,
-    pub(super) runs: Vec<Ran>,
-    pub(super) is_wrong_about_run_now: bool,
+    counted: u64,
+    all_missed: u64,
+}
+
+/// Returns what is to be seen.
+pub(super) fn predict(script: &Script) -> Vec<Event> {
+    let (plan, schedule) = match script.task {
+        Task::Once(delay) => (delay.span(), None),
+        Task::Series(trigger) => (trigger.first.span(), Some(Schedule::of(trigger))),
+        Task::Call(tries) => (Duration::ZERO, Some(Schedule::new(None, Some(tries)))),
+    };
+    let mut model = Model {
+        missed: script.missed,
+        on_failure: script.on_failure,
+        bodies: script.bodies.clone(),
+        is_call: matches!(script.task, Task::Call(_)),
+        plan,
+        schedule,
+        ..Model::default()
+    };
+    for op in &script.ops {
+        match op {
+            Op::Ask(request) => model.ask(request),
+            Op::Stall(span) => model.now += span.span(),
+            Op::RunFor(span) => model.run_for(span.span()),
+        }
+        if model.runs >= MOST_RUNS {
+            break;
+        }
+        model.stands();
+    }
+    let (runs, failed, missed) = (model.runs as u64, model.failed, model.all_missed);
+    model.note(Event::Sum { runs, failed, missed });
+    model.events
 }
 
 impl Model {
-    pub(super) fn new(task: Task) -> Self {
-        Self {
-            now: 0,
-            kind: task.kind,
-            missed_runs: task.missed_runs,
-            plan: task.first,
-            is_paused: false,
-            extra: None,
-            asked: 0,
-            is_over: false,
-            missed: 0,
-            skipped: 0,
-            runs: Vec::new(),
-            is_wrong_about_run_now: false,
-        }
+    fn note(&mut self, event: Event) {
+        self.events.push(event);
     }
 
-    /// When it runs next, as the task says; `None` if it has ended, or for no moment.
-    fn next(&self) -> Option<u64> {
-        if self.is_over {
-            return None;
-        }
-        match self.extra.filter(|extra| self.is_paused || *extra <= self.plan) {
-            Some(extra) => Some(extra),
-            None => (!self.is_paused).then_some(self.plan),
-        }
+    fn stands(&mut self) {
+        let waits = if self.is_paused { TaskState::Paused } else { TaskState::Scheduled };
+        let due = self.due().map_or(Duration::MAX, |due| due.saturating_sub(self.now));
+        let (state, delay) = (self.end.unwrap_or(waits), self.end.is_none().then_some(due));
+        self.note(Event::Stands { now: self.now, state, delay });
     }
 
-    /// When the executor wants to be called next.
-    pub(super) fn next_call(&self) -> Option<u64> {
-        self.next().map(|next| next.max(self.now))
+    /// The extra run comes before the plan, or the plan waits for the end of a pause.
+    fn next_extra(&self) -> Option<Duration> {
+        self.extra.filter(|extra| self.is_paused || *extra <= self.plan)
     }
 
-    pub(super) fn call(&mut self, call: Call) -> Answer {
-        match call {
-            Call::Advance(span) => self.now += span,
-            Call::Drive => self.drive(),
-            _ if self.is_over => return Answer::No,
-            Call::Pause if self.is_paused => return Answer::No,
-            Call::Pause => self.is_paused = true,
-            Call::Resume if !self.is_paused => return Answer::No,
-            Call::Resume => self.is_paused = false,
-            Call::RunNow => self.run_now(),
-            Call::RunWithin(span) if self.plan < self.now + span => self.asked = self.now + span,
-            Call::RunWithin(span) => self.plan = self.now + span,
-            Call::Reschedule(span) => (self.plan, self.asked) = (self.now + span, 0),
-            Call::SetEvery(_) if self.kind == Kind::Once => return Answer::No,
-            Call::SetEvery(period) => {
-                self.kind = Kind::Rate(period);
-                // It begins anew: what the schedule before has left out counts with no run.
-                (self.plan, self.asked, self.skipped) = (self.now, 0, 0);
+    fn due(&self) -> Option<Duration> {
+        self.next_extra().or((!self.is_paused).then_some(self.plan))
+    }
+
+    fn ask(&mut self, request: &Request) {
+        let answer = match (self.end, request) {
+            (Some(_), _) => false,
+            (None, Request::Cancel) => {
+                self.end = Some(TaskState::Cancelled);
+                true
             }
-            Call::Cancel => self.is_over = true,
-        }
-        Answer::Yes
-    }
-
-    fn run_now(&mut self) {
-        let is_due = |moment: Option<u64>| moment.is_some_and(|moment| moment <= self.now);
-        let knows_rule = !self.is_wrong_about_run_now;
-        if is_due(self.extra) && self.next() == self.extra && knows_rule {
-            // That run is the one that was asked for.
-        } else if is_due(self.next()) && knows_rule {
-            self.asked = self.now;
-        } else if self.kind == Kind::Once {
-            (self.plan, self.is_paused) = (self.now, false);
-        } else {
-            self.extra = Some(self.now);
-        }
-    }
-
-    fn drive(&mut self) {
-        while let Some(next) = self.next().filter(|next| *next <= self.now) {
-            if self.extra == Some(next) {
-                self.extra = None;
-                self.runs.push(Ran { at: self.now, planned: next });
-            } else {
-                self.run_as_planned();
-            }
-        }
-    }
-
-    fn run_as_planned(&mut self) {
-        let planned = self.plan;
-        let late = self.now - planned.max(self.asked).min(self.now);
-        let is_left_out = self.kind != Kind::Once && self.leaves_out(late);
-        self.asked = 0;
-        // What was left out before counts with this run, and beside one that is left out everything does at once.
-        self.missed += std::mem::take(&mut self.skipped) + u64::from(is_left_out);
-        if !is_left_out {
-            self.runs.push(Ran { at: self.now, planned });
-        }
-        match self.kind {
-            Kind::Once => self.is_over = true,
-            Kind::Delay(pause) => self.plan = self.now + pause,
-            Kind::Rate(period) => self.plan = self.next_of_grid(planned, period),
-        }
-        if is_left_out {
-            self.missed += std::mem::take(&mut self.skipped);
-        }
-    }
-
-    fn leaves_out(&self, late: u64) -> bool {
-        let is_next_due = matches!(self.kind, Kind::Rate(period) if late >= period);
-        match self.missed_runs {
-            Missed::Burst | Missed::Coalesce | Missed::Delay => false,
-            Missed::Within(limit) => late > limit,
-            Missed::Skip => late > SKIP_AFTER || late > 0 && is_next_due,
-        }
-    }
-
-    /// The next run of a rate, after one that was planned for that moment; counts those between the two.
-    fn next_of_grid(&mut self, planned: u64, period: u64) -> u64 {
-        let late_ones = (self.now - planned) / period;
-        match self.missed_runs {
-            Missed::Burst => {}
-            Missed::Coalesce => self.missed += late_ones,
-            Missed::Skip => self.skipped = late_ones,
-            Missed::Delay if late_ones > 0 => {
-                self.missed += late_ones;
-                return self.now + period;
-            }
-            Missed::Delay => {}
-            // Those that are too late when this run has ended.
-            Missed::Within(limit) => {
-                let is_too_late = |n: &u64| planned + n * period + limit < self.now;
-                self.skipped = (1..=late_ones).filter(is_too_late).count() as u64;
-            }
-        }
-        let left_out = match self.missed_runs {
-            Missed::Burst | Missed::Delay => 0,
-            Missed::Coalesce => late_ones,
-            Missed::Skip | Missed::Within(_) => self.skipped,
+            (None, _) if self.noted.is_some() => self.ask_running(request),
+            (None, _) => self.ask_waiting(request),
         };
-        planned + (left_out + 1) * period
+        self.note(Event::Answer(answer));
+    }
+
+    fn ask_waiting(&mut self, request: &Request) -> bool {
+        let (now, is_due) = (self.now, self.due().is_some_and(|due| due <= self.now));
+        match *request {
+            Request::Pause | Request::Resume => return self.toggle(request),
+            // A run that is due already is the one that was asked for.
+            Request::RunNow if self.next_extra().is_some() => {}
+            Request::RunNow if is_due => self.asked = Some(now),
+            Request::RunNow if self.schedule.is_some() => self.extra = Some(now),
+            Request::RunNow => (self.plan, self.is_paused) = (now, false),
+            Request::RunWithin(span) => self.hasten(now + span.span()),
+            Request::Reschedule(span) => (self.plan, self.asked) = (now + span.span(), None),
+            Request::SetTrigger(_) if self.schedule.is_none() => return false,
+            Request::SetTrigger(trigger) => {
+                (self.plan, self.asked) = (now + trigger.first.span(), None);
+                self.replace(Schedule::of(trigger));
+            }
+            Request::Cancel => {}
+        }
+        true
+    }
+
+    /// A plan that is earlier anyway is asked for anew.
+    fn hasten(&mut self, moment: Duration) {
+        if self.plan < moment { self.asked = Some(moment) } else { self.plan = moment }
+    }
+
+    fn replace(&mut self, schedule: Schedule) {
+        (self.schedule, self.skipped, self.counted) = (Some(schedule), 0, 0);
+    }
+
+    fn toggle(&mut self, request: &Request) -> bool {
+        let before = mem::replace(&mut self.is_paused, matches!(request, Request::Pause));
+        before != self.is_paused
+    }
+
+    fn ask_running(&mut self, request: &Request) -> bool {
+        let (now, is_series) = (self.now, self.schedule.is_some());
+        let Some(noted) = self.noted.as_mut().filter(|_| is_series) else { return false };
+        match *request {
+            Request::Pause | Request::Resume => return self.toggle(request),
+            Request::RunNow if !self.is_paused && noted.plan.is_some_and(|plan| plan <= now) => {
+                self.asked = Some(now);
+            }
+            Request::RunNow => self.extra = Some(now),
+            Request::RunWithin(span) => {
+                let moment = now + span.span();
+                match &mut noted.plan {
+                    Some(plan) if *plan < moment => self.asked = Some(moment),
+                    Some(plan) => *plan = moment,
+                    None => noted.within = Some(noted.within.map_or(moment, |old| old.min(moment))),
+                }
+            }
+            Request::Reschedule(span) => {
+                (noted.plan, noted.within, self.asked) = (Some(now + span.span()), None, None);
+            }
+            Request::SetTrigger(trigger) => {
+                (noted.plan, noted.within) = (Some(now + trigger.first.span()), None);
+                self.asked = None;
+                noted.schedule = Some(Schedule::of(trigger));
+            }
+            Request::Cancel => {}
+        }
+        true
+    }
+
+    fn run_for(&mut self, span: Duration) {
+        let end = self.now + span;
+        while self.end.is_none() && self.runs < MOST_RUNS {
+            let next = self.due().map(|due| due.max(self.now));
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.now = next;
+            self.turn(self.next_extra().is_some());
+        }
+        self.now = self.now.max(end);
+    }
+
+    /// A worker takes the task.
+    fn turn(&mut self, is_extra: bool) {
+        let (planned, started) = (self.due().unwrap_or_default(), self.now);
+        if !is_extra && self.is_overdue(planned) {
+            return self.leave_out(planned);
+        }
+        let covered = self.schedule.map_or(0, |schedule| match self.missed {
+            Missed::Coalesce | Missed::Delay => schedule.between(planned, started),
+            _ => 0,
+        });
+        // An extra run stands for no moment of the schedule.
+        let missed = if is_extra { 0 } else { self.skipped + covered };
+        self.note(Event::Run { at: started, planned, missed, attempt: self.in_a_row + 1 });
+        self.all_missed += if is_extra { 0 } else { missed - self.counted };
+        let body = self.bodies[self.runs % self.bodies.len()];
+        *(if is_extra { &mut self.extra } else { &mut self.asked }) = None;
+        let plan = is_extra.then_some(self.plan);
+        self.noted = Some(Asked { plan, ..Asked::default() });
+        self.runs += 1;
+        self.now += body.takes.span();
+        body.asks.iter().for_each(|request| self.ask(request));
+        let noted = self.noted.take().unwrap_or_default();
+        self.follow(body.fails, is_extra, (planned, started), noted);
+    }
+
+    /// The run has ended: what follows it?
+    fn follow(&mut self, fails: bool, is_extra: bool, run: (Duration, Duration), noted: Asked) {
+        let Some(schedule) = &mut self.schedule else {
+            self.end = self.end.or(Some(TaskState::Completed));
+            return;
+        };
+        self.in_a_row = if fails { self.in_a_row + 1 } else { 0 };
+        self.failed += u64::from(fails);
+        // Attempts are failures in a row, and an extra run may have succeeded in between.
+        if !is_extra {
+            schedule.failed = schedule.failed.min(self.in_a_row.saturating_sub(1));
+        }
+        let goes_on = match self.on_failure {
+            // A failure does not end what is to be tried again.
+            None => schedule.retry.is_some(),
+            Some(OnFailure::Resume) => true,
+            Some(OnFailure::StopAfter(most)) => self.in_a_row < most,
+        };
+        let ending = match fails {
+            true if !goes_on => Some(TaskState::Failed),
+            false if self.is_call => Some(TaskState::Completed),
+            _ => None,
+        };
+        let next =
+            if ending.is_some() || is_extra { noted.plan } else { self.next(run, Some(fails)) };
+        let ending = ending.or(next.is_none().then_some(TaskState::Failed));
+        self.end = self.end.or(ending);
+        self.go_on(next.unwrap_or_default(), noted);
+    }
+
+    /// The task waits for `next`, or for what was asked for meanwhile.
+    fn go_on(&mut self, next: Duration, noted: Asked) {
+        self.plan = noted.plan.unwrap_or(next);
+        noted.within.into_iter().for_each(|within| self.hasten(within));
+        noted.schedule.into_iter().for_each(|schedule| self.replace(schedule));
+    }
+
+    fn is_overdue(&self, planned: Duration) -> bool {
+        let from = self.asked.map_or(planned, |asked| asked.max(planned));
+        self.schedule.is_some_and(|schedule| schedule.is_overdue(from, self.now, self.missed))
+    }
+
+    /// The run does not take place, and counts as missed at once.
+    fn leave_out(&mut self, planned: Duration) {
+        self.asked = None;
+        let (before, counted) = (self.skipped + 1, self.counted);
+        let next = self.next((planned, self.now), None);
+        self.skipped += before;
+        self.counted = self.skipped;
+        self.all_missed += self.skipped - counted;
+        match next {
+            Some(next) => self.plan = next,
+            None if self.in_a_row > 0 => self.end = Some(TaskState::Failed),
+            None => self.end = Some(TaskState::Completed),
+        }
+    }
+
+    /// Returns the next moment of the schedule, after a run that `fails` or not, or did not take place.
+    fn next(&mut self, run: (Duration, Duration), fails: Option<bool>) -> Option<Duration> {
+        (self.skipped, self.counted) = (0, 0);
+        let schedule = self.schedule.as_mut()?;
+        let next = schedule.next(run, self.now, self.missed, fails)?;
+        if self.missed.has_deadline() {
+            self.skipped = schedule.between(run.0, next).saturating_sub(1);
+        }
+        Some(next)
     }
 }

@@ -1,224 +1,278 @@
-//! A script: a task, and what one thread asks of it. It is drawn from a seed, and played on an executor beside the
-//! [model](super::model).
+//! A script: a task, what its bodies do, and the steps of the one thread. It is data, and prints as code.
 
-use std::{
-    cell::RefCell,
-    rc::Rc,
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::{fmt, time::Duration};
 
-use punctual::{
-    DrivenExecutor, ManualClock, MissedRuns, ScheduledFuture, ScheduledThreadPoolExecutor,
-    current_task, trigger,
-};
+use proptest::{collection::vec, option::weighted, prelude::*};
+use punctual::{Backoff, FailurePolicy, MissedRuns};
 
-use super::model::{Model, Ran};
+use crate::steps::{self, Steps};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Once,
-    Rate(u64),
-    Delay(u64),
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    /// The length of a step, in nanoseconds. `Skip` knows a millisecond and ten seconds.
+    step: u64,
+    pub(super) task: Task,
+    pub(super) missed: Missed,
+    pub(super) on_failure: Option<OnFailure>,
+    /// The bodies of the runs, in turn.
+    pub(super) bodies: Vec<Body>,
+    pub(super) ops: Vec<Op>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    Once(Steps),
+    Series(Trigger),
+    Call(Tries),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rhythm {
+    Every(Steps),
+    Delay(Steps),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trigger {
+    pub(super) rhythm: Rhythm,
+    pub(super) first: Steps,
+    pub(super) retry: Option<Tries>,
+}
+
+/// A back-off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tries {
+    first: Steps,
+    longest: Steps,
+    attempts: Option<u32>,
+    pub(super) elapsed: Option<Steps>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Missed {
+    #[default]
     Burst,
     Coalesce,
     Skip,
     Delay,
-    Within(u64),
+    Within(Steps),
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Task {
-    pub(super) kind: Kind,
-    pub(super) first: u64,
-    pub(super) missed_runs: Missed,
+pub(super) enum OnFailure {
+    Resume,
+    StopAfter(u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Call {
-    Advance(u64),
-    /// Runs whatever is due.
-    Drive,
+/// A body: it takes some time, asks something of its task, and may fail.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Body {
+    pub(super) takes: Steps,
+    pub(super) asks: Option<Request>,
+    pub(super) fails: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    Ask(Request),
+    /// Time passes, and nothing runs: all workers are busy.
+    Stall(Steps),
+    /// Time passes, and what is due runs at its moment.
+    RunFor(Steps),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Request {
     Pause,
     Resume,
     RunNow,
-    RunWithin(u64),
-    Reschedule(u64),
-    SetEvery(u64),
+    RunWithin(Steps),
+    Reschedule(Steps),
+    SetTrigger(Trigger),
     Cancel,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    Yes,
-    No,
+pub(super) fn any() -> BoxedStrategy<Script> {
+    let step = prop_oneof![3 => Just(1_u64), 1 => Just(300_000), 1 => Just(3_000_000_000)];
+    let task = prop_oneof![
+        1 => steps(6).prop_map(Task::Once),
+        6 => trigger().prop_map(Task::Series),
+        2 => tries().prop_map(Task::Call),
+    ];
+    let missed = prop_oneof![
+        1 => Just(Missed::Burst),
+        1 => Just(Missed::Coalesce),
+        1 => Just(Missed::Skip),
+        1 => Just(Missed::Delay),
+        2 => steps(4).prop_map(Missed::Within),
+    ];
+    let on_failure = prop_oneof![
+        3 => Just(None),
+        2 => Just(Some(OnFailure::Resume)),
+        1 => (1_u32..4).prop_map(|most| Some(OnFailure::StopAfter(most))),
+    ];
+    let op = prop_oneof![
+        4 => request().prop_map(Op::Ask),
+        2 => steps(9).prop_map(Op::Stall),
+        3 => steps(9).prop_map(Op::RunFor),
+    ];
+    (step, task, missed, on_failure, vec(body(), 1..4), vec(op, 1..12))
+        .prop_map(|(step, task, missed, on_failure, bodies, ops)| Script {
+            step,
+            task,
+            missed,
+            on_failure,
+            bodies,
+            ops,
+        })
+        .boxed()
 }
 
-#[derive(Clone, Debug)]
-pub(super) struct Script {
-    pub(super) task: Task,
-    pub(super) calls: Vec<Call>,
+fn body() -> impl Strategy<Value = Body> {
+    let takes = prop_oneof![3 => Just(Steps(0)), 1 => steps(12)];
+    (takes, weighted(0.2, request()), prop::bool::weighted(0.3))
+        .prop_map(|(takes, asks, fails)| Body { takes, asks, fails })
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ mixed >> 31) % bound
-    }
+fn request() -> impl Strategy<Value = Request> {
+    prop_oneof![
+        4 => Just(Request::Pause),
+        5 => Just(Request::Resume),
+        5 => Just(Request::RunNow),
+        3 => steps(6).prop_map(Request::RunWithin),
+        3 => steps(6).prop_map(Request::Reschedule),
+        2 => trigger().prop_map(Request::SetTrigger),
+        1 => Just(Request::Cancel),
+    ]
 }
 
-fn seconds(span: u64) -> Duration {
-    Duration::from_secs(span)
+fn trigger() -> impl Strategy<Value = Trigger> {
+    let span = || (1_u8..7).prop_map(Steps);
+    let rhythm =
+        prop_oneof![3 => span().prop_map(Rhythm::Every), 1 => span().prop_map(Rhythm::Delay)];
+    (rhythm, steps(6), weighted(0.4, tries())).prop_map(|(rhythm, first, retry)| Trigger {
+        rhythm,
+        first,
+        retry,
+    })
+}
+
+fn tries() -> impl Strategy<Value = Tries> {
+    (steps(5), steps(9), weighted(0.5, 0_u32..5), weighted(0.3, steps(20)))
+        .prop_map(|(first, longest, attempts, elapsed)| Tries { first, longest, attempts, elapsed })
+}
+
+fn steps(most: u8) -> impl Strategy<Value = Steps> {
+    (0..=most).prop_map(Steps)
 }
 
 impl Script {
-    pub(super) fn draw(seed: u64) -> Self {
-        let mut random = Random(seed);
-        let kind = match random.below(6) {
-            0 => Kind::Once,
-            1 => Kind::Delay(1 + random.below(4)),
-            _ => Kind::Rate(1 + random.below(4)),
-        };
-        let missed_runs = match random.below(6) {
-            0 => Missed::Burst,
-            1 => Missed::Coalesce,
-            2 => Missed::Skip,
-            3 => Missed::Delay,
-            _ => Missed::Within(random.below(4)),
-        };
-        let task = Task { kind, first: random.below(4), missed_runs };
-        let calls = (0..4 + random.below(16)).map(|_| match random.below(20) {
-            0..5 => Call::Advance(1 + random.below(4)),
-            5 => Call::Advance(9 + random.below(6)),
-            6..11 => Call::Drive,
-            11 | 12 => Call::Pause,
-            13 | 14 => Call::Resume,
-            15 | 16 => Call::RunNow,
-            17 => Call::RunWithin(random.below(4)),
-            18 => match random.below(3) {
-                0 => Call::SetEvery(1 + random.below(4)),
-                _ => Call::Reschedule(random.below(4)),
-            },
-            _ => match random.below(8) {
-                0 => Call::Cancel,
-                _ => Call::RunWithin(random.below(4)),
-            },
-        });
-        Self { task, calls: calls.collect() }
+    pub(super) fn begin(&self) {
+        steps::begin(self.step);
+    }
+}
+
+impl Tries {
+    pub(super) fn backoff(self) -> Backoff {
+        let backoff = Backoff::exponential(self.first.span(), self.longest.span());
+        let backoff = self.attempts.map_or(backoff, |most| backoff.max_attempts(most));
+        self.elapsed.map_or(backoff, |most| backoff.max_elapsed(most.span()))
     }
 
-    pub(super) fn play(&self) -> Result<(), String> {
-        self.play_beside(Model::new(self.task))
+    /// Returns how long to wait after so many failures: twice as long after each, up to the longest.
+    pub(super) fn delay_after(self, failures: u32) -> Option<Duration> {
+        let is_over = self.attempts.is_some_and(|most| failures >= most.max(1));
+        let doubled = self.first.span() * 2_u32.pow(failures.max(1) - 1);
+        (!is_over).then(|| doubled.min(self.longest.span()))
     }
+}
 
-    /// Plays it on an executor, and compares each step with the model.
-    ///
-    /// # Errors
-    ///
-    /// What differs.
-    pub(super) fn play_beside(&self, mut model: Model) -> Result<(), String> {
-        let stage = Stage::new(self.task);
-        for (number, call) in self.calls.iter().enumerate() {
-            let (answer, expected) = (stage.call(*call), model.call(*call));
-            let differs = |what: &str, seen: &dyn std::fmt::Debug, expected: &dyn std::fmt::Debug| {
-                format!("call {number}, {call:?}: {what} is {seen:?}, and should be {expected:?}")
-            };
-            if answer != expected {
-                return Err(differs("the answer", &answer, &expected));
-            }
-            let runs = stage.runs.lock().expect("no body panics").clone();
-            if runs != model.runs {
-                return Err(differs("the list of runs", &runs, &model.runs));
-            }
-            let missed = stage.executor.borrow().statistics().missed_runs;
-            if missed != model.missed {
-                return Err(differs("the number of missed runs", &missed, &model.missed));
-            }
-            let (next, expected) = (stage.next(), model.next_call());
-            if next != expected {
-                return Err(differs("the next run", &next, &expected));
-            }
+impl OnFailure {
+    pub(super) fn policy(self) -> FailurePolicy {
+        match self {
+            Self::Resume => FailurePolicy::resume(),
+            Self::StopAfter(most) => FailurePolicy::resume().stop_after(most),
         }
-        Ok(())
     }
 }
 
-/// An executor with the task of a script, which this thread drives.
-struct Stage {
-    clock: ManualClock,
-    begun: Instant,
-    executor: Rc<RefCell<DrivenExecutor>>,
-    future: ScheduledFuture<()>,
-    runs: Arc<Mutex<Vec<Ran>>>,
+impl Missed {
+    pub(super) fn has_deadline(self) -> bool {
+        matches!(self, Self::Skip | Self::Within(_))
+    }
+
+    pub(super) fn policy(self) -> MissedRuns {
+        match self {
+            Self::Burst => MissedRuns::Burst,
+            Self::Coalesce => MissedRuns::Coalesce,
+            Self::Skip => MissedRuns::Skip,
+            Self::Delay => MissedRuns::Delay,
+            Self::Within(span) => MissedRuns::Within(span.span()),
+        }
+    }
 }
 
-impl Stage {
-    fn new(Task { kind, first, missed_runs }: Task) -> Self {
-        let clock = ManualClock::new();
-        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
-        let executor = builder.build_driven().expect("valid settings");
-        let (begun, runs) = (clock.now(), Arc::new(Mutex::new(Vec::new())));
-        let (noted, now) = (Arc::clone(&runs), clock.clone());
-        let body = move || {
-            let since = |moment: Instant| moment.duration_since(begun).as_secs();
-            let run = current_task().expect("it is a task");
-            let ran = Ran { at: since(now.now()), planned: run.planned().map_or(u64::MAX, since) };
-            noted.lock().expect("no body panics").push(ran);
-        };
-        let task = executor.task().missed_runs(match missed_runs {
-            Missed::Burst => MissedRuns::Burst,
-            Missed::Coalesce => MissedRuns::Coalesce,
-            Missed::Skip => MissedRuns::Skip,
-            Missed::Delay => MissedRuns::Delay,
-            Missed::Within(limit) => MissedRuns::Within(seconds(limit)),
-        });
-        let first = seconds(first);
-        let future = match kind {
-            Kind::Once => task.schedule(first, body),
-            Kind::Rate(period) => task.schedule_at_fixed_rate(first, seconds(period), body),
-            Kind::Delay(pause) => task.schedule_with_fixed_delay(first, seconds(pause), body),
-        };
-        let executor = Rc::new(RefCell::new(executor));
-        Self { clock, begun, executor, future: future.expect("it is admitted"), runs }
+/// The script as code. A body is written behind the steps, since a closure would have to share the clock and the task.
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.begin();
+        writeln!(f, "    let task = executor.task().missed_runs({:?})", self.missed.policy())?;
+        if let Some(policy) = self.on_failure {
+            writeln!(f, "        .on_failure({:?})", policy.policy())?;
+        }
+        match self.task {
+            Task::Once(delay) => writeln!(f, "        .schedule({delay}, body)?;")?,
+            Task::Series(trigger) => writeln!(f, "        .repeat({trigger}, body)?;")?,
+            Task::Call(tries) => writeln!(f, "        .retry({tries}, body)?;")?,
+        }
+        self.ops.iter().try_for_each(|op| match op {
+            Op::Ask(request) => writeln!(f, "    task.{request};"),
+            Op::Stall(span) => writeln!(f, "    clock.advance({span}); // and nothing runs"),
+            Op::RunFor(span) => writeln!(f, "    clock.run_for({span});"),
+        })?;
+        self.bodies.iter().enumerate().try_for_each(|(number, Body { takes, asks, fails })| {
+            write!(f, "    // body {}: clock.advance({takes});", number + 1)?;
+            asks.iter().try_for_each(|request| write!(f, " task.{request};"))?;
+            writeln!(f, " {}", if *fails { "Err(\"no\")" } else { "Ok(())" })
+        })
     }
+}
 
-    fn call(&self, call: Call) -> Answer {
-        let future = &self.future;
-        let has_effect = match call {
-            Call::Advance(span) => {
-                self.clock.advance(seconds(span));
-                true
-            }
-            Call::Drive => {
-                let mut executor = self.executor.borrow_mut();
-                while executor.time_until_next() == Some(Duration::ZERO) {
-                    executor.run_due();
-                }
-                true
-            }
-            Call::Pause => future.pause(),
-            Call::Resume => future.resume(),
-            Call::RunNow => future.run_now(),
-            Call::RunWithin(span) => future.run_within(seconds(span)),
-            Call::Reschedule(span) => future.reschedule(seconds(span)),
-            Call::SetEvery(period) => future.set_trigger(trigger::every(seconds(period))),
-            Call::Cancel => future.cancel(),
-        };
-        if has_effect { Answer::Yes } else { Answer::No }
+impl fmt::Display for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Duration::from_nanos({})", self.span().as_nanos())
     }
+}
 
-    /// When the executor wants to be called next.
-    fn next(&self) -> Option<u64> {
-        let next = self.executor.borrow_mut().next_deadline()?;
-        Some(next.duration_since(self.begun).as_secs())
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rhythm {
+            Rhythm::Every(period) => write!(f, "every({period})")?,
+            Rhythm::Delay(delay) => write!(f, "fixed_delay({delay})")?,
+        }
+        write!(f, ".first_in({})", self.first)?;
+        self.retry.iter().try_for_each(|tries| write!(f, ".retry({tries})"))
+    }
+}
+
+impl fmt::Display for Tries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backoff::exponential({}, {})", self.first, self.longest)?;
+        self.attempts.iter().try_for_each(|most| write!(f, ".max_attempts({most})"))?;
+        self.elapsed.iter().try_for_each(|most| write!(f, ".max_elapsed({most})"))
+    }
+}
+
+impl fmt::Display for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pause => f.write_str("pause()"),
+            Self::Resume => f.write_str("resume()"),
+            Self::RunNow => f.write_str("run_now()"),
+            Self::RunWithin(span) => write!(f, "run_within({span})"),
+            Self::Reschedule(span) => write!(f, "reschedule({span})"),
+            Self::SetTrigger(trigger) => write!(f, "set_trigger({trigger})"),
+            Self::Cancel => f.write_str("cancel()"),
+        }
     }
 }
