@@ -10,7 +10,7 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 #[cfg(feature = "histograms")]
@@ -23,6 +23,7 @@ use crate::{
     pool::IfRunning,
     shutdown_report::TaskSummary,
     sync::Arc,
+    trigger::Due,
     unwind::discard,
     wait::{self, Place},
 };
@@ -461,14 +462,14 @@ impl Group {
     #[track_caller]
     pub fn schedule_at<F, T>(
         &self,
-        instant: impl Into<Option<Instant>>,
+        moment: impl Into<Due>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        self.task().schedule_at(instant, closure)
+        self.task().schedule_at(moment, closure)
     }
 
     /// Submits a task to the group: see

@@ -10,8 +10,8 @@ mod watching;
 
 use std::{
     error::Error,
-    ops::ControlFlow,
-    time::{Duration, Instant},
+    ops::ControlFlow::{self, Break, Continue},
+    time::{Duration, SystemTime},
 };
 
 pub(crate) use self::{
@@ -27,7 +27,7 @@ use crate::{
     sync::Arc,
     task::{Node, Outcome},
     time::Clock,
-    trigger::{Retry, Trigger},
+    trigger::{Due, Retry, Trigger, from_fn},
 };
 
 /// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
@@ -292,7 +292,8 @@ impl<'a> TaskBuilder<'a> {
         self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at).
+    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall clock, a
+    /// [time limit](Self::timeout) counts from when the closure begins, as that of each run of a series.
     ///
     /// # Errors
     ///
@@ -300,14 +301,38 @@ impl<'a> TaskBuilder<'a> {
     #[track_caller]
     pub fn schedule_at<F, T>(
         self,
-        instant: impl Into<Option<Instant>>,
+        moment: impl Into<Due>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        self.launch_at(Node::once(closure), instant.into()).map(ScheduledFuture::new)
+        let instant = match moment.into() {
+            Due::At(instant) => Some(instant),
+            Due::OnDemand => None,
+            Due::Wall(moment) => return self.schedule_on_wall(moment, closure),
+        };
+        self.launch_at(Node::once(closure), instant).map(ScheduledFuture::new)
+    }
+
+    /// Submits a series with one run: a plan on the wall clock is a trigger's.
+    #[track_caller]
+    fn schedule_on_wall<F, T>(
+        mut self,
+        moment: SystemTime,
+        closure: F,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
+    where
+        F: FnOnce() -> T + Send + 'static,
+        T: TaskOutput + Send + 'static,
+    {
+        let once = from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
+        let mut closure = Some(closure);
+        let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
+        self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+        self.on_failure = None;
+        self.repeat(once, body)
     }
 
     /// Submits the task: see

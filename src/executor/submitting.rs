@@ -1,15 +1,12 @@
 //! The verbs that submit. Each is the short form of the one on [`TaskBuilder`](crate::TaskBuilder), which is where
 //! closures become tasks.
 
-use std::{
-    error::Error,
-    time::{Duration, Instant},
-};
+use std::{error::Error, time::Duration};
 
 use super::Handle;
 use crate::{
     Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskOutput, Trigger, UnitOutcome,
-    task_builder,
+    task_builder, trigger::Due,
 };
 
 impl Handle {
@@ -168,19 +165,22 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
-    /// Runs the closure once, at `instant`. An instant in the past means now; `None` means never,
-    /// and the task waits until it is cancelled. On a [`ManualClock`](crate::ManualClock) the
-    /// instants are those of [`ManualClock::now`](crate::ManualClock::now). It
-    /// blocks as `execute` does.
+    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), or a [`SystemTime`](std::time::SystemTime) of
+    /// the wall clock, which is [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now;
+    /// `None` means never, and the task waits until it is cancelled. On a [`ManualClock`](crate::ManualClock) the instants
+    /// are those of [`ManualClock::now`](crate::ManualClock::now). It blocks as `execute` does. Java has no such method.
     ///
     /// ```
-    /// use std::time::{Duration, Instant};
+    /// use std::time::{Duration, Instant, SystemTime};
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let deadline = Instant::now() + Duration::from_millis(2);
     /// let ran_at = executor.schedule_at(deadline, Instant::now)?.join()?;
     /// assert!(ran_at >= deadline);
+    ///
+    /// let by_the_wall = executor.schedule_at(SystemTime::now(), || "now")?;
+    /// assert_eq!(by_the_wall.join()?, "now");
     ///
     /// let some_day = executor.schedule_at(None, || "not yet planned")?;
     /// assert_eq!(some_day.delay(), Some(Duration::MAX));
@@ -194,14 +194,14 @@ impl Handle {
     #[track_caller]
     pub fn schedule_at<F, T>(
         &self,
-        instant: impl Into<Option<Instant>>,
+        moment: impl Into<Due>,
         closure: F,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
         F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send + 'static,
     {
-        self.task().schedule_at(instant, closure)
+        self.task().schedule_at(moment, closure)
     }
 
     /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`,

@@ -89,6 +89,13 @@ impl From<Instant> for Due {
     }
 }
 
+/// `None` is [`OnDemand`](Due::OnDemand).
+impl From<Option<Instant>> for Due {
+    fn from(instant: Option<Instant>) -> Self {
+        instant.map_or(Self::OnDemand, Self::At)
+    }
+}
+
 /// The facts about the task that a [trigger](crate::Trigger) is given.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerContext<'a> {

@@ -6,3 +6,4 @@ mod bodies;
 mod limits;
 mod one_shot;
 mod order;
+mod wall_moments;
