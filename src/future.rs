@@ -253,10 +253,9 @@ impl<T> ScheduledFuture<T> {
         self.handle.state()
     }
 
-    /// Returns how long it is until the next run: zero if it is due, `Duration::MAX` if it will never
-    /// be as things are, as that of a [paused](Self::pause) task, and `None` if the task is running or has
-    /// ended. Locks a part of the queue. Java:
-    /// `getDelay`.
+    /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the task
+    /// is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state) says which.
+    /// Locks a part of the queue. Java: `getDelay`.
     ///
     /// ```
     /// use std::time::Duration;

@@ -183,7 +183,7 @@ impl Handle {
     /// assert_eq!(by_the_wall.join()?, "now");
     ///
     /// let some_day = executor.schedule_at(None, || "not yet planned")?;
-    /// assert_eq!(some_day.delay(), Some(Duration::MAX));
+    /// assert_eq!(some_day.delay(), None);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///

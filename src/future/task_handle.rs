@@ -193,7 +193,7 @@ impl TaskHandle {
         let entry =
             self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
         let due = self.pool().due_of(&**self.task, self.ticket(), entry);
-        Some(due.delay_at(self.clock().read()))
+        (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).

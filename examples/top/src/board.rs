@@ -118,7 +118,7 @@ impl Board {
             Row {
                 name: name.map_or_else(String::new, |name| name.to_string()),
                 state,
-                next_run: delay.filter(|delay| *delay < Duration::MAX),
+                next_run: delay,
                 run_time: record.run_time,
                 runs: record.runs,
                 failures: record.failures,

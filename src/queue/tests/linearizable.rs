@@ -302,7 +302,7 @@ mod tests {
         let number = |name| env::var(name).ok().and_then(|text| text.parse().ok());
         histories(
             number("PUNCTUAL_SEED").unwrap_or(0),
-            number("PUNCTUAL_HISTORIES").unwrap_or(20_000),
+            number("PUNCTUAL_HISTORIES").unwrap_or(5_000),
         );
     }
 }

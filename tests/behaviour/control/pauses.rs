@@ -156,7 +156,7 @@ fn a_paused_task_runs_when_it_is_told() {
     assert!(series.resume() && on_demand.resume());
     clock.run_until_idle();
     assert_eq!(executor.statistics().runs, 5, "the two runs that were missed, at 10 and at 20");
-    assert_eq!((series.delay(), on_demand.delay()), (Some(ms(5)), Some(std::time::Duration::MAX)));
+    assert_eq!((series.delay(), on_demand.delay()), (Some(ms(5)), None));
 }
 
 #[test]

@@ -159,7 +159,7 @@ fn it_is_paused_and_resumed() {
     let (first, _second) = (scene.waits(1), scene.waits(2));
     let third = scene.waits(3);
     assert!(first.pause());
-    assert_eq!((first.state(), first.delay()), (TaskState::Paused, Some(Duration::MAX)));
+    assert_eq!((first.state(), first.delay()), (TaskState::Paused, None));
     assert!(third.pause() && third.resume());
     assert_eq!(scene.go_on(), [(45, 2), (45, 3)]);
     assert_cancelled(&first, CancelReason::ExecutorDropped);

@@ -88,8 +88,9 @@ impl Model {
 
     fn stands(&mut self) {
         let waits = if self.is_paused { TaskState::Paused } else { TaskState::Scheduled };
-        let due = self.due().map_or(Duration::MAX, |due| due.saturating_sub(self.now));
-        let (state, delay) = (self.end.unwrap_or(waits), self.end.is_none().then_some(due));
+        let due = self.due().filter(|_| self.end.is_none());
+        let delay = due.map(|due| due.saturating_sub(self.now));
+        let state = self.end.unwrap_or(waits);
         self.note(Event::Stands { now: self.now, state, delay });
     }
 
