@@ -171,7 +171,7 @@ impl Handle {
     /// are those of [`ManualClock::now`](crate::ManualClock::now). It blocks as `execute` does. Java has no such method.
     ///
     /// ```
-    /// use std::time::{Duration, Instant, SystemTime};
+    /// use std::time::{Duration, Instant, UNIX_EPOCH};
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
@@ -179,8 +179,8 @@ impl Handle {
     /// let ran_at = executor.schedule_at(deadline, Instant::now)?.join()?;
     /// assert!(ran_at >= deadline);
     ///
-    /// let by_the_wall = executor.schedule_at(SystemTime::now(), || "now")?;
-    /// assert_eq!(by_the_wall.join()?, "now");
+    /// let new_year = UNIX_EPOCH + Duration::from_secs(1_767_225_600); // of 2026: it has passed
+    /// assert_eq!(executor.schedule_at(new_year, || "now")?.join()?, "now");
     ///
     /// let some_day = executor.schedule_at(None, || "not yet planned")?;
     /// assert_eq!(some_day.delay(), None);
