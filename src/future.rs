@@ -10,7 +10,6 @@
 //! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, [`Mapped`] one whose result goes
 //! through a closure, and [`Extender`] a handle that puts the run off with one atomic.
 
-mod extender;
 mod task_handle;
 
 use std::{
@@ -23,7 +22,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-pub use self::{extender::Extender, task_handle::TaskHandle};
+pub use self::task_handle::TaskHandle;
 use crate::{
     FailedRun, Limit, TaskError, TaskId, TaskState, WouldDeadlock,
     pool::Pool,

@@ -44,7 +44,7 @@
 //! answered, without the span by which [jitter](crate::Trigger::jitter) puts the run off. It stays the same, with its
 //! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
 //! lateness of the run and what counts as missed. A request for another moment, as
-//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it. A run that is asked for
+//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it, and so does [`Entry::At`]. A run that is asked for
 //! beside the schedule ([`run_now`](crate::ScheduledFuture::run_now)) is a tick of its own, planned for the
 //! moment of the call.
 //!
@@ -172,6 +172,11 @@ pub enum Entry {
     /// `Duration::MAX` means never: the task waits until a caller
     /// [asks for a run](crate::ScheduledFuture::run_now), gives it another moment, or cancels it.
     Again(Duration),
+    /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
+    /// [`reschedule`](crate::ScheduledFuture::reschedule), and the gate is asked then. So it is another tick: lateness, missed
+    /// runs, [attempts](Tick::attempt), and a [time limit](crate::TaskBuilder::timeout) count from there, and so does the grid of a fixed
+    /// rate. A moment that has passed means at once.
+    At(Instant),
     /// The answer comes later, by the [`Reply`] that [`later`] has returned with this. The task waits in the queue
     /// for it and holds no worker; the module says [more](self#an-answer-that-comes-later).
     Later(PendingEntry),
@@ -184,6 +189,7 @@ impl fmt::Debug for Entry {
             Self::Hold(_) => f.write_str("Hold(..)"),
             Self::Skip => f.write_str("Skip"),
             Self::Again(delay) => f.debug_tuple("Again").field(delay).finish(),
+            Self::At(instant) => f.debug_tuple("At").field(instant).finish(),
             Self::Later(_) => f.write_str("Later(..)"),
         }
     }
@@ -278,6 +284,7 @@ pub struct Tick<'a> {
     pub(crate) wall: Option<SystemTime>,
     pub(crate) attempt: u32,
     pub(crate) is_periodic: bool,
+    pub(crate) is_extra: bool,
     pub(crate) clock: &'a Clock,
 }
 
@@ -336,6 +343,14 @@ impl Tick<'_> {
         self.is_periodic
     }
 
+    /// Returns `true` if the run is one beside the schedule of a periodic task, by
+    /// [`run_now`](crate::ScheduledFuture::run_now). A task that waits for no moment of its schedule, as one
+    /// [on demand](crate::trigger::on_demand), has no such run: the one that is asked for is its next.
+    #[must_use]
+    pub fn is_extra(&self) -> bool {
+        self.is_extra
+    }
+
     /// Returns the clock of the executor. A gate that reads the time there can be tested on a
     /// [`ManualClock`](crate::ManualClock).
     #[must_use]
@@ -354,6 +369,7 @@ impl fmt::Debug for Tick<'_> {
             .field("is_on_wall", &self.is_on_wall())
             .field("attempt", &self.attempt)
             .field("is_periodic", &self.is_periodic)
+            .field("is_extra", &self.is_extra)
             .finish_non_exhaustive()
     }
 }

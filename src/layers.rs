@@ -33,23 +33,25 @@ pub use self::at_shutdown::ShutdownPolicy;
 pub(crate) use self::recorded::Recorded;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
-    calls::Pace,
-    control::{Change, Changed, body_begins},
+    control::{Change, Changed},
     gate::Gated,
     group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     membership::Membership,
-    put_off::PutOff,
     wall::OnWall,
 };
 use crate::{
     sync::{Arc, Weak},
     task::Task,
+    time::Timestamp,
 };
 
 /// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
 pub(crate) trait Dispatcher: Send + Sync {
     /// Lets these tasks go. The caller holds no lock.
     fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);
+
+    /// Has a task that runs once end at this limit, which has moved with its plan. The caller holds no lock.
+    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp);
 }
 
 /// The order in which the layers of a task are asked. The time limit comes first: a task whose time is up asks nothing

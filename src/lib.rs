@@ -187,14 +187,15 @@
 // Layer 4: the public interface.
 mod auto_traits;
 mod builder;
-mod debounce;
 pub mod delay_queue;
 mod driven;
 mod executor;
+mod extra;
 mod future;
 mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod pacing;
 #[cfg(feature = "serde")]
 mod serialized;
 mod task_builder;
@@ -233,7 +234,6 @@ mod sync;
 
 pub use crate::{
     builder::Builder,
-    debounce::{Debounced, Throttled},
     delay_queue::{DelayQueue, Delayed},
     drained::{DrainedTask, DrainedTasks, RejectedExecutionError},
     driven::DrivenExecutor,
@@ -244,7 +244,8 @@ pub use crate::{
         DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
         Termination,
     },
-    future::{CancelOnDrop, Extender, Mapped, ScheduledFuture, TaskHandle},
+    extra::pace::{Debounced, Extender, Throttled},
+    future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{Attempt, ParseTaskIdError, TaskId},

@@ -193,6 +193,41 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
+    /// Sets a gate around the one that is set already, which `around` is passed: for a gate that asks another one only about
+    /// the runs that it lets pass itself. Such a gate leaves the [lease](crate::gate::Lease) that the other one has given
+    /// if it does not return it, with [`NotRun`](crate::gate::RunEnd::NotRun).
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use punctual::{ManualClock, RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick, from_fn}};
+    ///
+    /// /// Asks the gate inside about every second run.
+    /// struct EverySecond(Option<Arc<dyn RunGate>>);
+    ///
+    /// impl RunGate for EverySecond {
+    ///     fn enter(&self, tick: &Tick<'_>) -> Entry {
+    ///         let inner = self.0.as_ref().filter(|_| tick.run_number() % 2 == 0);
+    ///         inner.map_or(Entry::Run, |inner| inner.enter(tick))
+    ///     }
+    /// }
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let task = executor.task().gate(from_fn(|_| Entry::Again(Duration::MAX)));
+    /// task.gate_around(EverySecond).schedule_at_fixed_rate(second, second, || ())?;
+    /// clock.run_for(10 * second);
+    /// assert_eq!(executor.statistics().runs, 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn gate_around<G: RunGate>(
+        mut self,
+        around: impl FnOnce(Option<Arc<dyn RunGate>>) -> G,
+    ) -> Self {
+        self.gate = Some(Arc::new(around(self.gate.take())));
+        self
+    }
+
     /// Makes the submission fail if the executor does not admit the task, with the error that owns it, whatever the
     /// executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a thread that must
     /// neither run tasks nor wait for room, such as one that polls sockets. Java: `AbortPolicy`, for one task.

@@ -14,7 +14,7 @@ use std::{
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
     entry::{NoEntry, Ticket},
-    layers::{Change, Pace, PutOff},
+    layers::Change,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
@@ -140,42 +140,6 @@ impl TaskHandle {
         self.change(Change::Resume)
     }
 
-    /// Puts the next run off to this moment, unless it is later anyway.
-    pub(super) fn put_off_to(&self, moment: Timestamp) -> bool {
-        self.change(Change::NotBefore(moment))
-    }
-
-    /// Returns the word by which that is done without a lock.
-    pub(super) fn extension(&self) -> Arc<PutOff> {
-        self.pool().extensions.note();
-        self.pool().with_entry(self.ticket(), |entry| self.task.extension(entry))
-    }
-
-    /// The same for a debounced task, which its calls put off.
-    pub(crate) fn extension_by_calls(&self) -> Arc<PutOff> {
-        self.pool().extensions.note();
-        self.pool().with_entry(self.ticket(), |entry| self.task.extension_by_calls(entry))
-    }
-
-    /// Notes a further call of the task, which is debounced, if one waits for its run already. Returns `false` if that is
-    /// to be seen under the lock.
-    #[inline]
-    pub(crate) fn call_again(&self, put_off: &PutOff, quiet: Duration, max_wait: Duration) -> bool {
-        let now = self.clock().read();
-        let moment = |first: Timestamp| now.after(quiet).min(first.after(max_wait).max(now));
-        !self.pool().queue.is_closed() && put_off.put_off_for_call(moment)
-    }
-
-    /// Calls the task, which is debounced or throttled.
-    pub(crate) fn call(&self, pace: Pace) -> bool {
-        self.change(Change::Call(self.clock().read(), pace))
-    }
-
-    /// Runs the task now if a call waits for it. Returns `true` if one does.
-    pub(crate) fn flush(&self) -> bool {
-        self.change(Change::Flush(self.clock().read()))
-    }
-
     fn change(&self, change: Change) -> bool {
         self.pool_ref.control(&self.task, self.ticket(), change)
     }
@@ -192,8 +156,7 @@ impl TaskHandle {
     pub fn delay(&self) -> Option<Duration> {
         let entry =
             self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
-        let due = self.pool().due_of(&**self.task, self.ticket(), entry);
-        (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
+        (entry < Timestamp::NEVER).then(|| entry.delay_at(self.clock().read()))
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
@@ -230,11 +193,6 @@ impl TaskHandle {
     #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
-    }
-
-    /// Returns `true` if a call waits for its run.
-    pub(crate) fn is_called(&self) -> bool {
-        self.task.is_called()
     }
 
     pub(super) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {

@@ -12,6 +12,7 @@
 //!   enter ──▶ Hold ──▶ watch ──▶ looked at once more ──▶ the closure is called ──▶ leave ──▶ publish
 //!     │  └──▶ Run ──────────────────▲     └──▶ leave(NotRun) ──▶ publish ──▶ Verdict::Cancelled
 //!     ├──▶ Again ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again
+//!     ├──▶ At ──▶ another tick is kept, in the same way
 //!     ├──▶ Later ──▶ the tick is kept ──▶ publish ──▶ Verdict::Again ──▶ parked ──▶ the reply, in place of enter
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
@@ -242,6 +243,8 @@ enum GateAnswer {
     Skip,
     /// To be asked again at this moment.
     Again(Timestamp),
+    /// The run is at this moment instead.
+    At(Timestamp),
     Later(PendingEntry),
 }
 
@@ -272,6 +275,7 @@ impl Call<'_> {
         match self.follow(entry) {
             GateAnswer::Run => self.begin_leased(asked),
             GateAnswer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
+            GateAnswer::At(planned) => Err(self.plan_anew(planned)),
             GateAnswer::Later(answer) => Err(self.wait_for(answer, asked)),
             GateAnswer::Skip => Err(self.skip()),
         }
@@ -306,7 +310,8 @@ impl Call<'_> {
         };
         let moment = (self.run.planned().before(offset), wall);
         let name = self.run.task().name();
-        let tick = tick(self.run, name.as_deref(), moment, attempt, plan.is_some());
+        let kind = (plan.is_some(), self.is_extra());
+        let tick = tick(self.run, name.as_deref(), moment, attempt, kind);
         let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
         self.hooks.drops(self.run.id()).discard(gate);
         entry
@@ -325,6 +330,7 @@ impl Call<'_> {
             Some(Entry::Run) => GateAnswer::Run,
             Some(Entry::Hold(lease)) => self.hold(lease),
             Some(Entry::Again(delay)) => GateAnswer::Again(self.run.clock().read().after(delay)),
+            Some(Entry::At(instant)) => GateAnswer::At(self.run.clock().deadline_of(instant)),
             Some(Entry::Skip | Entry::Later(_)) | None => GateAnswer::Skip,
         }
     }
@@ -371,6 +377,26 @@ impl Call<'_> {
             parts.extras().token.take_if(|_| !is_kept)
         });
         discard(token);
+    }
+
+    /// Makes another tick of the run, which is at `planned`.
+    fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
+        let run = self.run;
+        if !self.is_extra() {
+            if let Some(plan) = &mut self.plan {
+                plan.leave_wall();
+            }
+            let mut replan = Replan { plan: Some(planned), ..Replan::default() };
+            let dispatcher = run.task().with(|parts| {
+                let layers = parts.layers()?;
+                layers.all().for_each(|layer| layer.on_replan(&mut replan));
+                Some(Weak::clone(&layers.get::<Gated>()?.dispatcher))
+            });
+            if let Some((limit, pool)) = replan.expiry.zip(dispatcher.and_then(|it| it.upgrade())) {
+                pool.set_limit(Arc::clone(run.task()), run.id(), limit);
+            }
+        }
+        self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
     /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
@@ -438,7 +464,7 @@ fn tick<'a>(
     name: Option<&'a str>,
     (planned, wall): (Timestamp, Option<SystemTime>),
     attempt: u32,
-    is_periodic: bool,
+    (is_periodic, is_extra): (bool, bool),
 ) -> Tick<'a> {
     Tick {
         id: run.id(),
@@ -448,6 +474,7 @@ fn tick<'a>(
         wall,
         attempt,
         is_periodic,
+        is_extra,
         clock: run.clock(),
     }
 }

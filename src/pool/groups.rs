@@ -30,6 +30,7 @@ use crate::{
         atomic::{AtomicBool, Ordering},
     },
     task::Task,
+    time::Timestamp,
     unwind::discard,
 };
 
@@ -112,6 +113,12 @@ impl Dispatcher for Pool {
             self.call_worker(call);
             discard(task);
         }
+        discard(self);
+    }
+
+    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp) {
+        // Seldom, so one stripe serves for all.
+        self.set_timeout(0, task, Ticket::without_slot(sequence), limit);
         discard(self);
     }
 }

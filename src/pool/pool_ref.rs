@@ -160,6 +160,11 @@ impl PoolRef {
         had_effect
     }
 
+    /// Sets the limit at which a one-shot task ends, through the stripe of this reference.
+    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
+        self.pool().set_timeout(self.stripe(), task, ticket, limit);
+    }
+
     /// Changes the moment at which a live task runs next; see the head of [`control`](super::control).
     fn change(&self, task: &Task, ticket: Ticket, change: Change) -> Changed {
         let pool = self.pool();

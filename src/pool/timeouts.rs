@@ -234,9 +234,12 @@ pub(crate) struct Timer {
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     pub(crate) fn of(pool_ref: &PoolRef) -> Option<Self> {
-        let pool = pool_ref.pool();
+        Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
+    }
+
+    fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
         let queue = Arc::clone(pool.timeouts.thread.queue()?);
-        let (stripe, clock) = (pool_ref.stripe(), pool.clock().clone());
+        let clock = pool.clock().clone();
         Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
     }
 
@@ -291,13 +294,17 @@ impl Pool {
             self.start_stand_in(queue, SERVICE, is_needed, || Free::thread(self));
         }
     }
-}
 
-impl PoolRef {
     /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
     /// it had before. The task compares the limits, so of two threads that move the limit the one that
     /// did so last has its timeout armed.
-    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
+    pub(crate) fn set_timeout(
+        &self,
+        stripe: usize,
+        task: Arc<Task>,
+        ticket: Ticket,
+        limit: Timestamp,
+    ) {
         let watched = Arc::clone(&task);
         let expiry = move |pool: &Pool| {
             let drops = pool.callbacks().hooks.drops(ticket.sequence);
@@ -309,7 +316,7 @@ impl PoolRef {
             pool.take_out(&*watched, ticket, found, IfRunning::Signal);
             discard(watched);
         };
-        let timer = Timer::of(self).filter(|_| limit < Timestamp::NEVER);
+        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
         if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Expiry::new(expiry))) {
             task.attach(Box::new(guard), limit);
         }

@@ -1,4 +1,4 @@
-//! Runs that were put off beside their entries, as a driver sees them.
+//! Runs that an extender puts off, as a driver sees them.
 
 use std::time::Duration;
 
@@ -8,25 +8,27 @@ use punctual::{ManualClock, ScheduledThreadPoolExecutor};
 
 use crate::support::{Log, ms};
 
-/// A driver runs what was put off at its moment, in order, and is called for no moment at which nothing runs.
+/// A driver is called for each look, which is no run, and runs what was put off at its moment, in order.
 #[test]
-fn a_driver_is_called_for_runs_that_take_place() {
+fn a_driver_looks_at_what_was_put_off() {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
     let mut executor = builder.build_driven().expect("the settings are good");
     let (order, handle) = (Log::new(), executor.handle());
     let submit = |number: u64, delay| {
         let order = order.clone();
-        handle.schedule(ms(delay), move || order.push(number)).expect("accepted").extender()
+        let (task, extender) = handle.task().extender();
+        task.schedule(ms(delay), move || order.push(number)).expect("accepted");
+        extender
     };
     let (first, _second) = (submit(1, 10), submit(2, 40));
     assert!(first.extend(ms(30)));
-    assert_eq!(executor.time_until_next(), Some(ms(30)));
+    assert_eq!(executor.time_until_next(), Some(ms(10)), "the look");
     clock.advance(ms(20));
     assert_eq!(executor.run_due(), 0);
     assert!(first.extend(ms(15)));
-    assert_eq!(executor.time_until_next(), Some(ms(15)));
-    // Both are due when the driver comes: the first one, which was put off, is the first still.
+    assert_eq!(executor.time_until_next(), Some(ms(10)), "what the look has found");
+    // At the next call both are due, the first one again by a look.
     clock.advance(ms(20));
     assert!(executor.run_one());
     assert_eq!(order.entries(), [1]);
@@ -52,10 +54,11 @@ fn a_plan_is_put_off_while_an_extra_run_is_to_come() {
     let hourly = trigger::from_fn(|now: &TriggerContext<'_>| {
         Some(Due::Wall(now.after_wall() + Duration::from_secs(3600)))
     });
+    let (task, extender) = executor.task().extender();
     let series =
-        executor.repeat(hourly, move || note.push(time.elapsed().as_secs())).expect("accepted");
+        task.repeat(hourly, move || note.push(time.elapsed().as_secs())).expect("accepted");
     assert!(series.run_now());
-    assert!(series.extender().extend(Duration::from_secs(5000)));
+    assert!(extender.extend(Duration::from_secs(5000)));
     assert_eq!(executor.run_due(), 1);
     clock.advance(Duration::from_secs(3600));
     assert_eq!(executor.run_due(), 0, "it was put off");

@@ -1,0 +1,240 @@
+//! The calls that wait for one run, the gate that lets this run pass, and the trigger that says when the next is due.
+//!
+//! The states are described in [`pace`](super).
+
+#[allow(
+    clippy::disallowed_types,
+    reason = "this is a user of the crate, which locks as users do"
+)]
+use std::sync::Mutex;
+use std::{
+    sync::{
+        Arc, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{CLOSED, NEVER, Time, Word, nanos};
+use crate::{
+    Clock, Outcome, RejectedExecutionError, RunGate, TaskBuilder, TaskHandle, Trigger,
+    gate::{Entry, Tick},
+    trigger::{Due, TriggerContext},
+};
+
+/// What a debounced or throttled task shares with its handle. Moments are those of its [`Time`].
+pub(super) struct Calls {
+    time: Time,
+    /// When the run is due at the earliest, while it is to come and calls may join it.
+    until: Word,
+    /// When the first of the calls came, while the word is open.
+    first: AtomicU64,
+    /// The least time between two bodies.
+    period: u64,
+    #[allow(clippy::disallowed_types, reason = "see above")]
+    waiting: Mutex<Waiting>,
+}
+
+/// The calls that wait.
+#[derive(Default)]
+struct Waiting {
+    /// True if a call waits for the run that is to come, or about which the gate is asked.
+    is_called: bool,
+    /// Calls since the gate is asked: when the first came, and when their run would be due.
+    since: Option<(u64, u64)>,
+    /// The end of the period that the last body has begun.
+    period_end: u64,
+}
+
+impl Calls {
+    /// Submits a task that runs for its calls, and once in a period at most.
+    #[track_caller]
+    pub(super) fn submit<F, O>(
+        task: TaskBuilder<'_>,
+        clock: &Clock,
+        period: Duration,
+        mut body: F,
+    ) -> Result<(TaskHandle, Arc<Self>), RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let calls = Arc::new(Self {
+            time: Time::new(clock.clone()),
+            until: Word(CLOSED.into()),
+            first: AtomicU64::new(0),
+            period: nanos(period),
+            waiting: Mutex::default(),
+        });
+        let (of_gate, of_body) = (Arc::clone(&calls), Arc::clone(&calls));
+        let task = task.gate_around(|inner| CallGate { calls: of_gate, inner });
+        let trigger = CallTrigger(Arc::clone(&calls));
+        let body = move || {
+            of_body.begin();
+            body()
+        };
+        Ok((task.repeat(trigger, body)?.task_handle(), calls))
+    }
+
+    /// Notes a call now. `until` says when the run is due for which it waits, by when the call and the first of those came
+    /// that wait. Returns `false` if the task has ended.
+    pub(super) fn call(&self, task: &TaskHandle, until: impl Fn(u64, u64) -> u64) -> bool {
+        let now = self.time.now();
+        loop {
+            // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
+            let joined = || until(now, self.first.load(Ordering::Relaxed));
+            if self.until.raise(true, joined) {
+                return true;
+            }
+            let mut waiting = self.lock();
+            if !self.until.is_closed() {
+                continue;
+            }
+            let since = waiting.since.map_or(now, |(first, _)| first);
+            let due = until(now, since).max(now).max(waiting.period_end).min(NEVER);
+            if waiting.is_called {
+                waiting.since = Some((since, due));
+                drop(waiting);
+                return !task.is_done();
+            }
+            self.open(&mut waiting, now, due);
+            drop(waiting);
+            let lives = task.run_within(Duration::from_nanos(due - now));
+            if !lives {
+                self.give_up(&mut self.lock());
+            }
+            return lives;
+        }
+    }
+
+    /// Has the run for which calls wait take place now. Returns `true` if there is one.
+    pub(super) fn flush(&self, task: &TaskHandle) -> bool {
+        let (now, mut waiting) = (self.time.now(), self.lock());
+        if !waiting.is_called {
+            return false;
+        }
+        if self.until.lower(now) {
+            drop(waiting);
+            return task.run_within(Duration::ZERO);
+        }
+        if let Some((_, due)) = &mut waiting.since {
+            *due = now;
+        }
+        drop(waiting);
+        !task.is_done()
+    }
+
+    /// Returns `true` if a call waits for its run.
+    pub(super) fn is_any(&self) -> bool {
+        self.lock().is_called
+    }
+
+    #[allow(clippy::disallowed_types, reason = "see above")]
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call waits that came at `first`, and its run is due then.
+    fn open(&self, waiting: &mut Waiting, first: u64, due: u64) {
+        waiting.is_called = true;
+        // Ordering: relaxed, published by the opening.
+        self.first.store(first, Ordering::Relaxed);
+        self.until.open(due);
+    }
+
+    fn give_up(&self, waiting: &mut Waiting) {
+        self.until.close();
+        (waiting.is_called, waiting.since) = (false, None);
+    }
+
+    /// The gate is asked about a run. Closes the word, and returns what it was if it was open.
+    ///
+    /// # Errors
+    ///
+    /// The moment before which the run must not take place.
+    fn ask(&self, is_extra: bool) -> Result<Option<u64>, u64> {
+        let (waiting, now) = (self.lock(), self.time.now());
+        if waiting.period_end > now {
+            return Err(waiting.period_end);
+        }
+        // A run that was asked for beside the schedule is not put off by calls, and takes them with it.
+        self.until.close_at(if is_extra { NEVER } else { now })
+    }
+
+    /// The run about which the gate was asked is put off, and its calls wait on.
+    fn wait_on(&self, until: Option<u64>) {
+        let mut waiting = self.lock();
+        if waiting.is_called && self.until.is_closed() {
+            let since = waiting.since.take().map_or(0, |(_, due)| due);
+            self.until.open(since.max(until.unwrap_or(0)));
+        }
+    }
+
+    /// The body begins, for all calls up to now.
+    fn begin(&self) {
+        let mut waiting = self.lock();
+        self.give_up(&mut waiting);
+        waiting.period_end = self.time.now().saturating_add(self.period).min(NEVER);
+    }
+
+    /// A tick is over that a worker took then. Returns when the calls are due that still wait.
+    fn tick_is_over(&self, taken: u64) -> Option<u64> {
+        let mut waiting = self.lock();
+        let since = waiting.since;
+        // Closed while a call waits: the run about which the gate was asked did not take place. Open with a moment before
+        // the worker took the task: the gate was not asked.
+        let due = self.until.later_than(taken.saturating_sub(1));
+        if due.is_some() || !waiting.is_called {
+            return due;
+        }
+        self.give_up(&mut waiting);
+        let (first, due) = since?;
+        self.open(&mut waiting, first, due);
+        Some(due)
+    }
+}
+
+/// The gate of a task that runs for its calls, around another gate.
+struct CallGate {
+    calls: Arc<Calls>,
+    inner: Option<Arc<dyn RunGate>>,
+}
+
+impl RunGate for CallGate {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        let closed = match self.calls.ask(tick.is_extra()) {
+            Ok(closed) => closed,
+            Err(later) => return self.calls.time.put_off(later),
+        };
+        let entry = self.inner.as_ref().map_or(Entry::Run, |inner| inner.enter(tick));
+        let waits_on = match entry {
+            Entry::Again(_) | Entry::At(_) => true,
+            // The plan stands, and the calls with it.
+            Entry::Skip => tick.is_extra(),
+            _ => false,
+        };
+        if waits_on {
+            self.calls.wait_on(closed);
+        }
+        entry
+    }
+}
+
+impl Drop for CallGate {
+    fn drop(&mut self) {
+        self.calls.give_up(&mut self.calls.lock());
+    }
+}
+
+/// On demand, but for the calls that still wait after a tick.
+struct CallTrigger(Arc<Calls>);
+
+impl Trigger for CallTrigger {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        let Self(calls) = self;
+        let taken = last.started().map(|taken| calls.time.of(taken));
+        let due = taken.and_then(|taken| calls.tick_is_over(taken));
+        let due = due.and_then(|due| calls.time.instant(due));
+        Some(due.map_or(Due::OnDemand, Due::At))
+    }
+}

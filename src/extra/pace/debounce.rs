@@ -1,0 +1,161 @@
+//! Debounce: a run once the calls have stopped.
+//!
+//! ```text
+//!   calls      │ │ │       │             │
+//!   debounce   ────── ▼ ────── ▼ ─────────── ▼     quiet after the last call
+//! ```
+//!
+//! The first call asks for a run, and each further one puts it off by the word ([`Calls`]).
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use super::{calls::Calls, nanos};
+use crate::{Clock, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
+
+/// A task that runs once it has not been called for a while; from [`Handle::debounce`].
+///
+/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
+/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+pub struct Debounced {
+    task: TaskHandle,
+    calls: Arc<Calls>,
+    quiet: Duration,
+    max_wait: Duration,
+    cancels_on_drop: bool,
+}
+
+impl Debounced {
+    #[track_caller]
+    pub(crate) fn submit<F, O>(
+        task: TaskBuilder<'_>,
+        clock: &Clock,
+        quiet: Duration,
+        body: F,
+    ) -> Result<Self, RejectedExecutionError>
+    where
+        F: FnMut() -> O + Send + 'static,
+        O: Outcome,
+    {
+        let (task, calls) = Calls::submit(task, clock, Duration::ZERO, body)?;
+        Ok(Self { task, calls, quiet, max_wait: Duration::MAX, cancels_on_drop: false })
+    }
+
+    /// Runs the task `max_wait` after the first call at the latest, however often it is called
+    /// meanwhile. Without this call there is no limit.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let save = executor.debounce(second, || { /* save */ })?.max_wait(3 * second);
+    /// for _ in 0..100 {
+    ///     save.call(); // ten times a second, for ten seconds
+    ///     clock.run_for(second / 10);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 3);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.max_wait = max_wait;
+        self
+    }
+
+    /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has
+    /// ended. Does not block. A call that finds another one waiting costs one atomic operation, as
+    /// [`extend`](crate::Extender::extend) does; any other, O(log n).
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn call(&self) -> bool {
+        let (quiet, max_wait) = (nanos(self.quiet), nanos(self.max_wait));
+        self.calls.call(&self.task, |now, first| {
+            let latest = first.saturating_add(max_wait).max(now);
+            now.saturating_add(quiet).min(latest)
+        })
+    }
+
+    /// Returns `true` if a call waits for its run: something has changed, and is not saved yet. A run that
+    /// has begun is not waited for any more. O(1).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let save = executor.debounce(Duration::from_secs(1), || println!("saved"))?;
+    /// save.call();
+    /// assert!(save.is_waiting());
+    /// clock.run_for(Duration::from_secs(1));
+    /// assert!(!save.is_waiting());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.calls.is_any() && !self.task.is_done()
+    }
+
+    /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let save = executor.debounce(Duration::from_secs(1), || { /* save */ })?;
+    /// assert!(!save.flush(), "there is nothing to save");
+    /// save.call();
+    /// assert!(save.flush());
+    /// clock.run_until_idle();
+    /// assert_eq!((executor.statistics().runs, clock.elapsed()), (1, Duration::ZERO));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn flush(&self) -> bool {
+        self.calls.flush(&self.task)
+    }
+
+    /// Has the task cancelled when this is dropped, and with it a run that is waited for: [`flush`](Self::flush) comes
+    /// first where that matters.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let save = executor.debounce(Duration::from_secs(60), || ())?.cancel_on_drop();
+    /// save.call();
+    /// drop(save);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.cancels_on_drop = true;
+        self
+    }
+
+    /// Returns the handle of the task.
+    #[must_use]
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.task
+    }
+}
+
+impl Drop for Debounced {
+    fn drop(&mut self) {
+        if self.cancels_on_drop {
+            self.task.cancel();
+        }
+    }
+}
+
+impl fmt::Debug for Debounced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Debounced").field(&self.task).finish()
+    }
+}

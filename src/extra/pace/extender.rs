@@ -1,0 +1,234 @@
+//! The extender: a handle that puts a run off with one atomic operation.
+//!
+//! It is for the timeout that nearly every request extends and nearly none lets expire. Why its answer is true is said in
+//! [`pace`](super).
+
+use std::{
+    fmt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{Time, Word, nanos};
+use crate::{
+    CancellationToken, Clock, RunGate, TaskBuilder,
+    gate::{Entry, Lease, RunEnd, Tick},
+};
+
+/// Puts the next run of a task off, as often as it likes, at the cost of one atomic operation; from
+/// [`TaskBuilder::extender`].
+///
+/// It is what a timeout needs that each sign of life extends: an idle connection, a session, a lease, a watchdog.
+/// [`reschedule`](crate::ScheduledFuture::reschedule) does the same, but moves the task in the queue at each call, under two
+/// locks. An extender notes the later moment beside the queue, in a [gate](crate::gate) of the task. The worker that takes
+/// the task at its old moment finds the note, and queues the task for the later one. This look costs a microsecond or two of
+/// a worker. It counts as no run, no missed run and no attempt, and there is one for each span at most: a timeout of 30 s
+/// that is extended a million times is looked at every 30 s.
+///
+/// It is cheap to clone, and does nothing when it is dropped.
+///
+/// * An extension holds whoever asks for a run: `reschedule`, [`run_within`](crate::ScheduledFuture::run_within) and, for a
+///   one-shot task, [`run_now`](crate::ScheduledFuture::run_now) choose when the worker looks, and the run takes place when the extension
+///   says. [`take_back`](Self::take_back) comes first where such a call is to have its run. A `run_now` of a series is beside the
+///   schedule, and takes place.
+/// * [`delay`](crate::TaskHandle::delay), [`next_run`](crate::PendingTask::next_run) and
+///   [`pending_tasks`](crate::Handle::pending_tasks) show the next look, and not the last extension; so does a
+///   [manual clock](crate::ManualClock::advance_to_next_deadline), which may stop at a look.
+/// * At a look the run is planned anew, as by `reschedule`: lateness, [missed runs](crate::MissedRuns), a
+///   [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. If the look itself is so
+///   late that the policy for missed runs or the limit ends it, that stands.
+/// * After a shutdown it goes on: the task, if the shutdown keeps it, runs when it has not been extended for its time.
+/// * It is for one task: the builder is submitted once.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+///
+/// let clock = ManualClock::new();
+/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let second = Duration::from_secs(1);
+/// let (task, activity) = executor.task().extender();
+/// let hang_up = task.schedule(30 * second, || "idle for 30 seconds")?;
+/// for _ in 0..100 {
+///     clock.run_for(second); // a request each second
+///     assert!(activity.extend(30 * second));
+/// }
+/// assert_eq!(hang_up.delay(), Some(20 * second), "it is looked at every 30 seconds");
+/// clock.run_for(30 * second);
+/// assert_eq!(hang_up.join()?, "idle for 30 seconds");
+/// assert!(!activity.extend(30 * second), "too late");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias("keep_alive", "heartbeat", "watchdog", "touch", "renew"))]
+#[derive(Clone)]
+pub struct Extender(Arc<PutOff>);
+
+/// What an extender and its gate share.
+struct PutOff {
+    time: Time,
+    word: Word,
+}
+
+impl Extender {
+    /// Gives the task an extender, whose gate is asked before that which the task has.
+    pub(crate) fn of<'a>(task: TaskBuilder<'a>, clock: &Clock) -> (TaskBuilder<'a>, Self) {
+        let shared = Arc::new(PutOff { time: Time::new(clock.clone()), word: Word(0.into()) });
+        let put_off = Arc::clone(&shared);
+        (task.gate_around(|inner| ExtenderGate { put_off, inner }), Self(shared))
+    }
+
+    /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that
+    /// is later. It never brings a run forward, which is what [`run_within`](crate::ScheduledFuture::run_within) is for.
+    ///
+    /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the
+    /// run has begun or has just been let pass, or if the task has ended. A series has its next run put off, and
+    /// `false` means that one is under way. While another gate of the task has the answer still to
+    /// [come](crate::gate::Entry::Later), and until the next look, it returns `false` as well.
+    ///
+    /// Does not block: one reading of the clock and one atomic operation, or none if an extension to a later moment came
+    /// before. Java: `cancel` and `schedule`.
+    #[doc(alias("reset", "postpone"))]
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    #[inline]
+    pub fn extend(&self, delay: Duration) -> bool {
+        self.put_off_to(self.0.time.now().saturating_add(nanos(delay)))
+    }
+
+    /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock); `None` means never. It
+    /// saves the reading of the clock where the caller has the time already.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{Clock, ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let (task, activity) = executor.task().extender();
+    /// let session = task.schedule(60 * second, || "logged out")?;
+    /// let seen = executor.clock().now() + 10 * second;
+    /// assert!(activity.extend_to(seen + 60 * second));
+    /// clock.run_for(69 * second);
+    /// assert!(!session.is_done());
+    /// clock.run_for(second);
+    /// assert_eq!(session.join()?, "logged out");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
+        self.put_off_to(instant.into().map_or(super::NEVER, |instant| self.0.time.of(instant)))
+    }
+
+    /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
+    /// stays there until a [`run_now`](crate::ScheduledFuture::run_now) or another request moves it. Returns `false`, and
+    /// has no effect, where [`extend`](Self::extend) does. Does not block: one atomic operation.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let (task, activity) = executor.task().extender();
+    /// let session = task.schedule(Duration::from_secs(60), || "logged out")?;
+    /// activity.extend(Duration::from_secs(90));
+    /// assert!(activity.take_back() && session.run_now()); // the user asks for it
+    /// clock.run_until_idle();
+    /// assert_eq!(session.join()?, "logged out");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn take_back(&self) -> bool {
+        self.0.word.lower(0)
+    }
+
+    #[inline]
+    fn put_off_to(&self, moment: u64) -> bool {
+        self.0.word.raise(false, || moment)
+    }
+}
+
+impl fmt::Debug for Extender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Extender").finish_non_exhaustive()
+    }
+}
+
+/// The gate of a task with an extender, around another gate.
+struct ExtenderGate {
+    put_off: Arc<PutOff>,
+    inner: Option<Arc<dyn RunGate>>,
+}
+
+impl RunGate for ExtenderGate {
+    fn enter(&self, tick: &Tick<'_>) -> Entry {
+        let PutOff { time, word } = &*self.put_off;
+        let ask = || self.inner.as_ref().map_or(Entry::Run, |inner| inner.enter(tick));
+        if tick.is_extra() {
+            return ask();
+        }
+        // The run for which the word was closed has not taken place.
+        if word.is_closed() {
+            word.open(0);
+        }
+        if let Some(later) = word.later_than(time.now()) {
+            return time.put_off(later);
+        }
+        let entry = ask();
+        if !matches!(entry, Entry::Run | Entry::Hold(_) | Entry::Later(_)) {
+            return entry;
+        }
+        if let Err(later) = word.close_at(time.now()) {
+            if let Entry::Hold(lease) = entry {
+                lease.leave(RunEnd::NotRun, None);
+            }
+            return time.put_off(later);
+        }
+        match entry {
+            Entry::Run if tick.is_periodic() => self.hold(None),
+            Entry::Hold(lease) if tick.is_periodic() => self.hold(Some(lease)),
+            entry => entry,
+        }
+    }
+}
+
+impl ExtenderGate {
+    fn hold(&self, inner: Option<Arc<dyn Lease>>) -> Entry {
+        Entry::Hold(Arc::new(RunOfSeries { put_off: Arc::clone(&self.put_off), inner }))
+    }
+}
+
+impl Drop for ExtenderGate {
+    fn drop(&mut self) {
+        self.put_off.word.close();
+    }
+}
+
+/// One run of a series, around the lease of another gate. Its end opens the word for the next run.
+struct RunOfSeries {
+    put_off: Arc<PutOff>,
+    inner: Option<Arc<dyn Lease>>,
+}
+
+impl Lease for RunOfSeries {
+    fn fencing_token(&self) -> Option<u64> {
+        self.inner.as_ref()?.fencing_token()
+    }
+
+    fn is_lost(&self) -> bool {
+        self.inner.as_ref().is_some_and(|inner| inner.is_lost())
+    }
+
+    fn watch(&self, token: CancellationToken) {
+        if let Some(inner) = &self.inner {
+            inner.watch(token);
+        }
+    }
+
+    fn leave(&self, end: RunEnd<'_>, next: Option<Instant>) {
+        self.put_off.word.open(0);
+        if let Some(inner) = &self.inner {
+            inner.leave(end, next);
+        }
+    }
+}
