@@ -264,13 +264,15 @@ fn count_submission(pending: u64) {
     counted_sleep_and_drop(&subject.executor);
     let moved = subject.executor.schedule(far(0), || 0).expect("it is open");
     counted_reschedule(&moved);
-    counted_extend(&moved.extender());
+    let (task, extender) = subject.executor.task().extender();
+    let extended = task.schedule(HOUR, || 0).expect("it is open");
+    counted_extend(&extender);
     let called = subject.executor.debounce(HOUR, || ()).expect("it is open");
     assert!(called.call());
     counted_debounced_call(&called);
     let batch = counted_batch(&subject.executor);
     // Its worker does not run, so nothing may wait for it.
-    mem::forget((subject, batch, called));
+    mem::forget((subject, batch, called, extended));
 }
 
 /// Whatever the number of other tasks is: a program with few timers, or with a stripe for each thread,

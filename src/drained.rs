@@ -209,21 +209,16 @@ impl DrainedTask {
         self.task.as_ref()?.name()
     }
 
-    /// Returns when it is due, whose run may have been put off beside its entry.
-    fn due(&self) -> Timestamp {
-        self.task.as_ref().map_or(self.deadline, |task| task.due_by(self.deadline))
-    }
-
     /// Returns the instant for which it was scheduled; `None` for never.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.detached_context.clock.instant_of(self.due())
+        self.detached_context.clock.instant_of(self.deadline)
     }
 
     /// Returns `true` if that instant has come.
     #[must_use]
     pub fn is_due(&self) -> bool {
-        self.due() <= self.detached_context.clock.read()
+        self.deadline <= self.detached_context.clock.read()
     }
 
     /// Returns `true` if the task is periodic.
@@ -244,7 +239,7 @@ impl DrainedTask {
 
     /// Runs the task as [`run`](Self::run) does, and returns the counts of the run.
     pub(crate) fn run_here(mut self) -> Totals {
-        let deadline = self.due();
+        let deadline = self.deadline;
         let Some(task) = self.task.take() else { return Totals::default() };
         let DetachedContext { clock, hooks } = self.detached_context.clone();
         task.leave_group();

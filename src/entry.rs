@@ -95,9 +95,6 @@ pub(crate) trait EntryMover {
         slot: Option<u32>,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
     ) -> Moved;
-
-    /// Returns `true` if the queue is open, which may change at any time.
-    fn is_open(&self) -> bool;
 }
 
 /// The entry of a task that a worker has: there is none.
@@ -110,9 +107,5 @@ impl EntryMover for NoEntry {
         _: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
     ) -> Moved {
         Moved::Absent
-    }
-
-    fn is_open(&self) -> bool {
-        false
     }
 }

@@ -546,8 +546,7 @@ impl Handle {
     #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let mut listed = self.pool().queue.snapshot(Arc::clone);
-        self.pool().settle_listed(&mut listed);
+        let listed = self.pool().queue.snapshot(Arc::clone);
         listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 

@@ -5,10 +5,10 @@
 //! only to move the task in the queue: a future that outlives its executor still works, because nothing is left to be
 //! moved.
 //!
-//! There are five types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! There are four types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one, which does everything
-//! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, [`Mapped`] one whose result goes
-//! through a closure, and [`Extender`] a handle that puts the run off with one atomic.
+//! else. [`CancelOnDrop`] is a future that cancels its task when it is dropped, and [`Mapped`] one whose result goes
+//! through a closure.
 
 mod task_handle;
 

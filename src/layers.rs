@@ -13,13 +13,11 @@
 //! what is called under a lock must not be the user's. A [gate](crate::gate) is the layer that asks the user.
 
 mod at_shutdown;
-mod calls;
 mod control;
 mod gate;
 mod group;
 mod limit;
 mod membership;
-mod put_off;
 #[cfg(all(test, not(any(shuttle, loom))))]
 #[path = "layers/tests/rate.rs"]
 mod rate;

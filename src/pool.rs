@@ -60,7 +60,6 @@ mod callbacks;
 mod control;
 mod deadlock;
 mod driver;
-mod extensions;
 mod groups;
 mod kept;
 mod lifecycle;
@@ -82,7 +81,6 @@ pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
     deadlock::JoinRegistry,
-    extensions::Extensions,
     groups::Groups,
     lifecycle::Lifecycle,
     observing::Observing,
@@ -181,7 +179,6 @@ pub(crate) struct Pool {
     /// The thread that watches the wall clock.
     wall_clock: LazyThread<WallWatch>,
     pub(crate) groups: Groups,
-    pub(crate) extensions: Extensions,
     pub(crate) is_driven: bool,
     pub(crate) observing: Observing,
     /// Something is added to each task that is submitted.
@@ -217,7 +214,6 @@ impl Pool {
             timeouts: Timeouts::new(config.stripes, config.lead),
             wall_clock: LazyThread::new(),
             groups: Groups::default(),
-            extensions: Extensions::default(),
             follows_takes: config.max_pending.is_some() || observing.observes_takes(),
             extends_submissions: is_decorated || observing.extends_submissions(),
             observing,

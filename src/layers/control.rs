@@ -29,8 +29,7 @@
 //! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
 //!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Layer::on_requeue) applies it
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
-//!   queued again, so there the change comes too late; unless it has an [extender](crate::Extender), and the worker has
-//!   not looked yet whether its run was put off. Then the run is refused, and the change is one of its plan.
+//!   queued again, so there the change comes too late.
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `PoolRef::control`).
 //!
@@ -44,25 +43,16 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
-#[cfg(all(test, not(any(shuttle, loom))))]
-#[path = "tests/extended.rs"]
-mod extended;
-mod extending;
 mod waiting;
 
 use std::mem;
 
 pub(super) use self::waiting::change_waiting;
-use super::{
-    Order,
-    calls::{Calls, Pace},
-    put_off::Extension,
-    standing::Standing,
-};
+use super::{Order, standing::Standing};
 use crate::{
-    entry::{EntryMover, NoEntry, Requeue},
+    entry::EntryMover,
     schedule::{MissedRuns, Schedule, SharedName},
-    task::{Call, Core, Deferred, Layer, Left, NotYet, Parts, Queuing, Run, Task, Verdict},
+    task::{Call, Core, Deferred, Layer, NotYet, Parts, Queuing, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::discard,
@@ -74,16 +64,8 @@ pub(crate) enum Change {
     At(Timestamp),
     /// The next run is then, unless it is earlier.
     Within(Timestamp),
-    /// The next run is then, unless it is later. It has no effect on a run that has begun, nor on the one after it.
-    NotBefore(Timestamp),
     /// One run more, at this moment, which is the present.
     RunNow(Timestamp),
-    /// A call of a task that is debounced or throttled, at this moment, which is the present.
-    Call(Timestamp, Pace),
-    /// The run that [calls](super::calls) wait for is due at this moment, which is the present.
-    Flush(Timestamp),
-    /// The body of such a task begins, at this moment, which is the present.
-    Begin(Timestamp),
     Pause,
     Resume,
     /// Another schedule, whose first run is then.
@@ -112,15 +94,6 @@ impl Change {
     pub(crate) fn is_on_wall(&self) -> bool {
         matches!(self, Self::Schedule(schedule, _) if schedule.is_on_wall())
     }
-
-    /// Returns `true` if it asks for a run at the latest then, and one before that is right, too.
-    fn hastens(&self) -> bool {
-        matches!(self, Self::Within(_) | Self::RunNow(_))
-    }
-
-    fn is_estimate(&self) -> bool {
-        matches!(self, Self::Estimate { .. })
-    }
 }
 
 /// The requests made of a task that its entry does not show. A task without such a request has no `Control`.
@@ -142,12 +115,6 @@ pub(super) struct Control {
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Schedule>,
-    /// The calls that wait for a run, if the task is debounced or throttled.
-    calls: Option<Box<Calls>>,
-    /// The word by which the run is put off without the lock, if there is an extender.
-    extension: Option<Extension>,
-    /// When a worker looked that has refused the run, if the moment to which it was put off had come: the task is due.
-    due_at_look: Option<Timestamp>,
 }
 
 impl Layer for Control {
@@ -160,13 +127,7 @@ impl Layer for Control {
         if self.is_extra_next {
             call.note_extra();
         }
-        match self.look(call.run.planned(), self.is_extra_next || call.is_by_hand()) {
-            Some(later) => {
-                self.due_at_look = Some(call.run.started()).filter(|now| later <= *now);
-                Err(NotYet::Refused(Verdict::Again(later)))
-            }
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     fn begins(&mut self, call: &Call<'_>) {
@@ -176,9 +137,10 @@ impl Layer for Control {
     }
 
     fn after_run(&mut self, call: &mut Call<'_>) {
-        // After an extra run the plan stands, with what was asked of it.
-        if !call.keeps_its_tick() && !call.is_extra() {
-            self.tick_is_over();
+        // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
+        // meanwhile is of the next run.
+        if !call.keeps_its_tick() && !call.is_extra() && self.plan.is_none() {
+            self.asked = None;
         }
     }
 
@@ -192,10 +154,6 @@ impl Layer for Control {
         }
         let (due, leaves_wall) = self.resume_at(queuing.due);
         queuing.due = due;
-        // A closed queue admits what is due already.
-        if self.due_at_look.take().is_some_and(|looked| due <= looked) {
-            queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
-        }
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
         }
@@ -205,12 +163,6 @@ impl Layer for Control {
         if call.is_extra() {
             // Unless another has been asked for meanwhile.
             self.extra.get_or_insert(until);
-        }
-    }
-
-    fn on_end(&mut self, _: &Core<'_>, _: &mut Left) {
-        if let Some(extension) = &self.extension {
-            extension.close();
         }
     }
 
@@ -249,18 +201,14 @@ impl Control {
 
     /// Notes a change for when the worker that has the task queues it again.
     /// Returns a schedule that the caller, who holds no lock then, has to drop: its trigger is the user's.
-    fn note(&mut self, change: Change, is_periodic: bool) -> Carried {
-        if matches!(change, Change::NotBefore(_)) && self.plan.is_none() {
-            // The run has begun, and when the next one is, is not known yet.
-            return Carried::default();
-        }
+    fn note(&mut self, change: Change) -> Carried {
         let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
-        let replaced = self.noted(change, is_periodic);
+        let replaced = self.noted(change);
         let had_effect = !toggles.1 || toggles.0 != self.is_paused;
         Carried { had_effect, unused: replaced, ..Carried::default() }
     }
 
-    fn noted(&mut self, change: Change, is_periodic: bool) -> Option<Schedule> {
+    fn noted(&mut self, change: Change) -> Option<Schedule> {
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
@@ -272,15 +220,9 @@ impl Control {
                 Some(_) => self.asked = Some(moment),
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
-            Change::NotBefore(moment) => {
-                if let Some(plan) = self.plan.as_mut().filter(|plan| moment > **plan) {
-                    (*plan, self.leaves_wall) = (moment, true);
-                }
-            }
             // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.has_due_plan(now) => self.asked = Some(now),
-            Change::RunNow(now) if is_periodic => self.extra = Some(now),
-            Change::RunNow(now) => (self.plan, self.is_paused) = (Some(now), false),
+            Change::RunNow(now) => self.extra = Some(now),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
             Change::Schedule(schedule, first) => {
@@ -288,9 +230,8 @@ impl Control {
                 self.asked = None;
                 return self.schedule.replace(schedule);
             }
-            Change::Begin(now) => self.begin(now),
             // The worker that queues the task estimates the moment again.
-            Change::Estimate { .. } | Change::Call(..) | Change::Flush(_) => {}
+            Change::Estimate { .. } => {}
         }
         None
     }
@@ -300,41 +241,6 @@ impl Control {
         !self.is_paused && self.plan.is_some_and(|plan| plan <= now)
     }
 
-    /// Notes that the body begins for which calls have waited: what they have asked for since a worker took
-    /// the task, this run is.
-    fn begin(&mut self, now: Timestamp) {
-        let not_before = self.calls.get_or_insert_default().begin(now);
-        self.within = None;
-        if let Some(plan) = self.plan.as_mut().filter(|_| not_before > now) {
-            *plan = not_before.max(*plan);
-        }
-    }
-
-    /// Makes a change that is about calls into one of the plan; `None` if no call waits for what is asked.
-    fn resolve(&mut self, change: Change) -> Option<Change> {
-        match change {
-            Change::Call(now, pace) => Some(self.calls.get_or_insert_default().ask(now, pace)),
-            Change::Flush(_) if !self.is_called() => None,
-            Change::Flush(now) => Some(Change::Within(now)),
-            change => Some(change),
-        }
-    }
-
-    /// Notes a call that has asked for its run.
-    fn note_call(&mut self, now: Timestamp, is_taken: bool) {
-        if let Some(calls) = &mut self.calls {
-            calls.note(now, is_taken);
-        }
-        if let (Some(extension), false) = (&self.extension, is_taken) {
-            extension.open_for(self.calls.as_deref());
-        }
-    }
-
-    /// Returns `true` if a call waits for its run.
-    fn is_called(&self) -> bool {
-        self.calls.as_ref().is_some_and(|calls| calls.is_any())
-    }
-
     /// Returns when the task is due that is queued again, if its schedule says `next`, and whether that is
     /// in place of what the schedule says.
     fn resume_at(&mut self, next: Timestamp) -> (Timestamp, bool) {
@@ -342,24 +248,7 @@ impl Control {
         let is_hastened = self.within.take().is_some_and(|within| within < planned);
         let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
         self.keep(standing);
-        if let Some(calls) = &mut self.calls {
-            calls.requeued();
-        }
-        if let Some(extension) = &mut self.extension {
-            extension.settle(standing.due(), self.calls.as_deref());
-        }
         (standing.due(), leaves_wall)
-    }
-
-    /// Called when the worker is done with the planned run for which it has taken the task.
-    fn tick_is_over(&mut self) {
-        // What was asked of a plan that has been made meanwhile is of the next run.
-        if self.plan.is_none() {
-            self.asked = None;
-        }
-        if let Some(calls) = &mut self.calls {
-            calls.tick_is_over();
-        }
     }
 }
 
@@ -407,28 +296,9 @@ impl Task {
         discard(unused);
         Changed { had_effect, limit }
     }
-
-    /// Returns `true` if a [call](super::calls) waits for its run.
-    pub(crate) fn is_called(&self) -> bool {
-        self.with(|parts| parts.control().is_some_and(|control| control.is_called()))
-    }
-}
-
-/// Tells the task that the calling thread is running that its body begins, for the [calls](super::calls) that wait for
-/// it.
-pub(crate) fn body_begins() {
-    Run::with_current(|run| {
-        let change = Change::Begin(run.clock().read());
-        let _ = run.task().control(change, run.clock(), &mut NoEntry);
-    });
 }
 
 impl Parts<'_> {
-    /// Returns `true` if the task, which a worker has, is queued again if nothing ends it.
-    fn is_queued_again(&mut self) -> bool {
-        self.is_periodic() || self.control().is_some_and(|control| control.refuses_run())
-    }
-
     fn control(&mut self) -> Option<&mut Control> {
         self.layers()?.get()
     }
@@ -450,30 +320,16 @@ impl Parts<'_> {
         if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
             return Carried::nothing(change);
         }
-        let (called, change) = match change {
-            Change::Call(now, _) => (Some(now), self.control_or_default().resolve(change)),
-            Change::Flush(_) => (None, self.control().and_then(|control| control.resolve(change))),
-            change => (None, Some(change)),
-        };
-        let Some(change) = change else { return Carried::default() };
         let changed = match self.stage.is_scheduled() {
             true => change_waiting(self, change, mover),
             false => Err(change),
         };
-        let is_taken = changed.is_err();
-        let carried = match changed {
+        match changed {
             Ok(carried) => carried,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if self.is_queued_again() => {
-                let is_periodic = self.is_periodic();
-                self.control_or_default().note(change, is_periodic)
-            }
+            Err(change) if self.is_periodic() => self.control_or_default().note(change),
             Err(change) => Carried::nothing(change),
-        };
-        if let (Some(now), true) = (called, carried.had_effect) {
-            self.control_or_default().note_call(now, is_taken);
         }
-        carried
     }
 }

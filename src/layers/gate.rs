@@ -196,10 +196,6 @@ impl Layer for Gated {
         });
     }
 
-    fn has_to_follow(&self) -> bool {
-        true
-    }
-
     fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
         left.keep(self.awaited.take());
         left.keep(self.gate.take());

@@ -89,10 +89,6 @@ impl Layer for TimeLimit {
         self.of_run.as_ref().is_some_and(|limit| limit.is_over)
     }
 
-    fn has_to_follow(&self) -> bool {
-        self.of_task.is_some()
-    }
-
     fn has_moved(&self, limit: Timestamp) -> bool {
         self.of_task.is_some_and(|own| own.moment != limit)
     }

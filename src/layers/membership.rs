@@ -171,10 +171,6 @@ impl Layer for Membership {
         self.leave(ended, task.name).defer(&mut left.deferred);
     }
 
-    fn has_to_follow(&self) -> bool {
-        true
-    }
-
     fn keeps_parked(&self) -> bool {
         !self.has_left && self.sequence.is_some_and(|sequence| self.group.parks(sequence))
     }

@@ -45,10 +45,6 @@ impl Standing {
             Change::Estimate { moment, .. } => self.plan = moment,
             Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
             Change::Within(moment) => self.plan = moment,
-            Change::NotBefore(moment) if moment > self.plan => {
-                (self.plan, self.asked) = (moment, None);
-            }
-            Change::NotBefore(_) => {}
             // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
             Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
@@ -56,15 +52,8 @@ impl Standing {
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,
-            // Only while a worker has the task, or made into another change before.
-            Change::Begin(_) | Change::Call(..) | Change::Flush(_) => {}
         }
         self.simplified()
-    }
-
-    /// Returns how the task stands if its planned run was put off until `later`, or is later anyway.
-    pub(super) fn put_off_to(self, later: Timestamp) -> Self {
-        Self { plan: self.plan.max(later), ..self }
     }
 
     /// An extra run of a task without a plan is its next run: there is no other that could stay.

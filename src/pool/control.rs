@@ -66,14 +66,6 @@ pub(super) struct WorkerCall {
     wake: Option<Waker>,
 }
 
-impl WorkerCall {
-    /// The entries have only been put off, so the workers that there are suffice. A waiter that the queue has chosen counts
-    /// as woken, and has to be.
-    pub(super) fn only_wake(self) {
-        wake_all(self.wake);
-    }
-}
-
 /// The entry of one task, as the task moves it.
 pub(super) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
@@ -107,9 +99,5 @@ impl EntryMover for QueuedEntry<'_> {
             self.call = WorkerCall { is_needed: true, wake };
         }
         moved
-    }
-
-    fn is_open(&self) -> bool {
-        !self.queue.is_closed()
     }
 }

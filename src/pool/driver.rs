@@ -180,9 +180,7 @@ impl Driver {
             self.expire_until(deadline, end_of_limits);
             // Otherwise it is gone, or has been moved since: then it is another round's.
             if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
-                // Others do not come back, but for those that were put off.
-                let comes_back = entry.element.is_periodic() || self.pool().extensions.is_any();
-                let series = comes_back.then(|| Arc::clone(&entry.element));
+                let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
                 let next = series.as_ref().and_then(|series| self.deadline_of(&**series, ticket));
                 if let Some(next) = next.filter(|next| deadline < *next && *next <= now) {
@@ -205,7 +203,6 @@ impl Driver {
 
     fn run_first(&self, now: Timestamp) -> Round {
         let (queue, mut round) = (&self.pool().queue, Round::default());
-        self.pool().settle_first();
         self.expire_until(now.min(queue.first_deadline()), self.limits.next_sequence(0, now));
         let Some(first) = queue.take_due_before(now, u64::MAX) else { return round };
         let sequence = first.sequence;
@@ -214,12 +211,7 @@ impl Driver {
             return round;
         }
         // It may be due again at once, and is not to keep the caller from those behind it.
-        let round = self.run_round(now, Some(sequence), 1);
-        if round.ran > 0 || !self.pool().extensions.is_any() {
-            return round;
-        }
-        // In a closed queue its entry stays where it was put off from, and it may be what is due.
-        self.run_round(now, None, 1)
+        self.run_round(now, Some(sequence), 1)
     }
 
     /// Lets the limits expire that have come by `moment`. Of a limit and a task with the same moment the
@@ -247,7 +239,6 @@ impl Driver {
         if pool.queue.is_finished() {
             return self.next_at_end();
         }
-        pool.settle_first();
         self.no_later_than_look(pool.queue.first_deadline().min(self.limits.first_deadline()))
     }
 
@@ -266,7 +257,6 @@ impl Driver {
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = runner.pool();
-        pool.settle_first();
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
         if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;

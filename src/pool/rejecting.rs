@@ -198,7 +198,6 @@ impl Refuser for Pool {
     }
 
     fn discard_oldest(&self) {
-        self.settle_first();
         let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
             // Another submitter has the room and has yet to queue its task, so this one would only ask again.
             return thread::yield_now();

@@ -40,7 +40,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{FailureSource, is_releasing},
+    task::{FailureSource, Task, is_releasing},
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
@@ -213,9 +213,9 @@ impl<'a> Stopping<'a> {
             .queue
             .remove_where(|due, task| !asks_each && is_unwanted(due, task.kind_at_shutdown()));
         let removed = removed.into_iter().map(|entry| (entry.sequence, entry.element));
-        let put_off = self.pool.remove_listed_where(asks_each, is_unwanted);
+        let asked = asks_each.then(|| self.pool.remove_each_where(is_unwanted));
         self.pool.workers.pending_decreased(&self.pool.queue);
-        for (sequence, task) in removed.chain(put_off) {
+        for (sequence, task) in removed.chain(asked.into_iter().flatten()) {
             self.pool.end_as_cancelled(&*task, sequence, self.phase.reason());
             discard(task);
         }
@@ -331,8 +331,26 @@ impl Pool {
                 self.remove(*ticket);
             }
         }
-        // As in `remove_listed_where`.
+        // As in `remove_each_where`.
         listed.into_iter().for_each(|entry| discard(entry.element));
+    }
+
+    /// Takes those out of the closed queue that are unwanted, each of which is asked under its own lock. Each comes with its
+    /// sequence. It looks and removes in two steps, and a worker or a caller between the two comes before the shutdown.
+    fn remove_each_where(
+        &self,
+        is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
+    ) -> Vec<(u64, Arc<Task>)> {
+        let mut removed = Vec::new();
+        let listed = self.queue.snapshot(Arc::clone);
+        for SnapshotEntry { deadline, ticket, element: task, .. } in &listed {
+            if is_unwanted(*deadline, task.at_shutdown()) {
+                removed.extend(self.queue.remove(*ticket).map(|task| (ticket.sequence, task)));
+            }
+        }
+        // Second: a task that has ended meanwhile is dropped here, and that is user code.
+        listed.into_iter().for_each(|entry| discard(entry.element));
+        removed
     }
 
     /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see

@@ -217,11 +217,6 @@ pub(crate) trait Layer: AsAny + Send {
         false
     }
 
-    /// Returns `true` if the layer has to be told in the same step if the task gets another moment.
-    fn has_to_follow(&self) -> bool {
-        false
-    }
-
     /// Returns until when the planned run was put off.
     fn put_off_until(&self) -> Option<Timestamp> {
         None

@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 38] = [
+const LAYERS: [(&str, u8, &[&str]); 39] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -44,7 +44,8 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future", "task_builder"]),
-    ("debounce", 4, &["executor", "future", "task_builder"]),
+    ("extra", 4, &["future", "task_builder"]),
+    ("pacing", 4, &["executor", "extra", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),
     ("metrics", 4, &["executor", "group"]),
@@ -54,7 +55,6 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
         4,
         &[
             "builder",
-            "debounce",
             "delay_queue",
             "driven",
             "executor",
@@ -71,7 +71,7 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
 const HOMES: [(&str, &[&str]); 25] = [
     ("id", &["Attempt", "TaskId"]),
     ("builder", &["Builder"]),
-    ("debounce", &["Debounced", "Throttled"]),
+    ("extra", &["Debounced", "Extender", "Throttled"]),
     ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
@@ -186,6 +186,17 @@ fn layers_point_one_way() {
             assert!(allowed, "{} uses {name} of {target}", path.display());
         }
     }
+}
+
+/// The features outside of the core compile outside of the crate, each of them.
+#[test]
+fn the_doors_prove_every_extra() {
+    let modules = |file: &str| -> Vec<String> {
+        let text = fs::read_to_string(root().join(file)).expect("a source");
+        let lines = text.lines().map(|line| line.trim().to_owned());
+        lines.filter(|line| line.starts_with("pub(crate) mod ")).collect()
+    };
+    assert_eq!(modules("src/extra.rs"), modules("tests/proof/doors/lib.rs"));
 }
 
 #[test]

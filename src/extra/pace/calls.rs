@@ -153,7 +153,7 @@ impl Calls {
     ///
     /// The moment before which the run must not take place.
     fn ask(&self, is_extra: bool) -> Result<Option<u64>, u64> {
-        let (waiting, now) = (self.lock(), self.time.now());
+        let (now, waiting) = (self.time.now(), self.lock());
         if waiting.period_end > now {
             return Err(waiting.period_end);
         }
@@ -172,9 +172,9 @@ impl Calls {
 
     /// The body begins, for all calls up to now.
     fn begin(&self) {
-        let mut waiting = self.lock();
+        let (now, mut waiting) = (self.time.now(), self.lock());
         self.give_up(&mut waiting);
-        waiting.period_end = self.time.now().saturating_add(self.period).min(NEVER);
+        waiting.period_end = now.saturating_add(self.period).min(NEVER);
     }
 
     /// A tick is over that a worker took then. Returns when the calls are due that still wait.

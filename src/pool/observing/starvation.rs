@@ -111,7 +111,6 @@ impl StarvationWatch {
             return;
         }
         let now = pool.clock().read();
-        pool.settle_first();
         let first = pool.queue.first_due(now, Arc::clone).map(|(due, ticket, task)| {
             let name = task.name();
             discard(task);

@@ -232,10 +232,6 @@ impl EntryMover for EntryOf {
             None => Moved::Absent,
         }
     }
-
-    fn is_open(&self) -> bool {
-        true
-    }
 }
 
 /// A worker that takes the task out of its queue if it is due, runs it and puts it back.
@@ -306,64 +302,6 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let expected = if changed.had_effect { Some(moment) } else { None };
         let entry = *queue.lock();
         assert_eq!((entry, task.state().is_done()), (expected, !changed.had_effect));
-    });
-}
-
-/// A run is put off beside its entry while a worker takes it: the task goes on to the later moment, or the
-/// extender is told that it is too late. Who finds the word sees what came before it was written.
-#[test]
-fn an_extension_is_kept_or_refused() {
-    check(|| {
-        let seen = Arc::new(AtomicUsize::new(0));
-        let task: Arc<Task> = Node::once(|| ());
-        let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
-        let word = task.extension(&mut EntryOf(Arc::clone(&queue)));
-        let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
-        let written = Arc::clone(&seen);
-        let worker = thread::spawn(move || {
-            work(of_worker, &its_queue);
-            let is_put_off = its_queue.lock().is_some();
-            is_put_off.then(|| written.load(Ordering::Relaxed))
-        });
-        let moment = Timestamp::from_nanos(1_000);
-        seen.store(1, Ordering::Relaxed);
-        let is_kept = word.put_off_to(moment);
-        let put_off = worker.join().expect("no thread panics");
-        assert_eq!(put_off, is_kept.then_some(1));
-        let expected = if is_kept { Some(moment) } else { None };
-        let entry = *queue.lock();
-        assert_eq!((entry, task.state().is_done()), (expected, !is_kept));
-        assert!(!word.put_off_to(moment) || is_kept);
-    });
-}
-
-/// The same while the task is rescheduled as well: the word is handed over under the lock, and nothing that was
-/// granted is lost.
-#[test]
-fn an_extension_beside_a_change_is_kept_or_refused() {
-    check(|| {
-        let task: Arc<Task> = Node::once(|| ());
-        let queue: OneEntry = Arc::new(Mutex::new(Some(Timestamp::PAST)));
-        let word = task.extension(&mut EntryOf(Arc::clone(&queue)));
-        let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
-        let worker = thread::spawn(move || work(of_worker, &its_queue));
-        let (of_extender, of_entry) = (Arc::clone(&task), Arc::clone(&queue));
-        let later = Timestamp::from_nanos(1_000);
-        let extender = thread::spawn(move || {
-            let by_lock = || {
-                let change = Change::NotBefore(later);
-                of_extender.control(change, &manual(), &mut EntryOf(of_entry)).had_effect
-            };
-            word.put_off_to(later) || by_lock()
-        });
-        let moment = Timestamp::from_nanos(2_000);
-        let moved = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
-        let is_kept = extender.join().expect("no thread panics");
-        worker.join().expect("no thread panics");
-        let entry = *queue.lock();
-        let expected = if moved.had_effect { Some(moment) } else { None };
-        assert_eq!(entry, expected, "the extension was kept: {is_kept}");
-        assert_eq!((entry.is_none(), is_kept), (task.state().is_done(), moved.had_effect));
     });
 }
 

@@ -99,8 +99,9 @@ fn an_extension_is_kept_or_refused() {
     check(|| {
         let (clock, executor) = executor(1);
         let of_body = clock.clone();
-        let task = executor.schedule(STEP, move || of_body.elapsed()).expect("it is open");
-        let (first, second) = (task.extender(), task.extender());
+        let (task, first) = executor.task().extender();
+        let task = task.schedule(STEP, move || of_body.elapsed()).expect("it is open");
+        let second = first.clone();
         let others = [
             thread::spawn(move || first.extend(3 * STEP)),
             thread::spawn(move || second.extend(2 * STEP)),

@@ -125,7 +125,6 @@ impl World {
         let had_effect = match verb {
             Verb::Reschedule(steps) => handle.reschedule(steps.span()),
             Verb::RunWithin(steps) => handle.run_within(steps.span()),
-            Verb::Extend(steps) => handle.extender().extend(steps.span()),
             Verb::RunNow => handle.run_now(),
             Verb::SetPeriod(steps) => {
                 let period = steps.span();

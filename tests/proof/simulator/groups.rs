@@ -124,7 +124,7 @@ impl Ledger {
             return None;
         }
         // The worker asked the group after this task had been opened, and not before it was due.
-        let low = taken.first_low();
+        let low = taken.low;
         let is_due = self.advances.iter().find(|(_, now)| *now >= low);
         let asked = taken.opened.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {

@@ -77,13 +77,6 @@ pub(crate) struct Record {
     began_to_ask: Duration,
     /// When its submission has returned.
     submitted: Duration,
-    /// When the run may begin that a worker may have had in its hands when the series was extended: only the next run is put
-    /// off then, and the body has not begun.
-    before_extension: Option<Duration>,
-    /// As `low`, but for extensions.
-    unextended_low: Duration,
-    /// `true` once a request other than an extension was made of it.
-    is_asked_otherwise: bool,
     gate: GateRecord,
     pub(crate) calls: CallRecord,
     pub(crate) ticks: TickRecord,
@@ -166,8 +159,6 @@ impl Ledger {
         self.tasks.push(Record {
             plan,
             low,
-            unextended_low: low,
-            is_asked_otherwise: false,
             high: Duration::MAX,
             opened,
             admitted: None,
@@ -186,7 +177,6 @@ impl Ledger {
             is_moved: false,
             is_paused: false,
             began_to_ask: Duration::ZERO,
-            before_extension: None,
             submitted: Duration::MAX,
             gate: GateRecord::default(),
             calls: CallRecord::default(),
@@ -235,14 +225,7 @@ impl Ledger {
         }
         let record = &mut self.tasks[id];
         let mut wrong = Vec::new();
-        let mut earliest = record.before_extension.take().unwrap_or(Duration::MAX);
-        earliest = earliest.min(record.earliest());
-        // An extension that is not later than the plan has no effect, and the plan of a calendar is brought forward by a
-        // wall clock that is set. And after a shutdown a request may take the extension back.
-        let is_on_wall = self.ticks.is_set && matches!(record.plan.kind, Kind::Calendar(..));
-        if is_on_wall || self.is_stopping && record.is_asked_otherwise {
-            earliest = earliest.min(record.unextended_low);
-        }
+        let earliest = record.earliest();
         if is_worker && now < earliest {
             wrong.push(format!("task {id} is early: {now:?} < {earliest:?}"));
         }
@@ -309,7 +292,7 @@ impl Ledger {
             return None;
         }
         // The worker looked after the last body had ended, and not before this task was due.
-        let low = taken.first_low();
+        let low = taken.low;
         let is_due = self.advances.iter().find(|(_, now)| *now >= low);
         let looked = self.last_end.max(is_due.map_or(0, |(began, _)| *began));
         self.tasks.iter().position(|other| {
@@ -348,7 +331,7 @@ impl Ledger {
             return;
         }
         record.cancels += 1;
-        let is_in_time = now < record.first_low() && record.starts == 0;
+        let is_in_time = now < record.low && record.starts == 0;
         record.must_not_start |= is_in_time || record.gate.is_asked;
     }
 
@@ -437,16 +420,12 @@ impl Ledger {
         record.began_to_ask = now;
         record.is_paused |= matches!(verb, Verb::Pause);
         let asked_for = match verb {
-            // It brings nothing forward.
-            Verb::Extend(_) => Duration::MAX,
             Verb::Reschedule(steps) | Verb::RunWithin(steps) | Verb::SetPeriod(steps) => {
                 now + steps.span()
             }
             _ => now,
         };
         record.low = record.low.min(asked_for);
-        record.unextended_low = record.unextended_low.min(asked_for);
-        record.is_asked_otherwise |= !matches!(verb, Verb::Extend(_));
         // It may be later from now on. What is known is said when the call has returned.
         record.high = Duration::MAX;
     }
@@ -458,12 +437,6 @@ impl Ledger {
         let record = &mut self.tasks[id];
         record.asking -= 1;
         let is_known = had_effect && !record.was_asked_by_two && !record.is_paused;
-        if let (Verb::Extend(steps), true) = (verb, is_known) {
-            if !matches!(record.plan.kind, Kind::Once) {
-                record.before_extension.get_or_insert(record.low);
-            }
-            record.low = record.low.max(record.began_to_ask + steps.span());
-        }
         let Verb::Reschedule(steps) = verb else { return };
         if is_known && matches!(record.plan.kind, Kind::Once) {
             record.low = record.began_to_ask + steps.span();
@@ -572,11 +545,6 @@ impl Ledger {
 }
 
 impl Record {
-    /// The time before which the first run must not begin. A worker may have had it in its hands when it was put off.
-    pub(crate) fn first_low(&self) -> Duration {
-        self.before_extension.map_or(self.low, |before| before.min(self.low))
-    }
-
     /// The time before which the next run must not begin.
     fn earliest(&self) -> Duration {
         match self.plan.kind {

@@ -193,7 +193,6 @@ pub(crate) enum Act {
 pub(crate) enum Verb {
     Reschedule(Steps),
     RunWithin(Steps),
-    Extend(Steps),
     RunNow,
     SetPeriod(Steps),
     Pause,
@@ -414,7 +413,6 @@ pub(crate) fn verb_of_a_body() -> impl Strategy<Value = Verb> {
     prop_oneof![
         4 => steps(1, 6).prop_map(Verb::Reschedule),
         2 => steps(1, 6).prop_map(Verb::RunWithin),
-        4 => steps(0, 6).prop_map(Verb::Extend),
         1 => steps(2, 5).prop_map(Verb::SetPeriod),
         2 => Just(Verb::Pause),
         2 => Just(Verb::Resume),

@@ -43,8 +43,8 @@ impl Peer for Punctual {
     }
 
     fn extend_often(&self, delay: Duration, count: u64, task: fn()) {
-        let timeout = self.schedule(delay, task);
-        let extender = timeout.extender();
+        let (builder, extender) = self.0.task().extender();
+        let timeout = builder.schedule(delay, task).expect("it is open");
         for _ in 0..count {
             assert!(extender.extend(delay), "it is pending");
         }
