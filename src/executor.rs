@@ -245,7 +245,7 @@ impl Handle {
         Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
 
-    pub(crate) fn pool_refs(&self) -> &PoolRefs {
+    pub(crate) fn pool_refs(&self) -> &Arc<PoolRefs> {
         &self.pool_refs
     }
 

@@ -99,8 +99,7 @@ impl TaskBuilder<'_> {
     ///
     /// [`Extender`] has an example. Costs a gate, which is asked before each run.
     pub fn extender(self) -> (Self, Extender) {
-        let clock = self.clock().clone();
-        Extender::of(self, &clock)
+        Extender::of(self)
     }
 
     /// Submits the task: see [`Handle::debounce`](Handle::debounce).
@@ -118,8 +117,7 @@ impl TaskBuilder<'_> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let clock = self.clock().clone();
-        Debounced::submit(self, &clock, quiet, body)
+        Debounced::submit(self, quiet, body)
     }
 
     /// Submits the task: see [`Handle::throttle`](Handle::throttle).
@@ -137,7 +135,6 @@ impl TaskBuilder<'_> {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let clock = self.clock().clone();
-        Throttled::submit(self, &clock, period, body)
+        Throttled::submit(self, period, body)
     }
 }

@@ -52,7 +52,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "nothing is submitted until one of the verbs is called"]
 pub struct TaskBuilder<'a> {
-    pool_refs: &'a PoolRefs,
+    pool_refs: &'a Arc<PoolRefs>,
     name: Option<Arc<str>>,
     /// `None` for the default of the verb.
     missed: Option<MissedRuns>,
@@ -79,7 +79,7 @@ enum OnRefusal {
 }
 
 impl<'a> TaskBuilder<'a> {
-    pub(crate) fn new(pool_refs: &'a PoolRefs) -> Self {
+    pub(crate) fn new(pool_refs: &'a Arc<PoolRefs>) -> Self {
         let (name, missed, on_failure, timeout) = (None, None, None, None);
         let (warn_after, gate, group, at_shutdown) = (None, None, None, None);
         let refusal = OnRefusal::default();
@@ -99,6 +99,10 @@ impl<'a> TaskBuilder<'a> {
 
     pub(crate) fn clock(&self) -> &Clock {
         self.pool_refs.pool().clock()
+    }
+
+    pub(crate) fn pool_refs(&self) -> &Arc<PoolRefs> {
+        self.pool_refs
     }
 
     /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs

@@ -5,9 +5,33 @@ use std::{error::Error, time::Duration};
 
 use super::Handle;
 use crate::{
-    Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskOutput, Trigger, UnitOutcome,
-    task_builder, trigger::Due,
+    Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput, Trigger,
+    UnitOutcome, sync::Arc, task_builder, trigger::Due,
 };
+
+impl TaskBuilder<'_> {
+    /// Returns a handle of the executor that the task is for: code that is passed a builder reads its
+    /// [clock](Handle::clock) there, or whether it was shut down. Costs one reference count.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder};
+    ///
+    /// /// Runs a task a second from now, on whichever executor it is for.
+    /// fn in_a_second(task: TaskBuilder<'_>) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ///     let now = task.handle().clock().now();
+    ///     task.schedule_at(now + Duration::from_secs(1), || ())
+    /// }
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// assert!(in_a_second(executor.task())?.delay().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle { pool_refs: Arc::clone(self.pool_refs()) }
+    }
+}
 
 impl Handle {
     /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn

@@ -61,7 +61,7 @@ impl Planned {
 #[inline(never)]
 #[track_caller]
 pub(crate) fn submit_batch(
-    pool_refs: &PoolRefs,
+    pool_refs: &Arc<PoolRefs>,
     mut tasks: Vec<Planned>,
 ) -> Result<Vec<TaskHandle>, (RejectionReason, Vec<Planned>)> {
     let pool_ref = pool_refs.local();
@@ -96,7 +96,7 @@ pub(crate) fn submit_batch(
 /// Gives each task what the pool adds to it.
 #[cold]
 #[track_caller]
-fn extend(pool_refs: &PoolRefs, tasks: Vec<Planned>, now: Timestamp) -> Vec<Planned> {
+fn extend(pool_refs: &Arc<PoolRefs>, tasks: Vec<Planned>, now: Timestamp) -> Vec<Planned> {
     let clock = pool_refs.pool().clock();
     for planned in &tasks {
         let builder = TaskBuilder::new(pool_refs);

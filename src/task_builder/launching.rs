@@ -263,7 +263,7 @@ impl OnRefusal {
 #[inline]
 #[track_caller]
 pub(crate) fn schedule<F, T>(
-    pool_refs: &PoolRefs,
+    pool_refs: &Arc<PoolRefs>,
     delay: Duration,
     closure: F,
 ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
@@ -277,7 +277,10 @@ where
 /// Like [`schedule`], for a task at once, without a future.
 #[inline]
 #[track_caller]
-pub(crate) fn execute<F>(pool_refs: &PoolRefs, closure: F) -> Result<(), RejectedExecutionError>
+pub(crate) fn execute<F>(
+    pool_refs: &Arc<PoolRefs>,
+    closure: F,
+) -> Result<(), RejectedExecutionError>
 where
     F: FnOnce() + Send + 'static,
 {
@@ -287,7 +290,7 @@ where
 #[inline(never)]
 #[track_caller]
 fn submit(
-    pool_refs: &PoolRefs,
+    pool_refs: &Arc<PoolRefs>,
     task: Arc<Task>,
     delay: Duration,
 ) -> Result<TaskHandle, RejectedExecutionError> {
@@ -307,7 +310,10 @@ fn submit(
 
 #[inline(never)]
 #[track_caller]
-fn submit_unawaited(pool_refs: &PoolRefs, task: Arc<Task>) -> Result<(), RejectedExecutionError> {
+fn submit_unawaited(
+    pool_refs: &Arc<PoolRefs>,
+    task: Arc<Task>,
+) -> Result<(), RejectedExecutionError> {
     let pool_ref = pool_refs.local();
     let pool = pool_ref.pool();
     let now = pool.clock().read();

@@ -17,7 +17,7 @@ use std::{
 
 use super::{CLOSED, NEVER, Time, Word, nanos};
 use crate::{
-    Clock, Outcome, RejectedExecutionError, RunGate, TaskBuilder, TaskHandle, Trigger,
+    Handle, Outcome, RejectedExecutionError, RunGate, TaskBuilder, TaskHandle, Trigger,
     gate::{Entry, Tick},
     trigger::{Due, TriggerContext},
 };
@@ -32,12 +32,12 @@ pub(super) struct Calls {
     /// The least time between two bodies.
     period: u64,
     #[allow(clippy::disallowed_types, reason = "see above")]
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingCalls>,
 }
 
 /// The calls that wait.
 #[derive(Default)]
-struct Waiting {
+struct WaitingCalls {
     /// True if a call waits for the run that is to come, or about which the gate is asked.
     is_called: bool,
     /// Calls since the gate is asked: when the first came, and when their run would be due.
@@ -51,16 +51,16 @@ impl Calls {
     #[track_caller]
     pub(super) fn submit<F, O>(
         task: TaskBuilder<'_>,
-        clock: &Clock,
         period: Duration,
         mut body: F,
-    ) -> Result<(TaskHandle, Arc<Self>), RejectedExecutionError>
+    ) -> Result<Caller, RejectedExecutionError>
     where
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
+        let executor = task.handle();
         let calls = Arc::new(Self {
-            time: Time::new(clock.clone()),
+            time: Time::new(executor.clock().clone()),
             until: Word(CLOSED.into()),
             first: AtomicU64::new(0),
             period: nanos(period),
@@ -73,76 +73,24 @@ impl Calls {
             of_body.begin();
             body()
         };
-        Ok((task.repeat(trigger, body)?.task_handle(), calls))
-    }
-
-    /// Notes a call now. `until` says when the run is due for which it waits, by when the call and the first of those came
-    /// that wait. Returns `false` if the task has ended.
-    pub(super) fn call(&self, task: &TaskHandle, until: impl Fn(u64, u64) -> u64) -> bool {
-        let now = self.time.now();
-        loop {
-            // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
-            let joined = || until(now, self.first.load(Ordering::Relaxed));
-            if self.until.raise(true, joined) {
-                return true;
-            }
-            let mut waiting = self.lock();
-            if !self.until.is_closed() {
-                continue;
-            }
-            let since = waiting.since.map_or(now, |(first, _)| first);
-            let due = until(now, since).max(now).max(waiting.period_end).min(NEVER);
-            if waiting.is_called {
-                waiting.since = Some((since, due));
-                drop(waiting);
-                return !task.is_done();
-            }
-            self.open(&mut waiting, now, due);
-            drop(waiting);
-            let lives = task.run_within(Duration::from_nanos(due - now));
-            if !lives {
-                self.give_up(&mut self.lock());
-            }
-            return lives;
-        }
-    }
-
-    /// Has the run for which calls wait take place now. Returns `true` if there is one.
-    pub(super) fn flush(&self, task: &TaskHandle) -> bool {
-        let (now, mut waiting) = (self.time.now(), self.lock());
-        if !waiting.is_called {
-            return false;
-        }
-        if self.until.lower(now) {
-            drop(waiting);
-            return task.run_within(Duration::ZERO);
-        }
-        if let Some((_, due)) = &mut waiting.since {
-            *due = now;
-        }
-        drop(waiting);
-        !task.is_done()
-    }
-
-    /// Returns `true` if a call waits for its run.
-    pub(super) fn is_any(&self) -> bool {
-        self.lock().is_called
+        let task = task.repeat(trigger, body)?.task_handle();
+        Ok(Caller { executor, task, calls, cancels_on_drop: false })
     }
 
     #[allow(clippy::disallowed_types, reason = "see above")]
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, WaitingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A call waits that came at `first`, and its run is due then.
-    fn open(&self, waiting: &mut Waiting, first: u64, due: u64) {
+    fn open(&self, waiting: &mut WaitingCalls, first: u64, due: u64) {
         waiting.is_called = true;
         // Ordering: relaxed, published by the opening.
         self.first.store(first, Ordering::Relaxed);
         self.until.open(due);
     }
 
-    fn give_up(&self, waiting: &mut Waiting) {
+    fn give_up(&self, waiting: &mut WaitingCalls) {
         self.until.close();
         (waiting.is_called, waiting.since) = (false, None);
     }
@@ -191,6 +139,79 @@ impl Calls {
         let (first, due) = since?;
         self.open(&mut waiting, first, due);
         Some(due)
+    }
+}
+
+/// The caller's side of such a task.
+pub(super) struct Caller {
+    executor: Handle,
+    pub(super) task: TaskHandle,
+    calls: Arc<Calls>,
+    pub(super) cancels_on_drop: bool,
+}
+
+impl Caller {
+    /// Notes a call now. `until` says when the run is due for which it waits, by when the call and the first of those came
+    /// that wait; a call that joins others after a shutdown does not put their run off. Returns `false` if the task has ended.
+    pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
+        let Self { executor, task, calls, .. } = self;
+        let (now, is_shut_down) = (calls.time.now(), executor.is_shutdown());
+        loop {
+            // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
+            let first = || calls.first.load(Ordering::Relaxed);
+            if calls.until.raise(true, || if is_shut_down { 0 } else { until(now, first()) }) {
+                return true;
+            }
+            let mut waiting = calls.lock();
+            if !calls.until.is_closed() {
+                continue;
+            }
+            let first = waiting.since.map_or(now, |(first, _)| first);
+            let due = until(now, first).max(now).max(waiting.period_end).min(NEVER);
+            if waiting.is_called {
+                waiting.since = Some((first, due));
+                drop(waiting);
+                return !task.is_done();
+            }
+            calls.open(&mut waiting, now, due);
+            drop(waiting);
+            let lives = task.run_within(Duration::from_nanos(due - now));
+            if !lives {
+                calls.give_up(&mut calls.lock());
+            }
+            return lives;
+        }
+    }
+
+    /// Has the run for which calls wait take place now. Returns `true` if there is one.
+    pub(super) fn flush(&self) -> bool {
+        let Self { task, calls, .. } = self;
+        let (now, mut waiting) = (calls.time.now(), calls.lock());
+        if !waiting.is_called {
+            return false;
+        }
+        if calls.until.lower(now) {
+            drop(waiting);
+            return task.run_within(Duration::ZERO);
+        }
+        if let Some((_, due)) = &mut waiting.since {
+            *due = now;
+        }
+        drop(waiting);
+        !task.is_done()
+    }
+
+    /// Returns `true` if a call waits for its run.
+    pub(super) fn is_waiting(&self) -> bool {
+        self.calls.lock().is_called && !self.task.is_done()
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        if self.cancels_on_drop {
+            self.task.cancel();
+        }
     }
 }
 

@@ -7,29 +7,29 @@
 //!
 //! The first call asks for a run, and each further one puts it off by the word ([`Calls`]).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
-use super::{calls::Calls, nanos};
-use crate::{Clock, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
+use super::{
+    calls::{Caller, Calls},
+    nanos,
+};
+use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
-/// A task that runs once it has not been called for a while; from [`Handle::debounce`].
+/// A task that runs once it has not been called for a while; from [`Handle::debounce`](crate::Handle::debounce).
 ///
 /// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
 /// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Debounced {
-    task: TaskHandle,
-    calls: Arc<Calls>,
+    caller: Caller,
     quiet: Duration,
     max_wait: Duration,
-    cancels_on_drop: bool,
 }
 
 impl Debounced {
     #[track_caller]
     pub(crate) fn submit<F, O>(
         task: TaskBuilder<'_>,
-        clock: &Clock,
         quiet: Duration,
         body: F,
     ) -> Result<Self, RejectedExecutionError>
@@ -37,8 +37,8 @@ impl Debounced {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let (task, calls) = Calls::submit(task, clock, Duration::ZERO, body)?;
-        Ok(Self { task, calls, quiet, max_wait: Duration::MAX, cancels_on_drop: false })
+        let caller = Calls::submit(task, Duration::ZERO, body)?;
+        Ok(Self { caller, quiet, max_wait: Duration::MAX })
     }
 
     /// Runs the task `max_wait` after the first call at the latest, however often it is called
@@ -71,7 +71,7 @@ impl Debounced {
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         let (quiet, max_wait) = (nanos(self.quiet), nanos(self.max_wait));
-        self.calls.call(&self.task, |now, first| {
+        self.caller.call(|now, first| {
             let latest = first.saturating_add(max_wait).max(now);
             now.saturating_add(quiet).min(latest)
         })
@@ -95,7 +95,7 @@ impl Debounced {
     /// ```
     #[must_use]
     pub fn is_waiting(&self) -> bool {
-        self.calls.is_any() && !self.task.is_done()
+        self.caller.is_waiting()
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
@@ -116,7 +116,7 @@ impl Debounced {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn flush(&self) -> bool {
-        self.calls.flush(&self.task)
+        self.caller.flush()
     }
 
     /// Has the task cancelled when this is dropped, and with it a run that is waited for: [`flush`](Self::flush) comes
@@ -135,27 +135,19 @@ impl Debounced {
     /// ```
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
-        self.cancels_on_drop = true;
+        self.caller.cancels_on_drop = true;
         self
     }
 
     /// Returns the handle of the task.
     #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
-        &self.task
-    }
-}
-
-impl Drop for Debounced {
-    fn drop(&mut self) {
-        if self.cancels_on_drop {
-            self.task.cancel();
-        }
+        &self.caller.task
     }
 }
 
 impl fmt::Debug for Debounced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Debounced").field(&self.task).finish()
+        f.debug_tuple("Debounced").field(&self.caller.task).finish()
     }
 }

@@ -11,7 +11,7 @@ use std::{
 
 use super::{Time, Word, nanos};
 use crate::{
-    CancellationToken, Clock, RunGate, TaskBuilder,
+    CancellationToken, Handle, RunGate, TaskBuilder,
     gate::{Entry, Lease, RunEnd, Tick},
 };
 
@@ -37,7 +37,6 @@ use crate::{
 /// * At a look the run is planned anew, as by `reschedule`: lateness, [missed runs](crate::MissedRuns), a
 ///   [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. If the look itself is so
 ///   late that the policy for missed runs or the limit ends it, that stands.
-/// * After a shutdown it goes on: the task, if the shutdown keeps it, runs when it has not been extended for its time.
 /// * It is for one task: the builder is submitted once.
 ///
 /// ```
@@ -61,7 +60,10 @@ use crate::{
 /// ```
 #[doc(alias("keep_alive", "heartbeat", "watchdog", "touch", "renew"))]
 #[derive(Clone)]
-pub struct Extender(Arc<PutOff>);
+pub struct Extender {
+    executor: Handle,
+    put_off: Arc<PutOff>,
+}
 
 /// What an extender and its gate share.
 struct PutOff {
@@ -71,17 +73,20 @@ struct PutOff {
 
 impl Extender {
     /// Gives the task an extender, whose gate is asked before that which the task has.
-    pub(crate) fn of<'a>(task: TaskBuilder<'a>, clock: &Clock) -> (TaskBuilder<'a>, Self) {
-        let shared = Arc::new(PutOff { time: Time::new(clock.clone()), word: Word(0.into()) });
-        let put_off = Arc::clone(&shared);
-        (task.gate_around(|inner| ExtenderGate { put_off, inner }), Self(shared))
+    pub(crate) fn of(task: TaskBuilder<'_>) -> (TaskBuilder<'_>, Self) {
+        let executor = task.handle();
+        let time = Time::new(executor.clock().clone());
+        let put_off = Arc::new(PutOff { time, word: Word(0.into()) });
+        let of_gate = Arc::clone(&put_off);
+        let task = task.gate_around(|inner| ExtenderGate { put_off: of_gate, inner });
+        (task, Self { executor, put_off })
     }
 
     /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that
     /// is later. It never brings a run forward, which is what [`run_within`](crate::ScheduledFuture::run_within) is for.
     ///
     /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the
-    /// run has begun or has just been let pass, or if the task has ended. A series has its next run put off, and
+    /// run has begun or has just been let pass, if the task has ended, or if the executor was shut down. A series has its next run put off, and
     /// `false` means that one is under way. While another gate of the task has the answer still to
     /// [come](crate::gate::Entry::Later), and until the next look, it returns `false` as well.
     ///
@@ -91,7 +96,7 @@ impl Extender {
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     #[inline]
     pub fn extend(&self, delay: Duration) -> bool {
-        self.put_off_to(self.0.time.now().saturating_add(nanos(delay)))
+        self.put_off_to(self.put_off.time.now().saturating_add(nanos(delay)))
     }
 
     /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock); `None` means never. It
@@ -116,12 +121,14 @@ impl Extender {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
-        self.put_off_to(instant.into().map_or(super::NEVER, |instant| self.0.time.of(instant)))
+        self.put_off_to(
+            instant.into().map_or(super::NEVER, |instant| self.put_off.time.of(instant)),
+        )
     }
 
     /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
     /// stays there until a [`run_now`](crate::ScheduledFuture::run_now) or another request moves it. Returns `false`, and
-    /// has no effect, where [`extend`](Self::extend) does. Does not block: one atomic operation.
+    /// has no effect, if the run has begun or the task has ended. Does not block: one atomic operation.
     ///
     /// ```
     /// use std::time::Duration;
@@ -139,12 +146,12 @@ impl Extender {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn take_back(&self) -> bool {
-        self.0.word.lower(0)
+        self.put_off.word.lower(0)
     }
 
     #[inline]
     fn put_off_to(&self, moment: u64) -> bool {
-        self.0.word.raise(false, || moment)
+        !self.executor.is_shutdown() && self.put_off.word.raise(false, || moment)
     }
 }
 

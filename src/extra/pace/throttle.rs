@@ -7,27 +7,24 @@
 //!
 //! The first call decides when the run is, and each further one joins it by the word ([`Calls`]). The gate keeps the period.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
-use super::calls::Calls;
-use crate::{Clock, Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
+use super::calls::{Caller, Calls};
+use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
-/// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`].
+/// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`](crate::Handle::throttle).
 ///
 /// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
 /// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Throttled {
-    task: TaskHandle,
-    calls: Arc<Calls>,
-    cancels_on_drop: bool,
+    caller: Caller,
 }
 
 impl Throttled {
     #[track_caller]
     pub(crate) fn submit<F, O>(
         task: TaskBuilder<'_>,
-        clock: &Clock,
         period: Duration,
         body: F,
     ) -> Result<Self, RejectedExecutionError>
@@ -35,8 +32,7 @@ impl Throttled {
         F: FnMut() -> O + Send + 'static,
         O: Outcome,
     {
-        let (task, calls) = Calls::submit(task, clock, period, body)?;
-        Ok(Self { task, calls, cancels_on_drop: false })
+        Ok(Self { caller: Calls::submit(task, period, body)? })
     }
 
     /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have
@@ -44,7 +40,7 @@ impl Throttled {
     /// not block. O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
-        self.calls.call(&self.task, |_, _| 0)
+        self.caller.call(|_, _| 0)
     }
 
     /// Has the task cancelled when this is dropped, and with it a run that is waited for.
@@ -62,27 +58,19 @@ impl Throttled {
     /// ```
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
-        self.cancels_on_drop = true;
+        self.caller.cancels_on_drop = true;
         self
     }
 
     /// Returns the handle of the task.
     #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
-        &self.task
-    }
-}
-
-impl Drop for Throttled {
-    fn drop(&mut self) {
-        if self.cancels_on_drop {
-            self.task.cancel();
-        }
+        &self.caller.task
     }
 }
 
 impl fmt::Debug for Throttled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Throttled").field(&self.task).finish()
+        f.debug_tuple("Throttled").field(&self.caller.task).finish()
     }
 }

@@ -493,3 +493,49 @@ fn a_run_that_was_asked_for_begins_a_period() {
     clock.run_for(ms(6));
     assert_eq!(executor.statistics().runs, 2);
 }
+
+/// A run by hand within the period is put off until that is over, and takes the calls with it.
+#[test]
+fn a_throttle_keeps_its_period_from_runs_by_hand() {
+    let (clock, executor) = manual(1);
+    let runs = Log::new();
+    let (log, own) = (runs.clone(), clock.clone());
+    let body = move || log.push(own.elapsed().as_millis() as u64);
+    let task = executor.throttle(ms(10), body).expect("accepted");
+    assert!(task.call());
+    clock.run_for(ms(4));
+    assert!(task.task_handle().run_now() && task.call());
+    clock.run_for(ms(20));
+    let begins = runs.entries();
+    assert_eq!(begins[..2], [0, 10]);
+    assert!(begins.windows(2).all(|pair| pair[1] - pair[0] >= 10), "{begins:?}");
+}
+
+/// A run by hand does not wait for quiet, and takes the calls with it.
+#[test]
+fn a_run_by_hand_takes_the_calls_of_a_debounce() {
+    let (clock, executor) = manual(1);
+    let task = executor.debounce(ms(10), || ()).expect("accepted");
+    assert!(task.call() && task.task_handle().run_now());
+    clock.run_until_idle();
+    assert_eq!((executor.statistics().runs, task.is_waiting()), (1, false));
+    assert!(!task.flush());
+}
+
+/// A shutdown that keeps the task keeps its run, which no call puts off any more.
+#[test]
+fn a_call_after_a_shutdown_joins_the_run() {
+    let (clock, executor) =
+        manual_with(|builder| builder.continues_existing_periodic_tasks_after_shutdown(true));
+    let runs = Log::new();
+    let (log, own) = (runs.clone(), clock.clone());
+    let body = move || log.push(own.elapsed().as_millis() as u64);
+    let task = executor.debounce(ms(10), body).expect("accepted");
+    assert!(task.call());
+    executor.shutdown();
+    clock.run_for(ms(5));
+    assert!(task.call());
+    clock.run_for(ms(5));
+    assert_eq!((runs.entries(), task.is_waiting()), (vec![10], false));
+    assert!(task.task_handle().cancel() && !task.call());
+}

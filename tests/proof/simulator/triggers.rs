@@ -106,7 +106,10 @@ impl World {
             }
             // The replicas of a task have its name, and so its jitter.
             Some(most) => {
-                let task = task.name(format!("every {period:?}, {most:?}"));
+                // A task that is kept or not by itself has a name already, which says so.
+                let is_named = self.note(|ledger, _| ledger.tasks[id].plan.is_kept.is_some());
+                let name = format!("every {period:?}, {most:?}");
+                let task = if is_named { task } else { task.name(name) };
                 task.repeat(calendar.jitter(most.span()), body)
             }
             None => task.repeat(calendar, body),
