@@ -24,7 +24,7 @@ use std::{
 };
 
 use punctual::{
-    Batch, CancellationToken, Debounced, DelayQueue, Extender, Handle, ScheduledFuture,
+    CancellationToken, Debounced, DelayQueue, Extender, Handle, ScheduledFuture,
     ScheduledThreadPoolExecutor, WaitForCancellation, Worker, delay_queue::Key,
 };
 
@@ -148,12 +148,6 @@ fn counted_sleep_and_drop(executor: &Handle) {
 }
 
 #[inline(never)]
-fn counted_batch(executor: &Handle) -> Futures {
-    let batch: Batch<u64> = (0..CALLS).map(|number| (far(number), move || number)).collect();
-    executor.schedule_batch(batch).expect("it is open")
-}
-
-#[inline(never)]
 fn counted_reschedule(future: &ScheduledFuture<u64>) {
     for number in 0..CALLS {
         assert!(future.reschedule(far(number)));
@@ -270,9 +264,8 @@ fn count_submission(pending: u64) {
     let called = subject.executor.debounce(HOUR, || ()).expect("it is open");
     assert!(called.call());
     counted_debounced_call(&called);
-    let batch = counted_batch(&subject.executor);
     // Its worker does not run, so nothing may wait for it.
-    mem::forget((subject, batch, called, extended));
+    mem::forget((subject, called, extended));
 }
 
 /// Whatever the number of other tasks is: a program with few timers, or with a stripe for each thread,

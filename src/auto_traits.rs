@@ -31,8 +31,6 @@
 //! * The result of a future is not visible before it is moved out, whole, to one caller, as with a
 //!   `JoinHandle` or a channel. What the caller does with it afterwards does not concern the future.
 //!   So nothing is required of `T`.
-//! * The closure of a [`Mapped`] is moved out before it is called, so what is required of it is what a caller of
-//!   `catch_unwind` would have to promise of it, also for a reference.
 //! * A [`DelayQueue`] also returns clones: after a panic an `Rc<Cell<_>>` that was
 //!   [peeked at](DelayQueue::peek) is still in the queue, in whatever state. So it requires
 //!   `T: UnwindSafe`, which is also enough for a *reference* to the queue, because no `&T` of an
@@ -50,7 +48,7 @@ use crate::{
     driven::DrivenExecutor,
     error::{ConfigError, Failure, RejectionReason},
     executor::Handle,
-    future::{Mapped, ScheduledFuture, TaskHandle},
+    future::{ScheduledFuture, TaskHandle},
     group::{Group, GroupBuilder, GroupTermination},
     rejection::{RejectedTask, Rejection},
     shared::Shared,
@@ -59,7 +57,7 @@ use crate::{
     thread_factory::Worker,
     time::ManualClock,
     timer::{Interval, Sleep},
-    together::{Batch, ExecutorCompletionService},
+    together::ExecutorCompletionService,
     token::CancellationToken,
 };
 
@@ -80,15 +78,10 @@ unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken
 impl<T> UnwindSafe for ScheduledFuture<T> {}
 impl<T> RefUnwindSafe for ScheduledFuture<T> {}
 
-impl<T, F: UnwindSafe> UnwindSafe for Mapped<T, F> {}
-impl<T, F: UnwindSafe> RefUnwindSafe for Mapped<T, F> {}
-
 impl<T> UnwindSafe for ExecutorCompletionService<T> {}
 impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}
 
 // As with a drained task: its closures are called with a value of their own, and elsewhere.
-impl<T> UnwindSafe for Batch<T> {}
-impl<T> RefUnwindSafe for Batch<T> {}
 
 impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}

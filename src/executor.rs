@@ -245,10 +245,6 @@ impl Handle {
         Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
 
-    pub(crate) fn pool_refs(&self) -> &Arc<PoolRefs> {
-        &self.pool_refs
-    }
-
     /// Returns the reference that the calling thread submits through.
     pub(crate) fn pool_ref(&self) -> &PoolRef {
         self.pool_refs.local()

@@ -245,7 +245,7 @@ pub use crate::{
         Termination,
     },
     extra::pace::{Debounced, Extender, Throttled},
-    future::{CancelOnDrop, Mapped, ScheduledFuture, TaskHandle},
+    future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     gate::RunGate,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{Attempt, ParseTaskIdError, TaskId},
@@ -269,8 +269,7 @@ pub use crate::{
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
     together::{
-        Batch, CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll,
-        RejectedBatch, TaskSet,
+        CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
     },
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},

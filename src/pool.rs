@@ -55,7 +55,6 @@
 //! [`queue`](crate::queue).
 
 mod admission;
-mod batch;
 mod callbacks;
 mod control;
 mod deadlock;

@@ -161,16 +161,6 @@ impl Task {
         self.with(|parts| add(parts.extras()));
     }
 
-    /// Takes from a task that was refused what its pool had added to it. User values are dropped, with no lock held.
-    pub(crate) fn strip(&self) {
-        let taken = self.with(|parts| {
-            let extras = parts.extras_if_any()?;
-            let layers = std::mem::take(&mut extras.layers);
-            Some((extras.around.take(), extras.submitter.take(), layers))
-        });
-        discard(taken);
-    }
-
     /// Returns the token of the task, and makes it if there is none yet.
     pub(crate) fn token(&self, parent: &CancellationToken) -> CancellationToken {
         let made = parent.child();

@@ -3,7 +3,6 @@
 //! The verbs differ in what they run and when. Each makes a node of the closure and [launches](launching) it.
 //! Only the making of the node and that of the future are compiled for each closure.
 
-mod batching;
 mod launching;
 mod limiting;
 mod watching;
@@ -14,10 +13,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-pub(crate) use self::{
-    batching::{Planned, submit_batch},
-    launching::{execute, schedule},
-};
+pub(crate) use self::launching::{execute, schedule};
 use crate::{
     Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
     TaskOutput, UnitOutcome,

@@ -10,18 +10,15 @@
 //! * [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it
 //!   cannot go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does.
 //!
-//! * A [`Batch`] is submitted as one.
 //!
 //! A wait without a limit that is known not to end is refused, as that for a single future is; see
 //! [`completion`] for a wait for whichever of several ends first.
 
-mod batch;
 mod completion;
 mod invoke;
 mod set;
 
 pub use self::{
-    batch::{Batch, RejectedBatch},
     completion::ExecutorCompletionService,
     invoke::{InvokeAnyError, InvokeError},
     set::{CancelAllOnDrop, JoinAll, TaskSet},

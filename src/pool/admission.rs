@@ -221,15 +221,6 @@ impl Capacity {
         self.0.as_ref().is_none_or(|permits| permits.try_acquire(is_closed))
     }
 
-    /// Acquires so many permits if all of them are left, or if the queue is closed.
-    pub(super) fn try_acquire_all(&self, count: usize, is_closed: impl FnOnce() -> bool) -> bool {
-        let Some(permits) = &self.0 else { return true };
-        let mut acquired = permits.acquired.lock();
-        let is_granted = permits.bound.saturating_sub(*acquired) >= count || is_closed();
-        *acquired += if is_granted { count } else { 0 };
-        is_granted
-    }
-
     /// Acquires a permit even if that is one too many.
     pub(super) fn force_acquire(&self) {
         if let Some(permits) = &self.0 {

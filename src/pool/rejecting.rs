@@ -75,11 +75,6 @@ impl Rejections {
         }
     }
 
-    /// The same for so many submissions.
-    pub(super) fn count_all(&self, submissions: usize) {
-        self.rejected.fetch_add(submissions as u64, Ordering::Relaxed);
-    }
-
     pub(crate) fn handler(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
         &self.handler
     }

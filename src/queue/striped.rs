@@ -66,7 +66,7 @@ use self::{
     stripe::{LockedStripe, Stripe},
 };
 use super::{
-    Admission, AdmissionState, Drained, QueueEntry, Refusal, RefusedElement, UnderLock,
+    Admission, AdmissionState, Drained, QueueEntry, RefusedElement, UnderLock,
     priority_queue::PriorityQueue,
     waiters::Waiters,
     waiting::{self, AsyncWaiter, Source},
@@ -132,38 +132,6 @@ impl<E> DelayedWorkQueue<E> {
             wake_all(self.waiters.notify(timing.due()));
         }
         Ok(ticket)
-    }
-
-    /// Admits all elements, each of which waits for its deadline, or none. They have the order of their sequences. The iterator
-    /// is asked under the lock, so it is no user code.
-    pub(crate) fn offer_all(
-        &self,
-        stripe: usize,
-        now: Timestamp,
-        elements: impl ExactSizeIterator<Item = (Timestamp, E)>,
-    ) -> Result<Vec<Ticket>, Refusal> {
-        let mut tickets = Vec::with_capacity(elements.len());
-        let mut nearest = None;
-        let mut stripe = self.stripes[stripe].lock();
-        if !self.admission.is_open() {
-            return Err(Refusal::Closed);
-        } else if stripe.remaining_capacity() < elements.len() {
-            return Err(Refusal::Full);
-        }
-        for (deadline, element) in elements {
-            let (stamp, element) = (self.clock.submission_stamp(now), UnderLock::new(element));
-            // None is refused: that was asked above, and the lock has been held since.
-            let offered = stripe.offer(&self.admission, stamp, Timing::At(deadline), element).ok();
-            let Some((ticket, is_head)) = offered else { continue };
-            if is_head {
-                nearest = Some(deadline);
-            }
-            tickets.push(ticket);
-        }
-        drop(stripe);
-        // The last that became the head is the nearest.
-        wake_all(nearest.and_then(|deadline| self.waiters.notify(deadline)));
-        Ok(tickets)
     }
 
     /// Uses up and returns the sequence that an element submitted now would get.

@@ -15,19 +15,19 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Attempt, Backoff, Batch, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
+    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced,
     DelayQueue, DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks,
     DrivenExecutor, DropPolicy, ExecutorCompletionService, ExecutorState, Extender, FailedRun,
     Failure, FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder,
     GroupStatistics, GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, JoinAll,
-    Limit, LimitReached, ManualClock, Mapped, MissedRuns, PanicLocation, ParseTaskIdError,
-    PendingTask, RejectedBatch, RejectedExecutionError, RejectedExecutionHandler, RejectedTask,
-    Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
-    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy,
-    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
-    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    Limit, LimitReached, ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask,
+    RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason,
+    RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownPolicy,
+    ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder,
+    TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
+    Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
+    WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -154,8 +154,6 @@ fn always_public() -> Vec<Line> {
         Extender: all;
         Throttled: all;
         CancelOnDrop<u32>: all;
-        Batch<u32>: all;
-        RejectedBatch<u32>: all;
         CancelReason: all;
         CancellationToken: all;
         Cancelled: all;
@@ -183,7 +181,6 @@ fn always_public() -> Vec<Line> {
         Limit: all;
         LimitReached: all;
         ManualClock: all;
-        Mapped<u32, fn(u32) -> u32>: all;
         MissedRuns: all;
         TaskRun<'static>: Unpin UnwindSafe RefUnwindSafe;
         Failure: all;
@@ -279,8 +276,6 @@ fn generic_types_require_only_the_bounds_they_need() {
         Loose: Send Sync Unpin;
         CancelAllOnDrop<Bare>: all;
         CancelOnDrop<Bare>: all;
-        Batch<Bare>: all;
-        RejectedBatch<Bare>: all;
         DelayQueue<Bare>: ;
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;

@@ -66,7 +66,6 @@ pub(crate) const STEPS: [Step; 32] = [
     // The same with a thousand tasks in a batch.
     Step {
         who: Who::Only(OURS),
-        ..step("w2-batch", "w2", "mode=batch", "mode=batch N=200000 T=1,2")
     },
     nothing_cancelled(step("w3-zero", "w3", "mode=zero", "mode=zero N=200000")),
     nothing_cancelled(step(

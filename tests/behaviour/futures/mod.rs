@@ -3,4 +3,3 @@
 pub mod awaiting;
 pub mod future;
 mod handles;
-mod mapped;

@@ -4,11 +4,11 @@
 use std::io;
 
 use punctual::{
-    Batch, FailureKind, FailureSource, Handle, ManualClock, ScheduledFuture,
+    FailureKind, FailureSource, Handle, ManualClock, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskError,
 };
 
-use crate::support::{Counter, Log, manual_with, ms};
+use crate::support::{Counter, Log, manual_with};
 
 #[derive(Debug)]
 struct Mine;
@@ -99,23 +99,19 @@ fn an_error_that_was_taken_is_not_told() {
     assert_eq!(executor.statistics().failed_runs, 0, "it is a result");
 }
 
-/// Whatever holds the future gives its result up: a guard, a map, a batch, the pair of a handle.
+/// Whatever holds the future gives its result up: a guard, the pair of a handle.
 #[test]
 fn an_error_is_told_whoever_has_given_it_up() {
     let (clock, executor, log) = telling();
-    drop(fails(&executor).map(|_| ()));
     let guard = fails(&executor).cancel_on_drop();
     let future = fails(&executor);
     let handle = future.task_handle();
-    let mut batch = Batch::new();
-    batch.add(ms(0), || Err::<(), _>("no route"));
-    drop(executor.schedule_batch(batch).expect("accepted"));
     clock.run_until_idle();
-    assert_eq!(log.entries().len(), 2, "the map and the batch");
+    assert_eq!(log.entries(), [""; 0]);
     drop(guard);
-    assert_eq!(log.entries().len(), 3);
+    assert_eq!(log.entries().len(), 1);
     drop(future);
-    assert_eq!(log.entries(), ["no route"; 4], "the handle keeps nothing that could be taken");
+    assert_eq!(log.entries(), ["no route"; 2], "the handle keeps nothing that could be taken");
     assert!(handle.is_done());
 }
 

@@ -1,7 +1,6 @@
 //! Submission: tasks that run once, the order in which they start, and the limits of what can be
 //! submitted.
 
-mod batches;
 mod bodies;
 mod limits;
 mod one_shot;

@@ -21,7 +21,6 @@ impl World {
     pub(crate) fn perform(self: &Arc<Self>, op: Op) {
         match op {
             Op::Submit(plan) => self.submit(plan),
-            Op::Batch(moments) => self.submit_batch(moments),
             Op::Cancel(task) => self.cancel(task),
             Op::Ask(task, verb) => self.ask(task, verb),
             Op::Forget(task) => {

@@ -216,8 +216,6 @@ pub(crate) enum OnDrop {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Submit(TaskPlan),
-    /// Submits three plain tasks as one.
-    Batch([When; 3]),
     Cancel(usize),
     Ask(usize, Verb),
     /// Drops the future.
@@ -458,7 +456,6 @@ fn on_drop() -> impl Strategy<Value = OnDrop> {
 pub(crate) fn quick_op() -> BoxedStrategy<Op> {
     prop_oneof![
         12 => task().prop_map(Op::Submit),
-        2 => [when(), when(), when()].prop_map(Op::Batch),
         5 => steps(1, 4).prop_map(Op::Advance),
         1 => steps(10, 30).prop_map(Op::Advance),
         4 => which().prop_map(Op::Cancel),

@@ -109,35 +109,6 @@ impl World {
         }
     }
 
-    /// Submits plain tasks as one. The ledger has them whether they are admitted or not.
-    pub(crate) fn submit_batch(self: &Arc<Self>, moments: [When; 3]) {
-        let mut batch = punctual::Batch::new();
-        let ids = moments.map(|when| {
-            let id = self.note(|ledger, now| ledger.open(plain(when), now));
-            let capture = Capture { world: Arc::clone(self), id };
-            batch.add(when.delay(), move || {
-                capture.run();
-                let world = Arc::clone(&capture.world);
-                drop(capture);
-                Receipt::new(&world)
-            });
-            id
-        });
-        match self.handle.schedule_batch(batch) {
-            Ok(futures) => {
-                self.is_wrong(futures.len() != ids.len(), "a batch is admitted in part");
-                for (id, future) in ids.into_iter().zip(futures) {
-                    self.note(|ledger, now| ledger.admitted(id, now, Future::Once(future)));
-                }
-            }
-            Err(refused) => {
-                ids.into_iter().for_each(|id| self.note(|ledger, _| ledger.refused(id)));
-                let batch = refused.into_batch();
-                self.is_wrong(batch.len() != ids.len(), "a batch comes back in part");
-            }
-        }
-    }
-
     /// The steps of a body, or of a gate, with this plan.
     pub(crate) fn act(self: &Arc<Self>, id: usize, act: Act) {
         match act {

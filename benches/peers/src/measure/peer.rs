@@ -55,15 +55,6 @@ pub(super) trait Peer: Sized + Sync {
         self.cancel(handle);
     }
 
-    /// Schedules tasks after these delays as one, where the peer can. Keeping the handles keeps the tasks.
-    fn schedule_batch<F: FnOnce() + Send + 'static>(
-        &self,
-        tasks: impl Iterator<Item = (Duration, F)>,
-        handles: &mut Vec<Self::Handle>,
-    ) {
-        handles.extend(tasks.map(|(delay, task)| self.schedule(delay, task)));
-    }
-
     /// A task without delay, whose result is waited for.
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future;
 

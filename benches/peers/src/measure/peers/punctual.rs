@@ -51,14 +51,6 @@ impl Peer for Punctual {
         timeout.cancel();
     }
 
-    fn schedule_batch<F: FnOnce() + Send + 'static>(
-        &self,
-        tasks: impl Iterator<Item = (Duration, F)>,
-        handles: &mut Vec<Self::Handle>,
-    ) {
-        handles.extend(self.0.schedule_batch(tasks.collect()).expect("it is open"));
-    }
-
     fn submit<F: FnOnce() -> u32 + Send + 'static>(&self, task: F) -> Self::Future {
         self.0.submit(task).expect("it is open")
     }

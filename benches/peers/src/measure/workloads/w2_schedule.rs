@@ -1,4 +1,4 @@
-//! W2: `T` threads schedule `N` tasks in all; the queue is empty at first. With `mode=batch` a thousand are scheduled as one.
+//! W2: `T` threads schedule `N` tasks in all; the queue is empty at first.
 
 use anyhow::Result;
 
@@ -11,18 +11,16 @@ use crate::measure::{
     rng::Rng,
 };
 
-const BATCH: u64 = 1_000;
-
 pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
-    let (tasks, by_batches) = (args.number("N", 1_000_000)?, args.text("mode", "") == "batch");
+    let tasks = args.number("N", 1_000_000)?;
     for threads in args.list("T", "1,2,4")? {
         let out = Emitter::new(name, "W2", &[("T", threads), ("N", tasks)]);
-        measure::<P>(&out, threads, tasks, by_batches)?;
+        measure::<P>(&out, threads, tasks)?;
     }
     Ok(())
 }
 
-fn measure<P: Peer>(out: &Emitter<'_>, threads: u64, tasks: u64, by_batches: bool) -> Result<()> {
+fn measure<P: Peer>(out: &Emitter<'_>, threads: u64, tasks: u64) -> Result<()> {
     let pool = Pool::<P>::started(2)?;
     let peer = &pool.peer;
     let each = tasks / threads;
@@ -31,13 +29,6 @@ fn measure<P: Peer>(out: &Emitter<'_>, threads: u64, tasks: u64, by_batches: boo
     let (start, keep) = pool::together(threads, |number| {
         let mut rng = Rng::new(100 + number);
         let mut handles = Vec::with_capacity(each as usize);
-        if by_batches {
-            for first in (0..each).step_by(BATCH as usize) {
-                let batch = (first..each.min(first + BATCH)).map(|_| (rng.far(), pool::tiny()));
-                peer.schedule_batch(batch, &mut handles);
-            }
-            return handles;
-        }
         for _ in 0..each {
             handles.push(peer.schedule(rng.far(), pool::tiny()));
         }
