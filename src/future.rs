@@ -33,7 +33,7 @@ use crate::{
 
 /// The future result of a task. Java's `ScheduledFuture`.
 ///
-/// * Wait: [`join`](Self::join), [`join_timeout`](Self::join_timeout), `.await`; [`map`](Self::map) the result.
+/// * Wait: [`join`](Self::join), [`join_within`](Self::join_within), `.await`; [`map`](Self::map) the result.
 /// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
 ///   [`delay`](Self::delay).
 /// * Control: [`reschedule`](Self::reschedule), [`run_within`](Self::run_within),
@@ -142,10 +142,9 @@ impl<T: 'static> ScheduledFuture<T> {
         self.try_join().unwrap_or(Err(TaskError::ResultTaken))
     }
 
-    /// Blocks until the task has ended, but no longer than `timeout`, and takes its result. Returns
-    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`.
-    ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
+    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
+    /// thread that may be interrupted. [`Limit`] has an example.
     ///
     /// ```
     /// use std::time::Duration;
@@ -153,9 +152,9 @@ impl<T: 'static> ScheduledFuture<T> {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let later = executor.schedule(Duration::from_secs(60), || "done")?;
-    /// assert!(later.join_timeout(Duration::from_millis(1)).is_none());
+    /// assert!(later.join_within(Duration::from_millis(1)).is_none());
     /// later.cancel();
-    /// assert!(matches!(later.join_timeout(Duration::ZERO), Some(Err(error)) if error.is_cancelled()));
+    /// assert!(matches!(later.join_within(Duration::ZERO), Some(Err(error)) if error.is_cancelled()));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -164,18 +163,6 @@ impl<T: 'static> ScheduledFuture<T> {
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
     /// wait can end without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
-    pub fn join_timeout(&self, timeout: Duration) -> Option<Result<T, TaskError>> {
-        self.join_within(timeout)
-    }
-
-    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
-    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
-    /// thread that may be interrupted. [`Limit`] has an example.
-    ///
-    /// # Errors
-    ///
-    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
-    /// wait can end without the task.
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         let limit = limit.into();
         let deadline = limit.deadline(self.handle.clock());

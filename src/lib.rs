@@ -29,7 +29,7 @@
 //! | Java | here |
 //! |---|---|
 //! | `Executors.newScheduledThreadPool(4)` | [`ScheduledThreadPoolExecutor::new(4)`](ScheduledThreadPoolExecutor::new) |
-//! | `future.get(1, SECONDS)` | [`join_timeout`](ScheduledFuture::join_timeout), which returns `None` when the time is up |
+//! | `future.get(1, SECONDS)` | [`join_within`](ScheduledFuture::join_within), which returns `None` when the time is up |
 //! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](ScheduledFuture::cancel_and_signal) raises a [token](CancellationToken) of the task |
 //! | `setRemoveOnCancelPolicy(true)` | always: a cancelled task is out of the queue |
 //! | an exception that silently ends a periodic task | the same default, but it is [reported](Builder::failure_handler), and [`FailurePolicy`] has others |

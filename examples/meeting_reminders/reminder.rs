@@ -49,7 +49,7 @@ impl Reminder {
 
         self.fill(coming)?;
         while !self.queue.is_empty() {
-            let expired = self.queue.poll_timeout(CHECK);
+            let expired = self.queue.take_within(CHECK).ok().flatten();
             if let Some(ahead) = self.clock.check() {
                 self.start_anew(expired, ahead)?;
             } else if let Some(expired) = expired {

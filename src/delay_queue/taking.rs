@@ -1,6 +1,6 @@
 //! Taking elements that have expired: with and without blocking, one by one and all at once.
 
-use std::{fmt, iter::FusedIterator, time::Duration};
+use std::{fmt, iter::FusedIterator};
 
 use super::{DelayQueue, Expired, Key};
 use crate::{
@@ -56,6 +56,7 @@ impl<T> DelayQueue<T> {
     ///
     /// Returns [`LimitReached`], which says whether the time was up or the token was raised. Nothing is
     /// taken then.
+    #[doc(alias = "recv_timeout")]
     #[doc(alias = "interrupt")]
     pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
         let limit = limit.into();
@@ -93,27 +94,6 @@ impl<T> DelayQueue<T> {
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
         self.queue.try_take().map(|entry| self.expired(entry))
-    }
-
-    /// Takes the next element that expires; blocks until there is one, but no longer than `timeout`.
-    /// Returns `None` if none has expired, or if the queue is closed and empty. Java:
-    /// `poll(timeout, unit)`.
-    ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue = DelayQueue::new();
-    /// queue.insert(Duration::from_millis(1), "tea")?;
-    /// assert!(queue.poll_timeout(Duration::from_secs(60)).is_some());
-    /// assert!(queue.poll_timeout(Duration::from_millis(1)).is_none());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias = "recv_timeout")]
-    pub fn poll_timeout(&self, timeout: Duration) -> Option<Expired<T>> {
-        self.take_by(self.clock.read().after(timeout))
     }
 
     /// Returns an iterator that blocks for each element that expires, and ends when the queue is closed

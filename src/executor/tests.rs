@@ -65,7 +65,7 @@ fn each_waiter_gets_its_own_answer() {
             let tell = tell.clone();
             #[allow(clippy::disallowed_methods, reason = "a test")]
             std::thread::spawn(move || {
-                let has_ended = future.join_timeout(limit).is_some();
+                let has_ended = future.join_within(limit).is_some();
                 tell.send((number, has_ended, is_patient)).expect("the test waits");
             });
         }

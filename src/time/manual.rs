@@ -101,8 +101,8 @@ use std::{
 ///
 /// # When it blocks
 ///
-/// **A wait with a time limit does not end by itself.** `join_timeout`, `await_termination`,
-/// `shutdown_within`, `poll_timeout`, a token's `sleep` and all others count the time of this clock
+/// **A wait with a time limit does not end by itself.** `join_within`, `await_termination`,
+/// `shutdown_within`, `take_within`, a token's `sleep` and all others count the time of this clock
 /// if their executor, queue or token is on it. While no thread moves the clock no limit is ever
 /// reached, and no task that is not yet due runs: a test that waits in its only thread, also in
 /// `join`, hangs. There are three ways out.
@@ -335,7 +335,7 @@ impl ManualClock {
     /// let minute = Duration::from_secs(60);
     ///
     /// let report = executor.schedule(60 * minute, || "done")?;
-    /// assert!(report.join_timeout(minute).is_none()); // not within a minute
+    /// assert!(report.join_within(minute).is_none()); // not within a minute
     /// assert_eq!(clock.elapsed(), minute);
     /// assert_eq!(report.join()?, "done"); // within an hour
     /// assert_eq!(clock.elapsed(), 60 * minute);

@@ -200,10 +200,9 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// Takes a future as [`take`](Self::take) does, but blocks no longer than `timeout`. Returns `None`
-    /// if nothing has ended by then, or if nothing is left; [`is_empty`](Self::is_empty) tells which.
-    /// Java: `poll(timeout, unit)`. On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
+    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that
+    /// may be interrupted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -212,20 +211,12 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let answers = ExecutorCompletionService::new(&executor);
     /// answers.schedule(Duration::from_secs(60), || "too late")?;
-    /// assert!(answers.poll_timeout(Duration::from_millis(1)).is_none());
+    /// assert!(answers.take_within(Duration::from_millis(1)).is_err());
     /// assert_eq!((answers.len(), answers.cancel_all()), (1, 1));
-    /// assert!(answers.poll_timeout(Duration::from_secs(60)).is_some_and(|it| it.is_cancelled()));
+    /// assert!(answers.take_within(Duration::from_secs(60))?.is_some_and(|it| it.is_cancelled()));
     /// assert!(answers.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
-    pub fn poll_timeout(&self, timeout: Duration) -> Option<ScheduledFuture<T>> {
-        self.take_within(timeout).ok().flatten()
-    }
-
-    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
-    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that
-    /// may be interrupted.
     ///
     /// # Errors
     ///

@@ -62,10 +62,11 @@ impl Handle {
         Ok(submitted.detach().into_iter().collect())
     }
 
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than `timeout`,
-    /// which counts from the call. The tasks that have not ended by then are
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), so all futures are done in any
-    /// case; a body that does not stop may still be running. Java: `invokeAll(tasks, timeout, unit)`.
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
+    /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
+    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
+    /// its token is raised, no more closures are submitted, and those that were are cancelled and
+    /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -75,32 +76,10 @@ impl Handle {
     /// let naps = [Duration::ZERO, Duration::from_secs(60)].map(|length| {
     ///     with_context(move |run| run.token().sleep(length).is_ok())
     /// });
-    /// let naps = executor.invoke_all_timeout(naps, Duration::from_millis(500))?;
+    /// let naps = executor.invoke_all_within(naps, Duration::from_millis(500))?;
     /// assert!(naps.iter().all(|nap| nap.is_done()) && naps[1].is_cancelled());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
-    #[track_caller]
-    pub fn invoke_all_timeout<F, T>(
-        &self,
-        closures: impl IntoIterator<Item = F>,
-        timeout: Duration,
-    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
-        self.invoke_all_within(closures, timeout)
-    }
-
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
-    /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
-    /// its token is raised, no more closures are submitted, and those that were are cancelled and
-    /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// # Errors
     ///
@@ -173,29 +152,6 @@ impl Handle {
     {
         FirstSuccess::new(self)
             .run(closures, |running| running.take().map_err(|_| InvokeAnyError::WouldDeadlock))
-    }
-
-    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than `timeout`,
-    /// which counts from the call. Java: `invokeAny(tasks, timeout, unit)`.
-    ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
-    ///
-    /// # Errors
-    ///
-    /// [`InvokeAnyError::TimedOut`] if by then no task has succeeded and not all have failed. Otherwise
-    /// as [`invoke_any`](Self::invoke_any), but never [`InvokeAnyError::WouldDeadlock`].
-    #[track_caller]
-    pub fn invoke_any_timeout<F, T, E>(
-        &self,
-        closures: impl IntoIterator<Item = F>,
-        timeout: Duration,
-    ) -> Result<T, InvokeAnyError<E>>
-    where
-        F: FnOnce() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
-        self.invoke_any_within(closures, timeout)
     }
 
     /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until

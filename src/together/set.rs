@@ -11,7 +11,6 @@ use std::{
     pin::Pin,
     slice,
     task::{Context, Poll, ready},
-    time::Duration,
     vec,
 };
 
@@ -145,12 +144,9 @@ impl<T: 'static> TaskSet<T> {
         results
     }
 
-    /// Blocks until every task has ended, but no longer than `timeout`, and returns their results. The
-    /// set is empty then. Returns `None` if not all have ended by then: the tasks go on, and the set
-    /// keeps all futures with their results, also of those that have ended.
-    ///
-    /// The time counts on the clock of each future's executor; manual clocks
-    /// [have to be moved by the program](crate::ManualClock#when-it-blocks).
+    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in
+    /// the order of the futures. The set is empty then. Returns `None` if not all have ended by then:
+    /// the tasks go on, and the set keeps all futures with their results.
     ///
     /// ```
     /// use std::time::Duration;
@@ -161,24 +157,13 @@ impl<T: 'static> TaskSet<T> {
     /// set.push(executor.submit(|| 7)?);
     /// assert!(set.iter().all(|future| future.wait().is_ok()));
     /// set.push(executor.schedule(Duration::from_secs(60), || 8)?);
-    /// assert!(set.join_all_timeout(Duration::from_millis(1)).is_none());
+    /// assert!(set.join_all_within(Duration::from_millis(1)).is_none());
     /// assert_eq!(set.cancel_all(), 1);
     /// let results = set.join_all();
     /// assert!(matches!(results[0], Ok(7)));
     /// assert!(matches!(&results[1], Err(error) if error.is_cancelled()));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    ///
-    /// # Errors
-    ///
-    /// Inside the `Vec`: as [`ScheduledFuture::join_timeout`].
-    pub fn join_all_timeout(&mut self, timeout: Duration) -> Option<Vec<Result<T, TaskError>>> {
-        self.join_all_within(timeout)
-    }
-
-    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in
-    /// the order of the futures. The set is empty then. Returns `None` if not all have ended by then:
-    /// the tasks go on, and the set keeps all futures with their results.
     ///
     /// # Errors
     ///

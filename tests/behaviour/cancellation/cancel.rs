@@ -193,7 +193,7 @@ fn running_or_queued_a_cancelled_task_is_over_at_once() {
     for task in tasks {
         assert!(task.cancel());
         assert!(task.is_cancelled() && task.is_done());
-        let timed = task.join_timeout(LONG).expect("it is over");
+        let timed = task.join_within(LONG).expect("it is over");
         assert!(was_requested(&timed));
         assert!(was_requested(&task.join()));
     }
@@ -224,7 +224,7 @@ fn a_thrown_cancellation_is_a_panic() {
         task.join().err().expect("no value")
     }
     fn timed<T: 'static>(task: ScheduledFuture<T>) -> TaskError {
-        let outcome = task.join_timeout(Duration::from_secs(1000));
+        let outcome = task.join_within(Duration::from_secs(1000));
         outcome.expect("it has ended").err().expect("no value")
     }
     let executor = ScheduledThreadPoolExecutor::new(1);
@@ -300,7 +300,7 @@ fn the_signalled_stop_and_the_other_completes() {
         let losers: Vec<_> = (1..competitors).map(|_| compete(usize::MAX)).collect();
         begun.wait_for(competitors);
         assert!(losers.iter().all(ScheduledFuture::cancel_and_signal));
-        assert!(matches!(winner.join_timeout(LONG), Some(Ok(()))));
+        assert!(matches!(winner.join_within(LONG), Some(Ok(()))));
         assert!(losers.iter().all(|loser| loser.is_done() && loser.is_cancelled()));
         terminate(&executor);
         assert!(*turns.lock().expect("nobody panics") >= 10_000);

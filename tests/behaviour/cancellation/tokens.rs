@@ -317,7 +317,7 @@ fn each_task_has_its_own_token() {
     assert!(first.token.is_cancelled() && !second.token.is_cancelled());
     first.gate.add();
     let next = first.executor.submit(|| own_token().is_cancelled());
-    let next = next.expect("accepted").join_timeout(LONG);
+    let next = next.expect("accepted").join_within(LONG);
     assert!(matches!(next, Some(Ok(false))), "{next:?}");
     assert!(!first.future.is_cancelled());
     second.gate.add();
@@ -343,7 +343,7 @@ fn a_shutdown_now_raises_every_token() {
     assert!(executor.shutdown_now().is_empty());
     gate.add();
     for future in futures {
-        assert!(matches!(future.join_timeout(LONG), Some(Ok(true))));
+        assert!(matches!(future.join_within(LONG), Some(Ok(true))));
     }
 }
 

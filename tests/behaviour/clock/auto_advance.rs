@@ -32,11 +32,11 @@ fn a_timed_join_ends_at_its_limit() {
         for workers in [1, 3] {
             let (clock, executor) = auto(workers);
             let future = executor.schedule(HOUR, || 7).expect("accepted");
-            assert!(future.join_timeout(ms(5)).is_none());
+            assert!(future.join_within(ms(5)).is_none());
             assert_eq!(clock.elapsed(), ms(5));
-            assert!(future.join_timeout(HOUR - ms(5) - NANO).is_none());
+            assert!(future.join_within(HOUR - ms(5) - NANO).is_none());
             assert_eq!(clock.elapsed(), HOUR - NANO);
-            assert!(matches!(future.join_timeout(HOUR), Some(Ok(7))));
+            assert!(matches!(future.join_within(HOUR), Some(Ok(7))));
             assert_eq!(clock.elapsed(), HOUR);
         }
     });
@@ -182,7 +182,7 @@ fn a_queue_returns_its_elements_at_their_deadlines() {
         for delay in [3, 1, 2] {
             queue.insert(delay * HOUR, delay).expect("it is open");
         }
-        assert_eq!(queue.poll_timeout(ms(1)), None);
+        assert_eq!(queue.take_within(ms(1)).ok().flatten(), None);
         assert_eq!(clock.elapsed(), ms(1));
         let taken: Vec<_> =
             (0..3).map(|_| (queue.take().map(|it| it.element), clock.elapsed())).collect();
@@ -213,7 +213,7 @@ fn an_async_task_is_woken_while_a_thread_waits() {
 fn it_goes_on_only_while_the_mode_is_on() {
     let (clock, executor) = manual(1);
     let future = executor.schedule(ms(5), || 7).expect("accepted");
-    let joined = elsewhere(move || (future.join_timeout(ms(3)).is_none(), future.join()));
+    let joined = elsewhere(move || (future.join_within(ms(3)).is_none(), future.join()));
     eventually("it waits", || clock.next_deadline() == Some(ms(3)));
     clock.run_until_idle();
     assert_eq!(clock.elapsed(), Duration::ZERO);
@@ -225,7 +225,7 @@ fn it_goes_on_only_while_the_mode_is_on() {
     assert_eq!(clock.elapsed(), ms(5));
     clock.set_auto_advance(false);
     let future = executor.schedule(ms(5), || 7).expect("accepted");
-    let joined = elsewhere(move || future.join_timeout(ms(3)).is_none());
+    let joined = elsewhere(move || future.join_within(ms(3)).is_none());
     eventually("it waits", || clock.next_deadline() == Some(ms(3)));
     clock.run_until_idle();
     assert_eq!(clock.elapsed(), ms(5));

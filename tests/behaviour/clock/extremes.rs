@@ -168,21 +168,21 @@ impl Scene {
 type Wait = fn(&Scene, Duration) -> bool;
 
 const WAITS: [(&str, Wait); 12] = [
-    ("join", |scene, limit| scene.behind().join_timeout(limit).is_some()),
+    ("join", |scene, limit| scene.behind().join_within(limit).is_some()),
     ("join all", |scene, limit| {
-        TaskSet::from_iter([scene.behind()]).join_all_timeout(limit).is_some()
+        TaskSet::from_iter([scene.behind()]).join_all_within(limit).is_some()
     }),
     ("take what has ended", |scene, limit| {
         let service = ExecutorCompletionService::new(&scene.executor);
         service.push(scene.behind());
-        service.poll_timeout(limit).is_some()
+        service.take_within(limit).ok().flatten().is_some()
     }),
     ("invoke all", |scene, limit| {
-        let all = scene.executor.invoke_all_timeout([|| ()], limit).unwrap();
+        let all = scene.executor.invoke_all_within([|| ()], limit).unwrap();
         all.into_iter().all(|future| future.join().is_ok())
     }),
     ("invoke any", |scene, limit| {
-        scene.executor.invoke_any_timeout([|| Ok::<_, ()>(())], limit).is_ok()
+        scene.executor.invoke_any_within([|| Ok::<_, ()>(())], limit).is_ok()
     }),
     ("the end", |scene, limit| {
         scene.executor.shutdown();
@@ -200,7 +200,7 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.execute(|| ()).is_ok()
     }),
     ("a token", |scene, limit| scene.token.sleep(limit).is_err()),
-    ("an element", |scene, limit| scene.queue.poll_timeout(limit).is_some()),
+    ("an element", |scene, limit| scene.queue.take_within(limit).ok().flatten().is_some()),
     ("an element, or a token", |scene, limit| {
         let limit = Limit::from(limit).unless(&CancellationToken::new());
         scene.queue.take_within(limit).is_ok_and(|taken| taken.is_some())
@@ -238,7 +238,7 @@ fn a_queue_takes_every_delay() {
     let begin = Instant::now();
     let taken = [(); 2].map(|()| queue.take().unwrap().element);
     assert!(taken == [2, 1] && begin.elapsed() >= NANO);
-    assert!(queue.poll_timeout(NANO).is_none());
+    assert!(queue.take_within(NANO).ok().flatten().is_none());
     assert_eq!((queue.delay(keys[0]), queue.deadline(later)), (Some(MAX), None));
     assert!(queue.reset(later, ZERO) && queue.reset(keys[0], MAX));
     assert_eq!(queue.poll().unwrap().element, 3);

@@ -385,7 +385,7 @@ fn in_thread<R: Send + 'static>(wait: impl FnOnce() -> R + Send + 'static) -> Re
 fn a_timed_join_counts_the_time_of_the_clock() {
     let (clock, executor) = manual(1);
     let future = executor.schedule(Duration::MAX, || {}).expect("accepted");
-    let joined = in_thread(move || future.join_timeout(ms(5)).is_none());
+    let joined = in_thread(move || future.join_within(ms(5)).is_none());
     eventually("it waits", || clock.next_deadline() == Some(ms(5)));
     clock.advance(ms(5) - NANO);
     assert!(joined.recv_timeout(ms(1)).is_err());
@@ -400,7 +400,7 @@ fn a_timed_join_counts_the_time_of_the_clock() {
 fn a_timed_join_ends_with_the_task() {
     let (clock, executor) = manual(1);
     let future = executor.schedule(ms(5), || 7).expect("accepted");
-    let joined = in_thread(move || future.join_timeout(Duration::MAX));
+    let joined = in_thread(move || future.join_within(Duration::MAX));
     clock.advance(ms(5));
     let answer = receive(&joined, "it ends with the task");
     assert!(matches!(answer, Some(Ok(7))), "{answer:?}");
@@ -470,7 +470,7 @@ fn a_worker_of_another_clock_does_not_count() {
     let inner = inner.expect("accepted");
     started.wait_for(1);
     let other = ScheduledThreadPoolExecutor::new(1);
-    let outer = other.submit(move || inner.join_timeout(ms(5)).is_some());
+    let outer = other.submit(move || inner.join_within(ms(5)).is_some());
     eventually("it waits", || clock.next_deadline() == Some(ms(5)));
     let ended_when_idle = in_time("idle", move || {
         gate.add();
@@ -478,7 +478,7 @@ fn a_worker_of_another_clock_does_not_count() {
         ended.get()
     });
     assert_eq!(ended_when_idle, 1, "a task runs, and the clock says it is idle");
-    let answer = outer.expect("accepted").join_timeout(LONG);
+    let answer = outer.expect("accepted").join_within(LONG);
     assert!(matches!(answer, Some(Ok(true))), "{answer:?}");
 }
 
@@ -488,12 +488,12 @@ fn a_worker_of_another_clock_does_not_keep_it_busy() {
     let (clock, executor) = manual(1);
     let inner = executor.schedule(ms(5), || 7).expect("accepted");
     let other = ScheduledThreadPoolExecutor::new(1);
-    let outer = other.submit(move || inner.join_timeout(ms(4)).is_none());
+    let outer = other.submit(move || inner.join_within(ms(4)).is_none());
     eventually("it waits", || clock.next_deadline() == Some(ms(4)));
     let same = clock.clone();
     in_time("idle", move || same.run_until_idle());
     clock.advance(ms(4));
-    let answer = outer.expect("accepted").join_timeout(LONG);
+    let answer = outer.expect("accepted").join_within(LONG);
     assert!(matches!(answer, Some(Ok(true))), "{answer:?}");
 }
 

@@ -132,7 +132,7 @@ fn the_longest_delay_never_comes_on_the_system_clock() {
     let far_away = Instant::now() + Duration::from_secs(1 << 60);
     let at = executor.schedule_at(far_away, || ()).unwrap();
     let near = executor.schedule(ms(1), || 7).unwrap();
-    assert_eq!(near.join_timeout(LONG).unwrap().unwrap(), 7);
+    assert_eq!(near.join_within(LONG).unwrap().unwrap(), 7);
     assert_eq!(runs.get(), 0);
     assert_eq!(at.delay(), None);
     assert!(tasks.iter().all(TaskHandle::cancel));
@@ -279,7 +279,7 @@ fn the_longest_join_outlasts_the_clock() {
     for (clock, executor) in BEGINNINGS.map(manual_at) {
         let never = executor.schedule(Duration::MAX, || ()).unwrap();
         let task = never.task_handle();
-        let join = move || never.join_timeout(Duration::MAX);
+        let join = move || never.join_within(Duration::MAX);
         let joined = outlasting(&clock, join, || assert!(task.cancel()));
         assert!(joined.unwrap().unwrap_err().is_cancelled());
     }
@@ -316,7 +316,7 @@ fn the_longest_wait_for_the_termination_outlasts_the_clock() {
 fn the_longest_wait_ends_on_the_system_clock() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let soon = executor.schedule(ms(5), || 7).unwrap();
-    let joined = in_time("an answer", move || soon.join_timeout(Duration::MAX));
+    let joined = in_time("an answer", move || soon.join_within(Duration::MAX));
     assert_eq!(joined.unwrap().unwrap(), 7);
 
     let token = CancellationToken::new();

@@ -265,7 +265,7 @@ fn a_leader_that_is_dropped_passes_the_element_on() {
 fn a_woken_task_that_is_dropped_passes_the_element_on_to_a_thread() {
     let (clock, queue) = queue_by_hand();
     let waiter = Arc::clone(&queue);
-    let taken = elsewhere(move || element(waiter.poll_timeout(DAY)));
+    let taken = elsewhere(move || element(waiter.take_within(DAY).ok().flatten()));
     until_asleep(&clock, DAY);
     // The waiter that began to wait last is woken first.
     let task = Task::asleep(&queue);
@@ -283,7 +283,7 @@ fn a_leading_task_that_is_dropped_leaves_the_lead_to_a_thread() {
         queue.insert(ms(10), 1).expect("the queue is open");
         let task = Task::asleep(&queue);
         let waiter = Arc::clone(&queue);
-        let taken = elsewhere(move || element(waiter.poll_timeout(DAY)));
+        let taken = elsewhere(move || element(waiter.take_within(DAY).ok().flatten()));
         clock.advance(if is_woken { ms(10) } else { ms(0) });
         assert_eq!(task.is_woken(), is_woken);
         drop(task);
@@ -334,7 +334,7 @@ fn threads_and_tasks_wait_together() {
         let queue = Arc::clone(&queue);
         elsewhere(move || match n % 3 {
             0 => element(queue.take()),
-            1 => element(queue.poll_timeout(LONG)),
+            1 => element(queue.take_within(LONG).ok().flatten()),
             _ => element(block_on(queue.next())),
         })
     });

@@ -98,7 +98,7 @@ fn an_insertion_does_not_block() {
     let queue = Arc::new(DelayQueue::new());
     let filled = Arc::clone(&queue);
     in_time("four insertions", move || fill(&filled, 0..4));
-    let taken: Vec<_> = (0..4).map(|_| element(queue.poll_timeout(LONG))).collect();
+    let taken: Vec<_> = (0..4).map(|_| element(queue.take_within(LONG).ok().flatten())).collect();
     assert_eq!(taken, [Some(0), Some(1), Some(2), Some(3)]);
 }
 
@@ -148,9 +148,9 @@ fn a_poll_without_time_is_a_poll() {
     let (clock, queue) = queue_by_hand();
     fill(&queue, 0..32);
     for n in 0..32 {
-        assert_eq!(element(queue.poll_timeout(Duration::ZERO)), Some(n));
+        assert_eq!(element(queue.take_within(Duration::ZERO).ok().flatten()), Some(n));
     }
-    assert!(queue.poll_timeout(Duration::ZERO).is_none());
+    assert!(queue.take_within(Duration::ZERO).ok().flatten().is_none());
     assert_eq!(queue.take_within(clock.now()).err(), Some(LimitReached::TimedOut));
 }
 
@@ -358,7 +358,7 @@ fn elements_of_a_closed_queue_can_still_be_taken() {
     assert!(queue.poll().is_none() && !queue.is_empty());
     clock.advance(ms(1));
     assert_eq!(queue.expirations().map(Expired::into_element).collect::<Vec<_>>(), [3]);
-    assert!(queue.take().is_none() && queue.poll_timeout(DAY).is_none());
+    assert!(queue.take().is_none() && queue.take_within(DAY).ok().flatten().is_none());
 }
 
 /// `into_iter`, and every call that returns all elements at once, returns all of them, in order.

@@ -20,7 +20,7 @@ type Wait = fn(&DelayQueue<u32>) -> Option<u32>;
 /// All the ways to wait for an element.
 const WAITS: [Wait; 7] = [
     |queue| element(queue.take()),
-    |queue| element(queue.poll_timeout(30 * DAY)),
+    |queue| element(queue.take_within(30 * DAY).ok().flatten()),
     |queue| element(queue.take_within(CancellationToken::new()).expect("not raised")),
     |queue| {
         let token = CancellationToken::new();
@@ -210,7 +210,9 @@ fn an_element_that_never_expires_holds_the_end_back() {
     let never = queue.insert(Duration::MAX, 1).expect("the queue is open");
     queue.close();
     let waiter = Arc::clone(&queue);
-    let polled = elsewhere(move || (waiter.poll_timeout(ms(10)), waiter.poll_timeout(DAY)));
+    let polled = elsewhere(move || {
+        (waiter.take_within(ms(10)).ok().flatten(), waiter.take_within(DAY).ok().flatten())
+    });
     until_asleep(&clock, ms(10));
     clock.advance(ms(10));
     until_asleep(&clock, DAY);

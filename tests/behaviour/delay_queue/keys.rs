@@ -251,7 +251,7 @@ fn an_element_that_never_expires_is_not_polled() {
         }
         assert!(queue.poll().is_none());
         let waiter = Arc::clone(&queue);
-        let polled = elsewhere(move || waiter.poll_timeout(ms(100)));
+        let polled = elsewhere(move || waiter.take_within(ms(100)).ok().flatten());
         until_asleep(&clock, ms(100));
         clock.advance(ms(100));
         assert_eq!((polled.get(), queue.len()), (None, count));
@@ -282,7 +282,7 @@ fn a_waiting_taker_leaves_a_head_that_is_put_off() {
     let (clock, queue) = queue_by_hand();
     let key = queue.insert(ms(10), 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
-    let polled = elsewhere(move || waiter.poll_timeout(2 * DAY));
+    let polled = elsewhere(move || waiter.take_within(2 * DAY).ok().flatten());
     until_asleep(&clock, ms(10));
     assert!(queue.reset(key, DAY));
     clock.advance(ms(10));

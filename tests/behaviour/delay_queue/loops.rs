@@ -111,7 +111,7 @@ fn deadlines_never_go_back() {
                     0 => queue.take(),
                     1 => block_on(queue.next()),
                     2 => queue.expirations().next(),
-                    _ => queue.poll_timeout(LONG),
+                    _ => queue.take_within(LONG).ok().flatten(),
                 };
                 let deadlines: Vec<_> =
                     std::iter::from_fn(next).map(|expired| expired.deadline).collect();
@@ -188,7 +188,7 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
         }
         3 => {
             while !(queue.is_closed() && queue.is_empty()) {
-                let taken = queue.poll_timeout(Duration::from_micros(dice.roll(20)));
+                let taken = queue.take_within(Duration::from_micros(dice.roll(20))).ok().flatten();
                 taken.into_iter().for_each(|expired| ends.ended(expired.element));
             }
         }
@@ -250,7 +250,7 @@ fn take_or_give_up(queue: &DelayQueue<u64>, way: usize, dice: &mut Dice) -> Opti
     let patience = Duration::from_micros(dice.roll(60));
     element(match way {
         0 => queue.take(),
-        1 => queue.poll_timeout(patience),
+        1 => queue.take_within(patience).ok().flatten(),
         2 => {
             let token = CancellationToken::new();
             thread::scope(|scope| {

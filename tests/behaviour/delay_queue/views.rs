@@ -84,7 +84,7 @@ fn all_views_of_an_empty_queue_are_empty() {
         assert_eq!((queue.is_empty(), queue.len(), queue.retain(|_| false)), (true, 0, 0));
         assert!(queue.peek().is_none() && queue.peek_key().is_none() && queue.poll().is_none());
         let waiter = Arc::clone(&queue);
-        let polled = elsewhere(move || waiter.poll_timeout(ms(12)));
+        let polled = elsewhere(move || waiter.take_within(ms(12)).ok().flatten());
         if !queue.is_closed() {
             until_asleep(&clock, ms(12));
             clock.advance(ms(12));

@@ -46,12 +46,12 @@ fn a_poll_waits_no_longer_than_it_may() {
     let (clock, by_hand) = queue_by_hand();
     fill(&by_hand, 0..32);
     for n in 0..32 {
-        assert_eq!(element(by_hand.poll_timeout(LONG)), Some(n));
+        assert_eq!(element(by_hand.take_within(LONG).ok().flatten()), Some(n));
         assert!(clock.elapsed().is_zero());
     }
     let queue = DelayQueue::new();
     for poll in [
-        |queue: &DelayQueue<i32>| queue.poll_timeout(ms(12)),
+        |queue: &DelayQueue<i32>| queue.take_within(ms(12)).ok().flatten(),
         |queue: &DelayQueue<i32>| queue.take_within(Instant::now() + ms(12)).ok().flatten(),
         |queue: &DelayQueue<i32>| {
             let limit = Limit::from(ms(12)).unless(&CancellationToken::new());
@@ -130,7 +130,7 @@ fn workers_hand_over() {
     let taken = executor.submit(move || {
         let before = taker.poll().is_some();
         meet.wait();
-        (before, element(taker.poll_timeout(LONG)))
+        (before, element(taker.take_within(LONG).ok().flatten()))
     });
     let putter = Arc::clone(&queue);
     let put = executor.submit(move || {
@@ -170,13 +170,13 @@ fn a_poll_leaves_elements_that_expire_after_its_limit() {
     let (clock, queue) = queue_by_hand();
     queue.insert(DAY, 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
-    let polled = elsewhere(move || (waiter.poll_timeout(ms(12)), waiter));
+    let polled = elsewhere(move || (waiter.take_within(ms(12)).ok().flatten(), waiter));
     until_asleep(&clock, ms(12));
     clock.advance(ms(12));
     assert_eq!(polled.get().0, None);
     fill(&queue, [2]);
-    assert_eq!(element(queue.poll_timeout(DAY)), Some(2));
-    assert!(queue.poll_timeout(Duration::ZERO).is_none());
+    assert_eq!(element(queue.take_within(DAY).ok().flatten()), Some(2));
+    assert!(queue.take_within(Duration::ZERO).ok().flatten().is_none());
     assert_eq!((clock.elapsed(), queue.len()), (ms(12), 1));
 }
 
@@ -186,7 +186,7 @@ fn a_poll_takes_an_element_that_expires_at_its_limit() {
     let (clock, queue) = queue_by_hand();
     queue.insert(ms(12), 1).expect("the queue is open");
     let waiter = Arc::clone(&queue);
-    let polled = elsewhere(move || waiter.poll_timeout(ms(12)));
+    let polled = elsewhere(move || waiter.take_within(ms(12)).ok().flatten());
     until_asleep(&clock, ms(12));
     clock.advance(ms(12));
     assert_eq!(element(polled.get()), Some(1));
@@ -288,7 +288,7 @@ fn a_token_reaches_a_thread_that_is_being_torn_down() {
         }))));
         // The crate's own thread-locals are initialised after this one, and so are dropped before
         // it.
-        assert!(DelayQueue::<i32>::new().poll_timeout(ms(1)).is_none());
+        assert!(DelayQueue::<i32>::new().take_within(ms(1)).ok().flatten().is_none());
     });
     until_asleep(&clock, DAY);
     token.cancel();

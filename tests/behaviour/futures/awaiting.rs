@@ -248,7 +248,7 @@ fn a_cancel_that_races_the_run_leaves_one_end() {
             Poll::Ready(_) => continue,
         }
         let cancelled = task.cancel();
-        let outcome = task.join_timeout(LONG).map(Outcome::from);
+        let outcome = task.join_within(LONG).map(Outcome::from);
         let uncancelled = [Outcome::Value(7), Outcome::Panicked(13)][round % 2];
         let expected = if cancelled { Outcome::Cancelled } else { uncancelled };
         assert_eq!(outcome, Some(expected));

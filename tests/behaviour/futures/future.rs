@@ -95,7 +95,7 @@ fn a_value_is_there_once_and_the_state_for_ever() {
     assert!(task.is_done());
     let joins: [fn(&ScheduledFuture<i32>) -> Answer; 3] = [
         ScheduledFuture::try_join,
-        |task| task.join_timeout(Duration::ZERO),
+        |task| task.join_within(Duration::ZERO),
         |task| task.join_within(CancellationToken::new()),
     ];
     let outcomes = joins.map(|join| join(&task).map(Outcome::from));
@@ -119,7 +119,7 @@ fn every_joining_thread_is_released_and_one_gets_the_value() {
         let task = task.expect("the executor is open");
         let (untimed, mut timed) = thread::scope(|scope| {
             let untimed = scope.spawn(|| task.wait());
-            let timed = [(); 2].map(|()| scope.spawn(|| task.join_timeout(2 * LONG)));
+            let timed = [(); 2].map(|()| scope.spawn(|| task.join_within(2 * LONG)));
             gate.add();
             (
                 untimed.join().expect("no panic"),
@@ -136,7 +136,7 @@ fn every_joining_thread_is_released_and_one_gets_the_value() {
 #[test]
 fn a_panic_is_reported_with_its_payload() {
     let joins: [fn(ScheduledFuture<i32>) -> Answer; 2] =
-        [|task| Some(task.join()), |task| task.join_timeout(LONG)];
+        [|task| Some(task.join()), |task| task.join_within(LONG)];
     for join in joins {
         let executor = ScheduledThreadPoolExecutor::new(1);
         let runs = Counter::new();
@@ -210,10 +210,10 @@ fn a_timed_join_accepts_every_limit() {
     let (clock, executor) = manual(1);
     for limit in [Duration::ZERO, Duration::from_nanos(1), 2 * LONG, Duration::MAX] {
         let task = executor.schedule(ms(10), || 7).expect("the executor is open");
-        assert!(task.join_timeout(Duration::ZERO).is_none());
+        assert!(task.join_within(Duration::ZERO).is_none());
         assert_eq!(task.state(), TaskState::Scheduled);
         clock.run_for(ms(10));
-        let outcome = task.join_timeout(limit).map(Outcome::from);
+        let outcome = task.join_within(limit).map(Outcome::from);
         assert_eq!(outcome, Some(Outcome::Value(7)));
     }
 }
@@ -251,12 +251,12 @@ fn a_timed_join_gives_up_and_the_task_goes_on() {
         let stage = Stage::new();
         let task = stage.task_in(state);
         let start = Instant::now();
-        assert!(task.join_timeout(ms(12)).is_none());
+        assert!(task.join_within(ms(12)).is_none());
         assert!(start.elapsed() >= ms(12));
         assert_eq!(task.state(), state);
         if state == TaskState::Running {
             stage.gate.add();
-            let outcome = task.join_timeout(LONG).map(Outcome::from);
+            let outcome = task.join_within(LONG).map(Outcome::from);
             assert_eq!(outcome, Some(Outcome::Value(7)));
         }
     }
@@ -267,7 +267,7 @@ fn a_timed_join_gives_up_and_the_task_goes_on() {
 fn a_timed_join_counts_the_time_of_the_clock() {
     let (clock, executor) = manual(1);
     let task = executor.schedule(Duration::MAX, || 7).expect("the executor is open");
-    let joiner = thread::spawn(move || task.join_timeout(ms(12)).map(Outcome::from));
+    let joiner = thread::spawn(move || task.join_within(ms(12)).map(Outcome::from));
     eventually("it joins", || clock.next_deadline() == Some(ms(12)));
     clock.advance(ms(12) - Duration::from_nanos(1));
     assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(1)));
@@ -383,7 +383,7 @@ fn a_finished_task_does_not_time_out() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for round in 0..1000 {
         let body = [|| 7, || throw(13)][round % 2];
-        let join = |task: &ScheduledFuture<_>| task.join_timeout(Duration::ZERO);
+        let join = |task: &ScheduledFuture<_>| task.join_within(Duration::ZERO);
         assert!(both_are_answered(&executor, body, join));
     }
 }
@@ -408,7 +408,7 @@ fn a_join_that_races_the_end_gets_the_value() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for (round, _) in (0..).zip(rounds("a join that races the end", 10_000)) {
         let task = executor.submit(move || round).expect("the executor is open");
-        let outcome = task.join_timeout(LONG).map(Outcome::from);
+        let outcome = task.join_within(LONG).map(Outcome::from);
         assert_eq!(outcome, Some(Outcome::Value(round)));
     }
 }

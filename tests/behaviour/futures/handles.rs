@@ -62,7 +62,7 @@ fn several_threads_can_wait_for_one_task() {
         }
     });
     assert!(future.wait().is_ok());
-    assert!(matches!(future.join_timeout(LONG), Some(Ok(7))));
+    assert!(matches!(future.join_within(LONG), Some(Ok(7))));
     executor.close().expect("this is no worker");
     assert_eq!(wakes.count(), 1);
 }
@@ -106,7 +106,7 @@ fn a_task_that_joins_with_its_own_token_can_be_stopped() {
     });
     begun.wait_for(1);
     let drained: Vec<_> = executor.shutdown_now().collect();
-    let gave_up = joiner.expect("the executor is open").join_timeout(LONG);
+    let gave_up = joiner.expect("the executor is open").join_within(LONG);
     assert!(matches!(gave_up, Some(Ok(true))));
     assert_eq!(drained.len(), 1);
 }

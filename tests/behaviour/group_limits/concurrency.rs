@@ -168,7 +168,7 @@ fn an_end_in_the_middle() {
                 assert!(tasks.iter().all(|task| task.is_done()));
             }
         }
-        assert!(tasks.iter().all(|task| task.join_timeout(LONG).is_some()));
+        assert!(tasks.iter().all(|task| task.join_within(LONG).is_some()));
         drained(&group);
         assert!(group.is_terminated());
     }

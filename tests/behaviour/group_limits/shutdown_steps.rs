@@ -169,7 +169,7 @@ fn a_series_that_is_refused_meanwhile_ends() {
         let series = group.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
         clock.advance(ms(1));
         executor.shutdown();
-        let ended = series.join_timeout(LONG).expect("it ends");
+        let ended = series.join_within(LONG).expect("it ends");
         assert!(ended.is_err_and(|error| error.is_cancelled()));
         busy.end();
         executor.close().unwrap();

@@ -9,7 +9,7 @@ use punctual::{
 use crate::support::{Counter, LONG, in_time, ms, receive};
 
 fn joined<T: 'static>(task: ScheduledFuture<T>) -> T {
-    task.join_timeout(LONG).expect("it ends").unwrap()
+    task.join_within(LONG).expect("it ends").unwrap()
 }
 
 /// The only worker is refused a wait for a task that it alone could run, but not one with a limit;
@@ -24,7 +24,7 @@ fn the_last_worker_does_not_take() {
                 let service = ExecutorCompletionService::new(&handle);
                 service.submit(|| 7).unwrap();
                 assert!(matches!(service.take(), Err(TaskError::WouldDeadlock)));
-                assert!(service.poll_timeout(ms(1)).is_none());
+                assert!(service.take_within(ms(1)).ok().flatten().is_none());
                 service
             })
             .unwrap(),
@@ -122,7 +122,7 @@ fn a_member_does_not_take_what_waits_for_its_permit() {
             let service = ExecutorCompletionService::new(&handle);
             (0..others).for_each(|number| _ = service.push(own.submit(move || number).unwrap()));
             assert!(matches!(service.take(), Err(TaskError::WouldDeadlock)));
-            assert!(service.poll_timeout(ms(1)).is_none());
+            assert!(service.take_within(ms(1)).ok().flatten().is_none());
             service
         });
         let service = in_time("the member", move || joined(task.unwrap()));

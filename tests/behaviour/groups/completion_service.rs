@@ -59,16 +59,16 @@ fn a_poll_finds_only_tasks_that_have_ended() {
     let service = ExecutorCompletionService::new(&executor);
     service.schedule(ms(20), || 7).unwrap();
     assert!(service.poll().is_none());
-    assert!(service.poll_timeout(Duration::ZERO).is_none());
+    assert!(service.take_within(Duration::ZERO).ok().flatten().is_none());
     let service = Arc::new(service);
     let (waiting, end) = (Arc::clone(&service), clock.now() + ms(12));
-    let call = elsewhere(move || waiting.poll_timeout(ms(12)).is_none());
+    let call = elsewhere(move || waiting.take_within(ms(12)).ok().flatten().is_none());
     eventually("the call waits", || clock.next_deadline() == Some(ms(12)));
     clock.run_for(ms(12));
     assert!(call.get() && clock.now() == end);
     clock.run_for(ms(8));
     assert_eq!(value(service.poll()), 7);
-    assert!(service.poll().is_none() && service.poll_timeout(LONG).is_none());
+    assert!(service.poll().is_none() && service.take_within(LONG).ok().flatten().is_none());
 }
 
 /// A wait with a limit, or with a token, returns when a task ends, if that is first.
@@ -76,7 +76,7 @@ fn a_poll_finds_only_tasks_that_have_ended() {
 fn a_wait_with_an_end_is_ended_by_a_task() {
     let waits: [Wait; 3] = [
         |service| service.take().unwrap(),
-        |service| service.poll_timeout(LONG),
+        |service| service.take_within(LONG).ok().flatten(),
         |service| service.take_within(CancellationToken::new()).expect("not raised"),
     ];
     for wait in waits {
@@ -178,7 +178,7 @@ fn every_result_is_taken_once() {
                 while taken.load(Ordering::SeqCst) < count {
                     let future = match kind {
                         0 => service.take().unwrap(),
-                        1 => service.poll_timeout(LONG),
+                        1 => service.take_within(LONG).ok().flatten(),
                         _ => block_on(service.next()),
                     };
                     // An empty service may be filled again.
@@ -211,7 +211,7 @@ fn the_end_wakes_every_other_waiter() {
         let service = Arc::clone(&service);
         elsewhere(move || match kind {
             0 => block_on(service.next()).is_some(),
-            1 => service.poll_timeout(LONG).is_some(),
+            1 => service.take_within(LONG).ok().flatten().is_some(),
             _ => service.take().unwrap().is_some(),
         })
     });
@@ -430,7 +430,7 @@ fn no_wake_up_is_lost_with_a_taker_that_leaves() {
         for round in 0..500 {
             service.schedule(Duration::from_micros(20 + round % 40), || ()).unwrap();
             begin.send(()).unwrap();
-            let hasty = service.poll_timeout(Duration::from_micros(20 + round % 50));
+            let hasty = service.take_within(Duration::from_micros(20 + round % 50)).ok().flatten();
             taken += usize::from(hasty.is_some());
             eventually("it is taken", || service.is_empty());
         }

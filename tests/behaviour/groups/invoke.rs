@@ -29,12 +29,12 @@ pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The three forms of each call, none of which ends here by its limit or token.
 const ALL: [All; 3] = [
     |handle, bodies| handle.invoke_all(bodies),
-    |handle, bodies| handle.invoke_all_timeout(bodies, LONG),
+    |handle, bodies| handle.invoke_all_within(bodies, LONG),
     |handle, bodies| handle.invoke_all_within(bodies, CancellationToken::new()),
 ];
 const ANY: [Any; 3] = [
     |handle, bodies| handle.invoke_any(bodies),
-    |handle, bodies| handle.invoke_any_timeout(bodies, LONG),
+    |handle, bodies| handle.invoke_any_within(bodies, LONG),
     |handle, bodies| handle.invoke_any_within(bodies, CancellationToken::new()),
 ];
 
@@ -171,7 +171,7 @@ fn a_race_is_called_off_in_time() {
     let (clock, executor) = manual(2);
     let (naps, handle) = (Naps::default(), executor.handle());
     let bodies = [1, 2].map(|_| naps.body(DAY, || Tried::Ok(1)));
-    let call = elsewhere(move || handle.invoke_any_timeout(bodies, ms(100)));
+    let call = elsewhere(move || handle.invoke_any_within(bodies, ms(100)));
     naps.begun.wait_for(2);
     let last = Duration::from_nanos(1);
     clock.run_for(ms(100) - last);
@@ -227,7 +227,7 @@ fn tasks_not_done_in_time_are_cancelled() {
     let (clock, executor) = manual(2);
     let (naps, handle) = (Naps::default(), executor.handle());
     let bodies = vec![quick(|| 1), naps.body(DAY, || 2), naps.body(ms(11), || 3)];
-    let call = elsewhere(move || handle.invoke_all_timeout(bodies, ms(12)));
+    let call = elsewhere(move || handle.invoke_all_within(bodies, ms(12)));
     naps.begun.wait_for(2);
     let last = Duration::from_nanos(1);
     clock.run_for(ms(12) - last);
@@ -248,7 +248,7 @@ fn tasks_not_begun_in_time_never_begin() {
     let (clock, executor) = manual(1);
     let (naps, late, handle) = (Naps::default(), Naps::default(), executor.handle());
     let bodies = vec![quick(|| 1), naps.body(ms(13), || 2), late.body(Duration::ZERO, || 3)];
-    let call = elsewhere(move || handle.invoke_all_timeout(bodies, ms(12)));
+    let call = elsewhere(move || handle.invoke_all_within(bodies, ms(12)));
     naps.begun.wait_for(1);
     clock.run_for(ms(12));
     let expected = [Outcome::Value(1), Outcome::Cancelled, Outcome::Cancelled];
@@ -269,10 +269,10 @@ fn a_slow_iterator_uses_up_the_time() {
         clock.run_for(ms(10));
         bodies.next()
     });
-    let futures = executor.invoke_all_timeout(slow, ms(15)).unwrap();
+    let futures = executor.invoke_all_within(slow, ms(15)).unwrap();
     assert_eq!(outcomes(futures), [Outcome::Value(1), Outcome::Cancelled]);
     let slow = iter::once_with(|| clock.advance(DAY)).map(|()| naps.body(DAY, || Ok(2)));
-    let late = executor.invoke_any_timeout::<_, i32, i32>(slow, ms(15));
+    let late = executor.invoke_any_within::<_, i32, i32>(slow, ms(15));
     assert!(matches!(late, Err(InvokeAnyError::TimedOut)));
 }
 
@@ -370,7 +370,7 @@ fn as_many_tasks_as_workers_all_run() {
             let bodies = (1..=count).map(|number| move || number);
             let futures = match timed {
                 false => executor.invoke_all(bodies),
-                true => executor.invoke_all_timeout(bodies, LONG),
+                true => executor.invoke_all_within(bodies, LONG),
             };
             let futures = futures.unwrap();
             assert_eq!(futures.len(), count);

@@ -26,10 +26,10 @@ fn an_iterator_that_panics_leaves_nothing_running() {
     type Half<'a> = &'a mut dyn Iterator<Item = Body<Tried>>;
     let forms: [fn(&Handle, Half<'_>); 6] = [
         |handle, half| drop(handle.invoke_all(half)),
-        |handle, half| drop(handle.invoke_all_timeout(half, LONG)),
+        |handle, half| drop(handle.invoke_all_within(half, LONG)),
         |handle, half| drop(handle.invoke_all_within(half, CancellationToken::new())),
         |handle, half| drop(handle.invoke_any(half)),
-        |handle, half| drop(handle.invoke_any_timeout(half, LONG)),
+        |handle, half| drop(handle.invoke_any_within(half, LONG)),
         |handle, half| drop(handle.invoke_any_within(half, CancellationToken::new())),
     ];
     for form in forms {
@@ -84,11 +84,11 @@ fn after_a_shutdown_nothing_is_invoked() {
     executor.shutdown();
     let all = || [|| 1, || 2];
     let any = || [|| Ok::<_, ()>(1), || Ok(2)];
-    for refused in [executor.invoke_all(all()), executor.invoke_all_timeout(all(), LONG)] {
+    for refused in [executor.invoke_all(all()), executor.invoke_all_within(all(), LONG)] {
         let error = refused.expect_err("it was shut down");
         assert!(matches!(error, InvokeError::Rejected(it) if is_shutdown(&it)));
     }
-    for refused in [executor.invoke_any(any()), executor.invoke_any_timeout(any(), LONG)] {
+    for refused in [executor.invoke_any(any()), executor.invoke_any_within(any(), LONG)] {
         let error = refused.expect_err("it was shut down");
         assert!(matches!(error, InvokeAnyError::Rejected(it) if is_shutdown(&it)));
     }
@@ -117,15 +117,15 @@ fn the_last_worker_does_not_wait() {
             let (handle, naps) = (executor.handle(), Naps::default());
             let inside = naps.clone();
             let task = executor.submit(move || call(&handle, &inside)).unwrap();
-            assert_eq!(task.join_timeout(LONG).unwrap().unwrap(), expected);
+            assert_eq!(task.join_within(LONG).unwrap().unwrap(), expected);
             in_time("close", || executor.close()).unwrap();
             assert_eq!(naps.begun.get(), usize::from(!expected));
         }
     }
     let executor = ScheduledThreadPoolExecutor::new(1);
     let (handle, naps) = (executor.handle(), Naps::default());
-    let timed = executor.submit(move || handle.invoke_any_timeout(bodies(&naps), ms(1))).unwrap();
-    let timed = timed.join_timeout(LONG).unwrap().unwrap();
+    let timed = executor.submit(move || handle.invoke_any_within(bodies(&naps), ms(1))).unwrap();
+    let timed = timed.join_within(LONG).unwrap().unwrap();
     assert!(matches!(timed, Err(InvokeAnyError::TimedOut)));
 }
 

@@ -60,7 +60,7 @@ fn an_empty_set_is_done() {
     let mut set = TaskSet::<i32>::default();
     assert!(set.is_empty() && set.is_done());
     assert_eq!((set.cancel_all(), set.cancel_and_signal_all()), (0, 0));
-    assert!(set.join_all_timeout(Duration::MAX).unwrap().is_empty());
+    assert!(set.join_all_within(Duration::MAX).unwrap().is_empty());
     assert!(set.join_all_within(CancellationToken::new()).unwrap().is_empty());
     assert!(block_on(TaskSet::<i32>::new().into_future()).is_empty());
     assert!(set.join_all().is_empty());
@@ -73,8 +73,8 @@ fn a_timed_wait_takes_all_or_nothing() {
     let (clock, executor) = manual(1);
     let mut set = due_in(&executor, &[30, 10]);
     clock.run_for(ms(15));
-    assert!(set.join_all_timeout(Duration::ZERO).is_none());
-    let call = elsewhere(move || (set.join_all_timeout(ms(10)).is_none(), set));
+    assert!(set.join_all_within(Duration::ZERO).is_none());
+    let call = elsewhere(move || (set.join_all_within(ms(10)).is_none(), set));
     eventually("the call waits", || clock.next_deadline() == Some(ms(10)));
     clock.run_for(ms(9));
     eventually("the call still waits", || clock.next_deadline() == Some(ms(1)));
@@ -82,7 +82,7 @@ fn a_timed_wait_takes_all_or_nothing() {
     let (gave_up, mut set) = call.get();
     assert!(gave_up && !set.is_done());
     assert_eq!(set.len(), 2);
-    let call = elsewhere(move || (set.join_all_timeout(ms(6)), set.len()));
+    let call = elsewhere(move || (set.join_all_within(ms(6)), set.len()));
     clock.run_for(ms(5));
     let (results, left) = call.get();
     assert_eq!((values(results.unwrap()), left), (vec![0, 1], 0));
@@ -95,14 +95,14 @@ fn each_future_is_timed_by_its_own_clock() {
     late.advance(LONG);
     let mut set = due_in(&one, &[10]);
     set.extend(due_in(&other, &[30]));
-    let call = elsewhere(move || (set.join_all_timeout(ms(20)).is_none(), set));
+    let call = elsewhere(move || (set.join_all_within(ms(20)).is_none(), set));
     early.run_for(ms(10));
     eventually("the call waits", || late.next_deadline() == Some(ms(20)));
     late.run_for(ms(20));
     let (gave_up, mut set) = call.get();
     assert!(gave_up);
     late.run_for(ms(10));
-    assert_eq!(values(set.join_all_timeout(Duration::ZERO).unwrap()), [0, 0]);
+    assert_eq!(values(set.join_all_within(Duration::ZERO).unwrap()), [0, 0]);
 }
 
 /// A raised token ends a wait and takes nothing, unless all have ended.
@@ -244,5 +244,5 @@ fn the_last_worker_does_not_join() {
         let results = due_in(&handle, &[0, 0]).join_all();
         results.iter().all(|result| matches!(result, Err(TaskError::WouldDeadlock)))
     });
-    assert!(task.unwrap().join_timeout(LONG).unwrap().unwrap());
+    assert!(task.unwrap().join_within(LONG).unwrap().unwrap());
 }

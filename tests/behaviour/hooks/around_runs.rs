@@ -282,7 +282,7 @@ fn a_task_in_its_first_hook_is_at_work() {
     });
     let executor = builder.build().expect("the settings are good");
     let processed: Vec<_> = (0..15).map(|_| executor.submit(|| ()).expect("accepted")).collect();
-    processed.into_iter().for_each(|task| task.join_timeout(LONG).expect("it ends").expect("it"));
+    processed.into_iter().for_each(|task| task.join_within(LONG).expect("it ends").expect("it"));
     for _ in 0..10 {
         executor.task().name("parks").execute(|| ()).expect("accepted");
     }
@@ -364,7 +364,7 @@ fn act_in(hook: Place, act: Act) {
     let due = handle.submit::<_, ()>(body).ok();
     let later = handle.schedule(LONG, || ()).ok();
     if let Some(due) = due {
-        due.join_timeout(LONG).expect("it ends").expect_err("it panics");
+        due.join_within(LONG).expect("it ends").expect_err("it panics");
     }
     handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     handle.shutdown();

@@ -201,7 +201,7 @@ fn a_wrapper_is_called_for_every_run() {
         } else {
             executor.schedule_with_fixed_delay(zero, shortest, body)
         };
-        let ended = series.expect("accepted").join_timeout(LONG).expect("it ends");
+        let ended = series.expect("accepted").join_within(LONG).expect("it ends");
         assert_eq!(ended.expect_err("it panics").to_string(), "the task panicked: the last");
         executor.close().expect("not on a worker");
         assert_eq!((runs.get(), wrapped.get(), wrappers.count()), (100, 100, 1));

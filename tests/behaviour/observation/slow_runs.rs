@@ -153,9 +153,9 @@ fn every_verb_that_is_made_of_others_is_the_place() {
         service.submit(|| ()).map(drop).unwrap(),
         service.schedule(beat, || ()).map(drop).unwrap(),
         executor.invoke_all([|| ()]).map(drop).unwrap(),
-        executor.invoke_all_timeout([|| ()], LONG).map(drop).unwrap(),
+        executor.invoke_all_within([|| ()], LONG).map(drop).unwrap(),
         executor.invoke_any(ok).unwrap(),
-        executor.invoke_any_timeout(ok, LONG).unwrap(),
+        executor.invoke_any_within(ok, LONG).unwrap(),
     ];
     let called = line!() + 1;
     let debounced = executor.debounce(beat, || ()).unwrap();

@@ -47,7 +47,7 @@ fn a_running_worker_is_active() {
     begun.wait_for(1);
     assert_eq!(executor.active_count(), 1);
     gate.add();
-    assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), 1);
+    assert_eq!(future.join_within(LONG).unwrap().unwrap(), 1);
     assert_eq!(executor.active_count(), 0, "who has the result finds it counted");
 }
 
@@ -67,7 +67,7 @@ fn a_task_that_has_ended_is_counted_as_completed() {
     begun.wait_for(1);
     assert_eq!(executor.completed_task_count(), 0);
     gate.add();
-    assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), 0);
+    assert_eq!(future.join_within(LONG).unwrap().unwrap(), 0);
     assert_eq!(executor.completed_task_count(), 1);
 }
 
@@ -104,7 +104,7 @@ fn workers_are_started_when_they_are_needed() {
     begun.wait_for(1);
     assert_eq!(executor.pool_size(), 1);
     gate.add();
-    assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), 1);
+    assert_eq!(future.join_within(LONG).unwrap().unwrap(), 1);
 }
 
 /// PS-010: ten tasks that wait for each other run on ten threads, each with a name of its own, and
@@ -244,7 +244,7 @@ fn produce(executor: &Handle, seed: usize, rounds: usize) -> u64 {
                 .inspect(|late| assert!(late.cancel() || executor.is_shutdown())),
             4 => executor.schedule(far, || ()).inspect(|late| _ = executor.remove(late)),
             5 => executor.schedule_at_fixed_rate(tiny, tiny, || ()).inspect(|periodic| {
-                let _ = periodic.join_timeout(5 * tiny);
+                let _ = periodic.join_within(5 * tiny);
                 assert!(periodic.cancel() || executor.is_shutdown());
             }),
             6 => executor.schedule_with_fixed_delay(tiny, tiny, third_time_lucky()),

@@ -207,7 +207,7 @@ fn programs_can_be_started_under_load() {
         while programs < 5 || !submitters.iter().all(thread::ScopedJoinHandle::is_finished) {
             let inside = executor.submit(start_a_program).expect("it is open");
             assert!(start_a_program());
-            assert!(inside.join_timeout(LONG).expect("it ends").expect("it does not panic"));
+            assert!(inside.join_within(LONG).expect("it ends").expect("it does not panic"));
             programs += 1;
         }
         programs

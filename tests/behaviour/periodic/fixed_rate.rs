@@ -175,7 +175,7 @@ fn runs_do_not_overlap() {
             is_inside.store(false, Ordering::Relaxed);
         })
         .unwrap();
-    let ending = series.join_timeout(LONG).unwrap().unwrap_err();
+    let ending = series.join_within(LONG).unwrap().unwrap_err();
     assert_eq!(ending.into_failure().unwrap().message(), "enough");
 }
 
@@ -200,7 +200,7 @@ fn the_run_that_panics_is_the_last_among_many_workers() {
     let series = executor
         .schedule_at_fixed_rate(Duration::ZERO, Duration::from_nanos(1), decorated)
         .unwrap();
-    let ending = series.join_timeout(LONG).unwrap().unwrap_err();
+    let ending = series.join_within(LONG).unwrap().unwrap_err();
     assert_eq!(ending.into_failure().unwrap().message(), "the last");
     executor.shutdown();
     assert!(executor.await_termination(LONG).unwrap());

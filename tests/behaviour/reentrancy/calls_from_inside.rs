@@ -189,7 +189,7 @@ fn end_from_inside(where_from: &str, place: Place, act: Act) -> Result<i32, Task
     let first = place(executor, gate.clone(), act);
     let second = handle.submit(|| 8).expect("accepted");
     gate.add();
-    let outcomes = [first, second].map(|future| future.join_timeout(LONG).expect("it ends"));
+    let outcomes = [first, second].map(|future| future.join_within(LONG).expect("it ends"));
     assert!(matches!(handle.await_termination(LONG), Ok(true)));
     assert!(handle.submit(|| 9).is_err());
     let [first, second] = outcomes;
@@ -373,7 +373,7 @@ fn join_inside(workers: usize) -> (Result<i32, TaskError>, Counter) {
         });
         inner.expect("accepted").join()
     });
-    let answer = outer.expect("accepted").join_timeout(LONG);
+    let answer = outer.expect("accepted").join_within(LONG);
     let answer = answer.expect("it does not hang").expect("no panic");
     (answer, inner_ran)
 }
@@ -413,7 +413,7 @@ fn a_worker_can_join_if_another_is_only_busy() {
     });
     joins.wait_for(1);
     gate.add();
-    let answer = outer.expect("accepted").join_timeout(LONG);
+    let answer = outer.expect("accepted").join_within(LONG);
     assert!(matches!(answer, Some(Ok(Ok(7)))), "{answer:?}");
 }
 
@@ -425,7 +425,7 @@ fn the_only_worker_can_join_a_task_that_has_ended() {
     let cancelled = executor.schedule(LONG, || 8).expect("accepted");
     assert!(cancelled.cancel());
     let outer = executor.submit(move || (completed.join(), cancelled.join()));
-    let answers = outer.expect("accepted").join_timeout(LONG);
+    let answers = outer.expect("accepted").join_within(LONG);
     assert!(
         matches!(answers, Some(Ok((Ok(7), Err(TaskError::Cancelled(CancelReason::Requested)))))),
         "{answers:?}"
@@ -439,7 +439,7 @@ fn a_worker_can_join_a_task_of_another_executor() {
         (ScheduledThreadPoolExecutor::new(1), ScheduledThreadPoolExecutor::new(1));
     let inner = other.submit(|| 7).expect("accepted");
     let outer = executor.submit(move || inner.join()).expect("accepted");
-    let answer = outer.join_timeout(LONG);
+    let answer = outer.join_within(LONG);
     assert!(matches!(answer, Some(Ok(Ok(7)))), "{answer:?}");
 }
 
@@ -451,15 +451,15 @@ fn the_only_worker_can_join_for_a_while() {
     let outer = executor.submit(move || {
         let inner = handle.submit(|| 7).expect("accepted");
         let start = Instant::now();
-        let timed = inner.join_timeout(ms(2));
+        let timed = inner.join_within(ms(2));
         let waited = start.elapsed();
         let token = CancellationToken::new();
         token.cancel();
         (timed, waited, inner.join_within(&token), inner)
     });
-    let outer = outer.expect("accepted").join_timeout(LONG);
+    let outer = outer.expect("accepted").join_within(LONG);
     let (timed, waited, unless, inner) = outer.expect("it ends").expect("no panic");
     assert!(timed.is_none() && unless.is_none());
     assert!(waited >= ms(2), "{waited:?}");
-    assert!(matches!(inner.join_timeout(LONG), Some(Ok(7))));
+    assert!(matches!(inner.join_within(LONG), Some(Ok(7))));
 }

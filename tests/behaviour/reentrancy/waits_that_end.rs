@@ -20,7 +20,7 @@ fn the_last_worker_waits_for_a_task_with_a_time_limit() {
         (waited, inner.join().expect_err("nobody was left to run it").is_timeout())
     };
     let outer = executor.submit(body).unwrap();
-    assert_eq!(outer.join_timeout(LONG).expect("it ends").unwrap(), (true, true));
+    assert_eq!(outer.join_within(LONG).expect("it ends").unwrap(), (true, true));
 }
 
 /// A limit that is never reached counts as none, and so does the limit of a single run.
@@ -34,7 +34,7 @@ fn a_limit_that_never_ends_the_task_is_no_reason_to_wait() {
         [endless.wait(), each_run.unwrap().wait()]
     };
     let outer = executor.submit(body).unwrap();
-    let waits = outer.join_timeout(LONG).expect("it ends").unwrap();
+    let waits = outer.join_within(LONG).expect("it ends").unwrap();
     assert!(waits.iter().all(|wait| matches!(wait, Err(TaskError::WouldDeadlock))), "{waits:?}");
 }
 
@@ -58,9 +58,9 @@ fn a_worker_that_waits_with_a_limit_goes_on() {
         both.wait_for(2);
         handle.submit(|| 7).unwrap().join()
     });
-    assert!(first.unwrap().join_timeout(LONG).expect("it ends").unwrap().is_ok());
+    assert!(first.unwrap().join_within(LONG).expect("it ends").unwrap().is_ok());
     // The order of the two waits decides whether any worker is left; no thread waits for ever.
-    let second = second.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    let second = second.unwrap().join_within(LONG).expect("it ends").unwrap();
     assert!(matches!(second, Ok(7)), "{second:?}");
 }
 
@@ -89,7 +89,7 @@ fn the_last_worker_waits_for_a_rejected_task_that_was_kept() {
     });
     waits.wait_for(1);
     receive(&kept, "a worker is kept").run();
-    let answer = outer.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    let answer = outer.unwrap().join_within(LONG).expect("it ends").unwrap();
     assert_eq!(answer.unwrap(), 7);
 }
 
@@ -107,7 +107,7 @@ fn a_taker_waits_for_a_task_with_a_time_limit() {
         let second = service.take().map(|future| future.is_some());
         (first, second)
     };
-    let (first, second) = executor.submit(body).unwrap().join_timeout(LONG).unwrap().unwrap();
+    let (first, second) = executor.submit(body).unwrap().join_within(LONG).unwrap().unwrap();
     assert!(first.expect_err("it never ran").is_timeout());
     assert!(matches!(second, Err(TaskError::WouldDeadlock)), "{second:?}");
 }
@@ -131,9 +131,9 @@ fn a_limit_that_joins_later_counts() {
         service.push(handle.task().timeout(ms(20)).submit(|| 8).unwrap());
         handle.submit(|| 9).unwrap().join()
     });
-    let second = second.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    let second = second.unwrap().join_within(LONG).expect("it ends").unwrap();
     assert!(matches!(second, Ok(9)), "{second:?}");
-    let first = first.unwrap().join_timeout(LONG).expect("it ends").unwrap();
+    let first = first.unwrap().join_within(LONG).expect("it ends").unwrap();
     assert!(first.expect_err("it never ran").is_timeout());
 }
 

@@ -152,7 +152,7 @@ fn no_worker_waits_for_its_own_executor() {
             first.cancel();
             why(&refused)
         });
-        let found = inside.unwrap().join_timeout(LONG).expect("it does not wait");
+        let found = inside.unwrap().join_within(LONG).expect("it does not wait");
         assert_eq!(found.unwrap(), Why::Saturated);
     }
     let (clock, executor, first) = full(HOUR);
@@ -160,7 +160,7 @@ fn no_worker_waits_for_its_own_executor() {
     let outside = other.submit(move || handle.schedule(HOUR, || ()).is_ok()).unwrap();
     eventually("it waits for room", || clock.next_deadline() == Some(HOUR));
     assert!(first.cancel());
-    assert!(outside.join_timeout(LONG).expect("it was admitted").unwrap());
+    assert!(outside.join_within(LONG).expect("it was admitted").unwrap());
 }
 
 /// A submitter that gives up just as a permit is released, whether it gets the permit or not, does

@@ -162,7 +162,7 @@ fn a_task_without_a_worker_leaves_its_place() {
     let std_threads = |worker: Worker| Ok(Some(thread::spawn(move || worker.run())));
     executor.set_thread_factory(std_threads);
     for _ in 0..3 {
-        executor.submit(|| ()).expect("there is room").join_timeout(LONG).unwrap().unwrap();
+        executor.submit(|| ()).expect("there is room").join_within(LONG).unwrap().unwrap();
     }
 }
 

@@ -88,7 +88,7 @@ fn it_returns_delayed_and_periodic_tasks_whose_futures_end_with_them() {
     assert!(futures.iter().all(|future| !future.is_done()));
     drop(pending);
     for future in &futures {
-        assert_given_up(future.join_timeout(LONG));
+        assert_given_up(future.join_within(LONG));
     }
 }
 
@@ -131,7 +131,7 @@ fn it_ends_the_wait_for_a_running_task() {
     type Outcome = Option<Result<Result<(), Cancelled>, TaskError>>;
     type Wait = fn(ScheduledFuture<Result<(), Cancelled>>) -> Outcome;
     let waits: [Wait; 2] =
-        [|future| Some(future.join()), |future| future.join_timeout(Duration::from_secs(3600))];
+        [|future| Some(future.join()), |future| future.join_within(Duration::from_secs(3600))];
     for (workers, wait) in [1, 8].into_iter().flat_map(|n| waits.map(|wait| (n, wait))) {
         let executor = ScheduledThreadPoolExecutor::new(workers);
         let (started, waits) = (Counter::new(), Counter::new());
@@ -178,7 +178,7 @@ fn wait_for_all_while_shutting_down(tasks: usize, is_timed: bool) {
     let futures: Vec<_> = (0..tasks).map(|_| executor.submit(body()).unwrap()).collect();
     let waiter = elsewhere(move || {
         let wait = |future: ScheduledFuture<_>| match is_timed {
-            true => future.join_timeout(LONG),
+            true => future.join_within(LONG),
             false => Some(future.join()),
         };
         futures.into_iter().map(wait).collect::<Vec<_>>()
@@ -236,7 +236,7 @@ fn it_ends_a_call_for_any_whenever_it_comes() {
         let caller = elsewhere(move || match round % 2 {
             0 => matches!(handle.invoke_any(bodies), Err(error) if !is_timed_out(&error)),
             _ => {
-                let outcome = handle.invoke_any_timeout(bodies, DAY);
+                let outcome = handle.invoke_any_within(bodies, DAY);
                 matches!(outcome, Err(error) if !is_timed_out(&error))
             }
         });
@@ -346,7 +346,7 @@ fn a_running_periodic_task_ends_with_the_reason_of_a_shutdown_now() {
     let future = executor.schedule_at_fixed_rate(ms(0), DAY, body).unwrap();
     started.wait_for(1);
     drop(executor.shutdown_now());
-    assert_given_up(future.join_timeout(LONG));
+    assert_given_up(future.join_within(LONG));
 }
 
 /// A drained task has its number, its name, whether it is periodic, and the time it was planned
@@ -429,7 +429,7 @@ fn a_pending_task_that_is_dropped_is_cancelled() {
         let waits = waits.clone();
         move || {
             waits.add();
-            future.join_timeout(LONG)
+            future.join_within(LONG)
         }
     });
     waits.wait_for(1);

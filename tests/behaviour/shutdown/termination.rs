@@ -243,7 +243,7 @@ fn end_from_inside<R: Unpin + Send + 'static>(end: fn(ScheduledThreadPoolExecuto
     });
     let behind = handle.submit(|| ()).unwrap();
     gate.add();
-    let outcome = ending.unwrap().join_timeout(LONG);
+    let outcome = ending.unwrap().join_within(LONG);
     assert_eq!(handle.await_termination(LONG), Ok(true));
     assert_terminated(&handle);
     assert!(matches!(behind.try_join(), Some(Ok(()))));

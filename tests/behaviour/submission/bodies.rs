@@ -95,6 +95,6 @@ fn a_closure_may_have_no_result_at_all() {
     assert!(task.expect("accepted").cancel());
     assert_eq!(executor.statistics().failed_runs, 3 + 1 + 3);
     let none = executor.submit(|| -> Result<u32, Infallible> { Ok(7) }).expect("accepted");
-    assert!(matches!(none.join_timeout(Duration::MAX), Some(Ok(Ok(7)))));
+    assert!(matches!(none.join_within(Duration::MAX), Some(Ok(Ok(7)))));
     assert!(matches!(none.join(), Err(TaskError::ResultTaken)));
 }

@@ -192,7 +192,7 @@ fn a_core_size_of_zero_runs_tasks() {
     let executor = ScheduledThreadPoolExecutor::new(0);
     assert_eq!((executor.core_pool_size(), executor.pool_size()), (0, 0));
     let delayed = executor.schedule(ms(1), || 7).expect("accepted");
-    assert!(matches!(delayed.join_timeout(LONG), Some(Ok(7))));
+    assert!(matches!(delayed.join_within(LONG), Some(Ok(7))));
     assert_eq!(worker_of(&executor), worker_of(&executor));
     assert_eq!(executor.pool_size(), 1);
 }
@@ -205,7 +205,7 @@ fn a_thousand_executors_come_and_go() {
         let executor = ScheduledThreadPoolExecutor::new(1);
         let token = drops.token();
         let future = executor.submit(move || (number, token));
-        let answer = future.expect("accepted").join_timeout(LONG);
+        let answer = future.expect("accepted").join_within(LONG);
         let (answer, _token) = answer.expect("it ends").expect("no panic");
         assert_eq!(answer, number);
         executor.execute(|| {}).expect("accepted");

@@ -47,7 +47,7 @@ fn a_delay_is_waited_for() {
             begin.elapsed()
         })
         .unwrap();
-    let started = future.join_timeout(LONG).unwrap().unwrap();
+    let started = future.join_within(LONG).unwrap().unwrap();
     let joined = begin.elapsed();
     assert!(started >= delay, "started after {started:?}");
     assert!(joined >= delay, "joined after {joined:?}");
@@ -105,10 +105,10 @@ fn the_future_returns_the_closures_value() {
     let address = preset.as_ptr();
     let given = executor.submit(move || preset).unwrap();
 
-    assert_eq!(value.join_timeout(LONG).unwrap().unwrap(), 42);
-    unit.join_timeout(LONG).unwrap().unwrap();
+    assert_eq!(value.join_within(LONG).unwrap().unwrap(), 42);
+    unit.join_within(LONG).unwrap().unwrap();
     assert_eq!(unit.state(), TaskState::Completed);
-    let given = given.join_timeout(LONG).unwrap().unwrap();
+    let given = given.join_within(LONG).unwrap().unwrap();
     assert_eq!(given.as_ptr(), address, "moved, not copied");
 }
 
@@ -127,7 +127,7 @@ fn a_task_can_be_run_by_the_caller() {
         assert!(!future.is_cancelled());
     }
     assert_eq!(waited.join().unwrap(), whose());
-    let polled = polled.join_timeout(Duration::ZERO).unwrap();
+    let polled = polled.join_within(Duration::ZERO).unwrap();
     assert_eq!(polled.unwrap(), whose());
 }
 
@@ -145,8 +145,8 @@ fn decorating_a_closure_changes_nothing() {
             executor.schedule(ms(1), decorated(&calls, body)).unwrap(),
         ];
         for (number, (plain, wrapped)) in plain.into_iter().zip(wrapped).enumerate() {
-            let expected = plain.join_timeout(LONG).unwrap();
-            let outcome = wrapped.join_timeout(LONG).unwrap();
+            let expected = plain.join_within(LONG).unwrap();
+            let outcome = wrapped.join_within(LONG).unwrap();
             assert!(calls.get() > number);
             assert_eq!(wrapped.state(), plain.state());
             assert_eq!(format!("{outcome:?}"), format!("{expected:?}"));
@@ -299,9 +299,9 @@ fn close_deadlines_are_kept_apart() {
             let futures: Vec<_> = (0..32).map(submit).collect();
             (futures, Instant::now() < base)
         });
-        let (futures, in_time) = submission.unwrap().join_timeout(LONG).unwrap().unwrap();
+        let (futures, in_time) = submission.unwrap().join_within(LONG).unwrap().unwrap();
         for future in futures {
-            future.join_timeout(LONG).unwrap().unwrap();
+            future.join_within(LONG).unwrap().unwrap();
         }
 
         let started = started.entries();

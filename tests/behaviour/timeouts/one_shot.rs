@@ -80,7 +80,7 @@ fn the_shortest_timeout_strikes() {
     let executor = Executor::new(1);
     let endless = Endless::new();
     let future = executor.task().timeout(NANO).submit(endless.body()).unwrap();
-    let outcome = future.join_timeout(LONG).expect("it ends");
+    let outcome = future.join_within(LONG).expect("it ends");
     assert!(matches!(outcome, Err(TaskError::Cancelled(CancelReason::TimedOut))));
     endless.gate.add();
     executor.close().unwrap();

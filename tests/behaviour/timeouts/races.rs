@@ -57,7 +57,7 @@ fn either_the_task_wins_or_its_timeout() {
     for _ in batches.by_ref() {
         let futures: Vec<_> = (0..BATCH).map(|number| race.enter(&executor, number)).collect();
         for future in futures {
-            match future.join_timeout(LONG).expect("it ends") {
+            match future.join_within(LONG).expect("it ends") {
                 Ok(_) => completed += 1,
                 Err(TaskError::Cancelled(CancelReason::TimedOut)) => struck += 1,
                 Err(error) => panic!("{error}"),
@@ -103,7 +103,7 @@ fn cancelling_races_with_timeouts() {
             1 => future.cancel_and_signal(),
             _ => executor.remove(&future),
         };
-        let outcome = future.join_timeout(LONG).expect("it ends");
+        let outcome = future.join_within(LONG).expect("it ends");
         let reason = match &outcome {
             Ok(_) => None,
             Err(TaskError::Cancelled(reason)) => Some(*reason),
@@ -179,7 +179,7 @@ fn the_last_run_races_with_the_next() {
         let body = race_in_runs(drops.token());
         let delay = Duration::from_nanos(1);
         let future = task.schedule_with_fixed_delay(Duration::ZERO, delay, body).unwrap();
-        let ended = future.join_timeout(LONG).expect("some run takes too long");
+        let ended = future.join_within(LONG).expect("some run takes too long");
         assert!(matches!(ended, Err(TaskError::Cancelled(CancelReason::TimedOut))), "{ended:?}");
         let failed = future.last_failure().expect("it is kept");
         assert!(failed.message().contains("time limit"), "{failed:?}");
@@ -206,7 +206,7 @@ fn the_end_races_with_timeouts() {
             _ => executor.shutdown_background(),
         });
         for future in futures {
-            assert!(future.join_timeout(LONG).is_some(), "round {round}");
+            assert!(future.join_within(LONG).is_some(), "round {round}");
         }
         eventually("every closure is dropped", || race.closures.count() == 50);
     }

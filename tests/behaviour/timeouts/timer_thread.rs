@@ -319,7 +319,7 @@ fn the_timer_thread_survives_the_drops_it_causes() {
     let (own, handle) = (Executor::new(1), executor.handle());
     let owner = executor.task().timeout(ms(3)).submit(move || hold(&own)).unwrap();
     clock.advance(ms(1));
-    std::mem::forget(loud.unwrap().join_timeout(LONG));
+    std::mem::forget(loud.unwrap().join_within(LONG));
     clock.advance(ms(1));
     next.wait().unwrap();
     clock.advance(ms(1));

@@ -140,7 +140,7 @@ fn settings_that_were_read_can_be_given_to_another_executor() {
     assert!(Shared::ptr_eq(&factory, &by_setter.thread_factory()));
     drop(first);
     for executor in [by_builder, by_setter] {
-        assert_eq!(executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+        assert_eq!(executor.submit(|| 7).unwrap().join_within(LONG).unwrap().unwrap(), 7);
         executor.shutdown();
         executor.submit(|| ()).unwrap_err();
         assert_eq!(drops.count(), 0);
@@ -213,11 +213,11 @@ fn a_small_executor_returns_the_value_of_a_gated_task() {
             };
             executor.schedule(delay, gated).unwrap()
         });
-        assert!(futures[0].join_timeout(delay).is_none());
+        assert!(futures[0].join_within(delay).is_none());
         assert!(!futures[0].is_done());
         gate.add();
         let [limited, unlimited] = futures;
-        assert!(limited.join_timeout(LONG).unwrap().unwrap() >= delay);
+        assert!(limited.join_within(LONG).unwrap().unwrap() >= delay);
         unlimited.wait().unwrap();
         assert_eq!(unlimited.state(), TaskState::Completed);
         assert!(!unlimited.is_cancelled());
@@ -240,7 +240,7 @@ fn threads_are_named_and_numbered() {
             };
             executor.submit(task).unwrap()
         });
-        let mut names = futures.map(|future| future.join_timeout(LONG).unwrap().unwrap().unwrap());
+        let mut names = futures.map(|future| future.join_within(LONG).unwrap().unwrap().unwrap());
         names.sort();
         assert_eq!(names, [1, 2, 3].map(|number| format!("{name}-{number}")));
     }
@@ -257,7 +257,7 @@ fn eat_stack() -> u8 {
 #[test]
 fn the_stack_is_as_large_as_asked() {
     let executor = builder(1).stack_size(16 << 20).build().unwrap();
-    assert_eq!(executor.submit(eat_stack).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+    assert_eq!(executor.submit(eat_stack).unwrap().join_within(LONG).unwrap().unwrap(), 7);
 
     for (asked, builder) in [(None, builder(1)), (Some(1 << 20), builder(1).stack_size(1 << 20))] {
         let told = Log::new();
@@ -316,7 +316,7 @@ fn a_thread_callback_that_panics_is_contained() {
         })
         .build()
         .unwrap();
-    assert_eq!(executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+    assert_eq!(executor.submit(|| 7).unwrap().join_within(LONG).unwrap().unwrap(), 7);
     executor.close().unwrap();
     let started = (FailureSource::ThreadStart, "no start".to_owned());
     assert_eq!(reports.entries(), [started, (FailureSource::ThreadStop, "no stop".to_owned())]);

@@ -64,7 +64,7 @@ fn one_worker_does_the_work_of_those_that_could_not_be_started() {
             (0..100).map(|_| executor.submit(|| thread::current().id()).unwrap()).collect();
         let worker = worker_of(&executor);
         for future in futures {
-            assert_eq!(future.join_timeout(LONG).unwrap().unwrap(), worker, "{what}");
+            assert_eq!(future.join_within(LONG).unwrap().unwrap(), worker, "{what}");
         }
         assert_eq!((executor.pool_size(), executor.largest_pool_size()), (1, 1), "{what}");
     }
@@ -119,7 +119,7 @@ fn without_any_worker_nothing_is_let_in() {
         assert_eq!((now.pool_size, now.largest_pool_size), (0, 0), "{what}");
 
         executor.set_thread_factory(start);
-        assert_eq!(executor.submit(|| 8).unwrap().join_timeout(LONG).unwrap().unwrap(), 8);
+        assert_eq!(executor.submit(|| 8).unwrap().join_within(LONG).unwrap().unwrap(), 8);
         executor.close().unwrap();
     }
 }
@@ -139,7 +139,7 @@ fn a_worker_that_has_begun_counts_though_its_factory_fails() {
             Err(io::Error::other("too late"))
         });
         let executor = executor.build().unwrap();
-        assert_eq!(executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+        assert_eq!(executor.submit(|| 7).unwrap().join_within(LONG).unwrap().unwrap(), 7);
         assert_eq!((executor.pool_size(), executor.largest_pool_size()), (1, 1));
         executor.close().unwrap();
     }
@@ -199,7 +199,7 @@ fn a_factory_that_hangs_delays_no_submission_that_needs_no_thread() {
         let handle = executor.handle();
         assert_eq!(in_time("a submission", move || worker_of(&handle)), only);
         gate.add();
-        assert_eq!(submitting.get().unwrap().join_timeout(LONG).unwrap().unwrap(), 7);
+        assert_eq!(submitting.get().unwrap().join_within(LONG).unwrap().unwrap(), 7);
     }
 }
 
@@ -500,7 +500,7 @@ fn the_builder_can_start_the_core() {
             ScheduledThreadPoolExecutor::builder().core_pool_size(core).thread_factory(factory);
         let executor = builder.clone().prestart_core_threads(true).build().unwrap();
         assert_eq!((executor.pool_size(), started.get()), (core, core));
-        executor.submit(|| 7).unwrap().join_timeout(LONG).unwrap().unwrap();
+        executor.submit(|| 7).unwrap().join_within(LONG).unwrap().unwrap();
         assert_eq!(started.get(), core.max(1));
         let lazy = builder.prestart_core_threads(false).build().unwrap();
         assert_eq!((lazy.pool_size(), started.get()), (0, core.max(1)));
@@ -554,7 +554,7 @@ fn a_factory_is_told_which_worker_it_is_for() {
     assert_eq!(executor.prestart_all_core_threads().unwrap(), 2);
     let timed = executor.task().timeout(LONG).submit(|| ()).unwrap();
     // A pending task would make the setter start the third.
-    timed.join_timeout(LONG).unwrap().unwrap();
+    timed.join_within(LONG).unwrap().unwrap();
     executor.set_core_pool_size(3);
     executor.prestart_core_thread().unwrap_err();
     assert!(executor.prestart_core_thread().unwrap());

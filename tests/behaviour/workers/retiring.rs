@@ -38,7 +38,7 @@ fn a_task_that_comes_when_the_last_worker_goes_is_run() {
         let executor = fleeting(core).build().unwrap();
         for round in 0..ROUNDS {
             let future = executor.submit(move || round).unwrap();
-            let outcome = future.join_timeout(LONG).expect("it is not left behind");
+            let outcome = future.join_within(LONG).expect("it is not left behind");
             assert_eq!(outcome.unwrap(), round);
             // From no time to long after the worker has retired.
             spin(round * 7 % 1_009);
@@ -82,7 +82,7 @@ fn tasks_that_come_from_several_threads_when_workers_go_are_run() {
                 for round in 0..ROUNDS / 2 {
                     let delay = Duration::from_micros((round % 3) as u64 * 20);
                     let future = executor.schedule(delay, || ()).unwrap();
-                    future.join_timeout(LONG).expect("it is not left behind").unwrap();
+                    future.join_within(LONG).expect("it is not left behind").unwrap();
                     spin(round * seed * 7 % 1_009);
                 }
             });

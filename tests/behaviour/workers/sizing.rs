@@ -282,7 +282,7 @@ fn resizing_disturbs_no_running_task() {
     assert_eq!((executor.pool_size(), executor.core_pool_size()), (WORKERS, 1));
     gate.add();
     for future in futures {
-        assert!(!future.join_timeout(LONG).unwrap().unwrap());
+        assert!(!future.join_within(LONG).unwrap().unwrap());
     }
     eventually("those that are too many go", || executor.pool_size() == 1);
 }

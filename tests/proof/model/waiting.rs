@@ -79,7 +79,7 @@ fn a_timed_join_meets_the_end() {
         let (clock, executor) = executor(1);
         let task = executor.schedule(STEP, || 7).expect("it is open");
         let mover = thread::spawn(move || clock.advance(STEP));
-        match task.join_timeout(STEP) {
+        match task.join_within(STEP) {
             Some(outcome) => assert_eq!(outcome.expect("it runs"), 7),
             None => assert_eq!(task.join().expect("it runs"), 7),
         }
@@ -188,7 +188,7 @@ fn an_auto_advancing_clock_stops_at_each_deadline() {
         let near = executor.schedule(STEP, || ()).expect("it is open");
         near.join().expect("it runs");
         assert_eq!(clock.elapsed(), STEP);
-        assert!(far.join_timeout(STEP).is_none());
+        assert!(far.join_within(STEP).is_none());
         assert_eq!(clock.elapsed(), 2 * STEP);
         executor.shutdown();
         assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
@@ -203,7 +203,7 @@ fn an_auto_advancing_clock_waits_for_a_timed_out_thread_to_return() {
     check(|| {
         let (clock, executor) = executor(1);
         let [late, last] = [2, 3].map(|n| executor.schedule(n * STEP, || ()).expect("it is open"));
-        let impatient = thread::spawn(move || late.join_timeout(STEP));
+        let impatient = thread::spawn(move || late.join_within(STEP));
         while clock.next_deadline() != Some(STEP) {
             thread::yield_now();
         }

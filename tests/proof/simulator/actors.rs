@@ -175,10 +175,10 @@ impl World {
         let Some((id, future)) = self.take_future(task) else { return };
         let outcome = self.blocking_for_a_while(|| match &future {
             Future::Once(future) => {
-                let outcome = future.join_timeout(limit.span())?;
+                let outcome = future.join_within(limit.span())?;
                 Some(outcome.map(Receipt::accept))
             }
-            Future::Periodic(future) => future.join_timeout(limit.span()),
+            Future::Periodic(future) => future.join_within(limit.span()),
         });
         self.put_back(id, future);
         if let Some(outcome) = outcome {

@@ -92,7 +92,7 @@ impl Shelf {
             }
             2 => {
                 while !self.queue.is_finished() {
-                    let parcel = self.queue.poll_timeout(Duration::from_millis(3));
+                    let parcel = self.queue.take_within(Duration::from_millis(3)).ok().flatten();
                     parcel.into_iter().for_each(|parcel| self.taken(soak, parcel));
                 }
             }

@@ -123,7 +123,7 @@ impl Soak {
         match dice.roll(3) {
             0 => future.join(),
             1 => block_on(&mut future),
-            _ => future.join_timeout(LONG).unwrap_or_else(|| {
+            _ => future.join_within(LONG).unwrap_or_else(|| {
                 self.ledger.complain("a task did not end");
                 future.join()
             }),
