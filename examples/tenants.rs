@@ -64,10 +64,10 @@ fn nobody_occupies_the_pool(
     let counts = Arc::new((AtomicUsize::new(0), AtomicUsize::new(0)));
     let jobs = (0..20).map(|_| {
         let counts = Arc::clone(&counts);
-        busy.submit(move || work(&counts.0, &counts.1))
+        busy.task().submit(move || work(&counts.0, &counts.1))
     });
     let jobs = jobs.collect::<Result<Vec<_>, RejectedExecutionError>>()?;
-    other.submit(|| ())?.join()?;
+    other.task().submit(|| ())?.join()?;
     let ahead = busy.statistics();
     say(format_args!(
         "{}: a job of {} has overtaken {} jobs",
@@ -120,7 +120,7 @@ fn a_customer_leaves(leaving: &Group) -> Result<(), Box<dyn Error + Send + Sync>
         names(report.cancelled()),
         report.is_terminated()
     ));
-    let refused = leaving.submit(|| ()).err().ok_or("it was shut down")?;
+    let refused = leaving.task().submit(|| ()).err().ok_or("it was shut down")?;
     say(format_args!("{}: {refused}", leaving.name()));
     Ok(())
 }

@@ -5,7 +5,6 @@
 //! `pool::groups`. Here are the names.
 
 use std::{
-    error::Error,
     fmt,
     future::Future,
     pin::Pin,
@@ -16,14 +15,12 @@ use std::{
 #[cfg(feature = "histograms")]
 use crate::histogram::RunHistograms;
 use crate::{
-    Backoff, CancelReason, ConfigError, DrainedTask, Handle, Outcome, RejectedExecutionError,
-    ScheduledFuture, ShutdownReport, TaskBuilder, TaskOutput, Trigger, UnitOutcome, WouldDeadlock,
+    CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
     layers::{Counted, GroupState, Keeps, ListedMember, ShutdownPolicy},
     pool::IfRunning,
     shutdown_report::TaskSummary,
     sync::Arc,
-    trigger::Due,
     unwind::discard,
     wait::{self, Place},
 };
@@ -44,10 +41,10 @@ use crate::{
 ///     ScheduledThreadPoolExecutor::builder().core_pool_size(4).clock(clock.clone()).build()?;
 /// let mail = executor.group("mail").limit(1).build()?; // one at a time
 /// for _ in 0..10 {
-///     mail.submit(|| { /* send one */ })?;
+///     mail.task().submit(|| { /* send one */ })?;
 /// }
 /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(60));
-/// mail.schedule_at_fixed_rate(initial_delay, period, || { /* fetch */ })?;
+/// mail.task().schedule_at_fixed_rate(initial_delay, period, || { /* fetch */ })?;
 /// clock.run_for(Duration::from_secs(60));
 /// let counted = mail.statistics();
 /// assert_eq!((counted.completed, counted.runs, counted.active), (10, 12, 0));
@@ -252,7 +249,7 @@ impl Group {
     /// let millisecond = Duration::from_millis(1);
     /// for _ in 0..2 {
     ///     let time = clock.clone();
-    ///     mail.schedule(millisecond, move || time.advance(3 * millisecond))?;
+    ///     mail.task().schedule(millisecond, move || time.advance(3 * millisecond))?;
     /// }
     /// clock.run_for(millisecond);
     /// let seen = mail.histograms().expect("they are kept");
@@ -364,10 +361,10 @@ impl Group {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mail = executor.group("mail").build()?;
     /// for _ in 0..3 {
-    ///     mail.schedule(Duration::from_secs(60), || ())?;
+    ///     mail.task().schedule(Duration::from_secs(60), || ())?;
     /// }
     /// assert_eq!(mail.cancel_all(), 3);
-    /// assert_eq!(mail.submit(|| "the group goes on")?.join()?, "the group goes on");
+    /// assert_eq!(mail.task().submit(|| "the group goes on")?.join()?, "the group goes on");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "abort_all")]
@@ -398,161 +395,15 @@ impl fmt::Debug for Group {
     }
 }
 
-/// The verbs that submit a task to the group: each is the one of [`task`](Self::task).
 impl Group {
     /// Returns a builder that describes a task of this group before it is submitted.
     ///
     /// Every submission can fail as that to the executor does, and with
     /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The error owns the
-    /// task.
+    /// task. A [retry](TaskBuilder::retry) is a member from its first attempt to its last, and takes a permit for each
+    /// attempt, not for the time in between.
     pub fn task(&self) -> TaskBuilder<'_> {
         self.handle.task().group(self)
-    }
-
-    /// Submits a task to the group: see [`Handle::execute`](crate::Handle::execute).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
-    where
-        F: FnOnce() + Send + 'static,
-    {
-        self.task().execute(closure)
-    }
-
-    /// Submits a task to the group: see [`Handle::submit`](crate::Handle::submit).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
-        self.task().submit(closure)
-    }
-
-    /// Submits a task to the group: see [`Handle::schedule`](crate::Handle::schedule).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn schedule<F, T>(
-        &self,
-        delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
-        self.task().schedule(delay, closure)
-    }
-
-    /// Submits a task to the group: see [`Handle::schedule_at`](crate::Handle::schedule_at).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn schedule_at<F, T>(
-        &self,
-        moment: impl Into<Due>,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
-        self.task().schedule_at(moment, closure)
-    }
-
-    /// Submits a task to the group: see
-    /// [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn schedule_at_fixed_rate<F, O>(
-        &self,
-        initial_delay: Duration,
-        period: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
-        self.task().schedule_at_fixed_rate(initial_delay, period, closure)
-    }
-
-    /// Submits a task to the group: see
-    /// [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn schedule_with_fixed_delay<F, O>(
-        &self,
-        initial_delay: Duration,
-        delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
-        self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
-    }
-
-    /// Submits a task to the group: see [`Handle::repeat`](crate::Handle::repeat).
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    ///
-    /// # Panics
-    ///
-    /// If the trigger panics when it is asked for the first run.
-    #[track_caller]
-    pub fn repeat<G, F, O>(
-        &self,
-        trigger: G,
-        body: F,
-    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
-    where
-        G: Trigger,
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
-        self.task().repeat(trigger, body)
-    }
-
-    /// Submits a task to the group: see [`Handle::retry`](crate::Handle::retry). It is a member from its first attempt to
-    /// its last, and takes a permit for each attempt, not for the time in between.
-    ///
-    /// # Errors
-    ///
-    /// As [`task`](Self::task) says.
-    #[track_caller]
-    pub fn retry<F, T, E>(
-        &self,
-        backoff: Backoff,
-        body: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnMut() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
-        self.task().retry(backoff, body)
     }
 }
 
@@ -590,7 +441,7 @@ impl Group {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mail = executor.group("mail").build()?;
-    /// let letter = mail.schedule(Duration::from_secs(3600), || "sent")?;
+    /// let letter = mail.task().schedule(Duration::from_secs(3600), || "sent")?;
     /// mail.shutdown_now().into_iter().for_each(DrainedTask::run);
     /// assert_eq!(letter.join()?, "sent");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -676,9 +527,9 @@ impl Group {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mail = executor.group("mail").build()?;
-    /// let last = mail.schedule(Duration::from_millis(1), || "still runs")?;
+    /// let last = mail.task().schedule(Duration::from_millis(1), || "still runs")?;
     /// mail.shutdown();
-    /// assert!(mail.submit(|| "too late").is_err());
+    /// assert!(mail.task().submit(|| "too late").is_err());
     /// assert!(mail.await_termination(Duration::from_secs(60))?);
     /// assert!(last.is_done() && !executor.is_shutdown());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -766,9 +617,9 @@ impl fmt::Debug for GroupTermination {
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(2);
 /// let mail = executor.group("mail").build()?;
-/// mail.submit(|| "ran")?.join()?;
-/// mail.schedule(Duration::from_secs(60), || "cancelled")?.cancel();
-/// mail.schedule(Duration::from_secs(60), || "waits")?;
+/// mail.task().submit(|| "ran")?.join()?;
+/// mail.task().schedule(Duration::from_secs(60), || "cancelled")?.cancel();
+/// mail.task().schedule(Duration::from_secs(60), || "waits")?;
 /// let now = mail.statistics();
 /// assert_eq!((now.submitted, now.completed, now.cancelled, now.pending), (3, 1, 1, 1));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

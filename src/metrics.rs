@@ -165,7 +165,7 @@ impl Group {
     /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mail = executor.group("mail").limit(1).build()?;
-    /// mail.submit(|| ())?.join()?;
+    /// mail.task().submit(|| ())?.join()?;
     ///
     /// metrics::with_local_recorder(&recorder, || mail.publish_metrics("web"));
     /// let page = recorder.handle().render();

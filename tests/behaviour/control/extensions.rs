@@ -186,7 +186,7 @@ fn a_member_of_a_paused_group_is_put_off_as_well() {
     assert!(extender.extend(ms(40)));
     clock.run_for(ms(15));
     assert!(group.resume());
-    let other = group.schedule(ms(5), || ()).expect("accepted");
+    let other = group.task().schedule(ms(5), || ()).expect("accepted");
     clock.run_for(ms(24));
     assert!(other.is_done() && !task.is_done(), "a look does not keep the place");
     clock.run_for(ms(1));

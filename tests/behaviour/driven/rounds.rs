@@ -309,7 +309,7 @@ fn what_has_not_run_is_not_counted() {
     executor.task().timeout(SECOND).schedule(SECOND, || ()).map(drop).unwrap();
     let group = executor.group("paused").build().unwrap();
     assert!(group.pause());
-    let held = group.submit(|| ()).unwrap();
+    let held = group.task().submit(|| ()).unwrap();
     let demanded = executor.repeat(on_demand(), || ()).unwrap();
     assert_eq!(executor.run_due(), 1, "the gate that lets it pass");
     assert!(!executor.run_one(), "none is due");

@@ -279,7 +279,7 @@ fn a_member_keeps_its_permit_while_it_is_asked() {
     let first = group.task().gate(replies.gate()).submit(move || log.push(1)).unwrap();
     is_asked(&executor, &replies);
     let log = order.clone();
-    let second = group.submit(move || log.push(2)).unwrap();
+    let second = group.task().submit(move || log.push(2)).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     assert_eq!((group.statistics().active, group.statistics().pending), (0, 2));
     replies.answer(leases.give());
@@ -289,7 +289,7 @@ fn a_member_keeps_its_permit_while_it_is_asked() {
 
     let paused = group.task().gate(replies.gate()).submit(|| ()).unwrap();
     is_asked(&executor, &replies);
-    let third = group.submit(|| 3).unwrap();
+    let third = group.task().submit(|| 3).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     assert!(paused.pause());
     assert_eq!(third.join().unwrap(), 3);
@@ -311,7 +311,7 @@ fn a_member_is_stopped_while_it_is_asked() {
     let task = group.task().gate(replies.gate()).submit(|| ()).unwrap();
     is_asked(&executor, &replies);
     assert!(task.cancel());
-    assert_eq!(group.submit(|| 2).unwrap().join().unwrap(), 2);
+    assert_eq!(group.task().submit(|| 2).unwrap().join().unwrap(), 2);
     drop(replies.next());
     let task = group.task().gate(replies.gate()).submit(|| ()).unwrap();
     is_asked(&executor, &replies);

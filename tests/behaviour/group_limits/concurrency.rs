@@ -31,7 +31,7 @@ fn the_order_is_strict() {
         let (log, overlap) = (Log::new(), Overlap::default());
         for number in 0..300 {
             let (log, overlap) = (log.clone(), overlap.clone());
-            group.execute(move || overlap.run(|| log.push(number))).unwrap();
+            group.task().execute(move || overlap.run(|| log.push(number))).unwrap();
             if number % 5 == 0 {
                 executor.execute(|| ()).unwrap();
             }
@@ -55,7 +55,10 @@ fn several_submitters() {
                 scope.spawn(move || {
                     for number in 0..100 {
                         let (log, overlap) = (log.clone(), overlap.clone());
-                        group.execute(move || overlap.run(|| log.push((thread, number)))).unwrap();
+                        group
+                            .task()
+                            .execute(move || overlap.run(|| log.push((thread, number))))
+                            .unwrap();
                     }
                 });
             }
@@ -86,7 +89,8 @@ fn nothing_is_stranded() {
                     for number in 0..150_u64 {
                         let overlap = overlap.clone();
                         let delay = Duration::from_micros(number % 4 * 20);
-                        let task = group.schedule(delay, move || overlap.run(|| ())).unwrap();
+                        let task =
+                            group.task().schedule(delay, move || overlap.run(|| ())).unwrap();
                         match number % 10 {
                             1 => _ = task.cancel(),
                             2 => _ = task.reschedule(Duration::from_micros(50)),
@@ -130,7 +134,7 @@ fn series_share_a_limit() {
             .map(|number| {
                 let (log, overlap) = (log.clone(), overlap.clone());
                 let tick = move || overlap.run(|| log.push(number));
-                group.schedule_with_fixed_delay(micros, micros, tick).unwrap()
+                group.task().schedule_with_fixed_delay(micros, micros, tick).unwrap()
             })
             .collect();
         for _ in 0..20 {
@@ -154,7 +158,8 @@ fn an_end_in_the_middle() {
     for round in rounds("groups: an end in the middle", 800) {
         let executor = executor(3);
         let group = executor.group("g").limit(1 + round % 2).build().unwrap();
-        let tasks: Vec<_> = (0..50).map(|number| group.submit(move || number).unwrap()).collect();
+        let tasks: Vec<_> =
+            (0..50).map(|number| group.task().submit(move || number).unwrap()).collect();
         if round % 5 == 4 {
             group.pause();
         }

@@ -37,14 +37,14 @@ impl Scene {
     fn waits(&self, number: u32) -> ScheduledFuture<()> {
         let note = self.note(number);
         let count = self.group.statistics().waiting;
-        let task = self.group.schedule(ms(10), note).unwrap();
+        let task = self.group.task().schedule(ms(10), note).unwrap();
         self.wait(count + 1);
         task
     }
 
     /// A rate of 100 whose run at 10 waits.
     fn rate(&self) -> ScheduledFuture<()> {
-        let rate = self.group.schedule_at_fixed_rate(ms(10), ms(100), self.note(1)).unwrap();
+        let rate = self.group.task().schedule_at_fixed_rate(ms(10), ms(100), self.note(1)).unwrap();
         self.wait(1);
         rate
     }
@@ -69,7 +69,7 @@ fn it_is_cancelled() {
     let scene = Scene::new();
     let drops = Drops::new();
     let token = drops.token();
-    let task = scene.group.submit(move || hold(&token)).unwrap();
+    let task = scene.group.task().submit(move || hold(&token)).unwrap();
     eventually("it waits", || scene.group.statistics().waiting == 1);
     let second = scene.waits(2);
     assert!(task.cancel());
@@ -106,7 +106,7 @@ fn it_is_moved_to_the_front() {
     let later = noting(&scene.group, &Log::new(), ms(400), ());
     let _first = scene.waits(1);
     let note = scene.note(2);
-    let third = scene.group.schedule(ms(400), note).unwrap();
+    let third = scene.group.task().schedule(ms(400), note).unwrap();
     assert!(later.cancel());
     assert!(third.reschedule_at(scene.clock.now() - ms(14)), "before the first");
     assert_eq!(third.delay(), Some(ms(0)));
@@ -135,7 +135,7 @@ fn it_is_asked_to_run_now() {
 #[test]
 fn an_extra_run_waits() {
     let scene = Scene::new();
-    let rate = scene.group.schedule_at_fixed_rate(ms(100), ms(100), scene.note(1)).unwrap();
+    let rate = scene.group.task().schedule_at_fixed_rate(ms(100), ms(100), scene.note(1)).unwrap();
     scene.clock.advance(ms(15));
     assert!(rate.run_now());
     eventually("it waits", || scene.group.statistics().waiting == 1);
@@ -208,6 +208,7 @@ fn its_token_is_raised() {
     let counted = runs.clone();
     let (send, tokens) = std::sync::mpsc::channel();
     let rate = group
+        .task()
         .schedule_at_fixed_rate(ms(0), ms(10), move || {
             counted.add();
             send.send(current_task().unwrap().token()).unwrap();
@@ -218,7 +219,7 @@ fn its_token_is_raised() {
     clock.advance(ms(10));
     eventually("it waits", || group.statistics().waiting == 1);
     tokens.recv().unwrap().cancel();
-    let next = group.submit(|| ()).unwrap();
+    let next = group.task().submit(|| ()).unwrap();
     busy.end();
     next.join().unwrap();
     assert!(rate.join().is_err_and(|error| error.is_cancelled()));
@@ -229,7 +230,7 @@ fn its_token_is_raised() {
 #[test]
 fn a_task_on_demand_waits() {
     let scene = Scene::new();
-    let demand = scene.group.repeat(on_demand(), scene.note(1)).unwrap();
+    let demand = scene.group.task().repeat(on_demand(), scene.note(1)).unwrap();
     scene.clock.advance(ms(15));
     assert!(demand.run_now());
     eventually("it waits", || scene.group.statistics().waiting == 1);
@@ -243,7 +244,7 @@ fn it_follows_the_wall_clock() {
     let begin = scene.clock.wall_time();
     let moment = begin + ms(10);
     let trigger = from_fn(move |last| (last.runs() == 0).then_some(Due::Wall(moment)));
-    let task = scene.group.repeat(trigger, scene.note(1)).unwrap();
+    let task = scene.group.task().repeat(trigger, scene.note(1)).unwrap();
     scene.wait(1);
     let other = scene.waits(2);
     set_wall(&scene.clock, begin - ms(70));

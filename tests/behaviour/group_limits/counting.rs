@@ -21,10 +21,11 @@ use crate::support::{Counter, eventually, manual, manual_with, ms};
 fn each_end_is_counted_once() {
     let (clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
-    group.submit(|| 1).unwrap().join().unwrap();
-    assert!(group.submit(|| panic!("no")).unwrap().join().is_err());
+    group.task().submit(|| 1).unwrap().join().unwrap();
+    assert!(group.task().submit(|| panic!("no")).unwrap().join().is_err());
     let busy = Busy::start(&group);
-    let (cancelled, waits) = (group.submit(|| ()).unwrap(), group.submit(|| ()).unwrap());
+    let (cancelled, waits) =
+        (group.task().submit(|| ()).unwrap(), group.task().submit(|| ()).unwrap());
     cancelled.cancel();
     let now = group.statistics();
     assert_eq!((now.submitted, now.pending, now.active), (5, 1, 1));
@@ -71,7 +72,7 @@ fn a_trigger_that_panics_between_runs_is_a_failed_run() {
         let group = executor.group("g").limit(1).build().unwrap();
         let trigger = Touchy { answers: 1, on_wall };
         let series = match on_wall {
-            true => group.repeat(trigger, || ()),
+            true => group.task().repeat(trigger, || ()),
             false => group.task().gate(gate::from_fn(|_| Entry::Skip)).repeat(trigger, || ()),
         };
         if on_wall {
@@ -92,7 +93,7 @@ fn a_join_finds_the_task_counted() {
     let (_clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
     for number in 1..200 {
-        let task = group.submit(|| ()).unwrap();
+        let task = group.task().submit(|| ()).unwrap();
         task.join().unwrap();
         let now = group.statistics();
         assert_eq!((now.completed, now.active, now.pending), (number, 0, 0));
@@ -124,7 +125,7 @@ fn a_cancelled_periodic_body_keeps_its_permit() {
     let group = executor.group("g").limit(1).build().unwrap();
     let (started, go_on) = (Counter::new(), Counter::new());
     let (starts, goes) = (started.clone(), go_on.clone());
-    let rate = group.schedule_at_fixed_rate(ms(0), ms(10), move || {
+    let rate = group.task().schedule_at_fixed_rate(ms(0), ms(10), move || {
         starts.add();
         goes.wait_for(1);
     });
@@ -156,7 +157,7 @@ fn the_counts_agree_at_any_time() {
             }
         });
         for round in 0..2_000 {
-            let task = group.submit(move || assert_ne!(round % 7, 0)).unwrap();
+            let task = group.task().submit(move || assert_ne!(round % 7, 0)).unwrap();
             if round % 3 == 0 {
                 task.cancel();
             }
@@ -178,16 +179,16 @@ fn a_rejected_task_is_no_member() {
     let (_clock, executor) = manual_with(bound);
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
-    let waits = group.submit(|| ()).unwrap();
+    let waits = group.task().submit(|| ()).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
-    let refused = group.submit(|| ()).unwrap_err();
+    let refused = group.task().submit(|| ()).unwrap_err();
     assert!(matches!(refused.reason(), RejectionReason::Saturated));
     refused.into_task().run();
     executor.set_rejected_execution_handler(DiscardPolicy);
-    assert!(group.submit(|| ()).unwrap().join().is_err());
+    assert!(group.task().submit(|| ()).unwrap().join().is_err());
     executor.set_rejected_execution_handler(CallerRunsPolicy);
     let own = std::thread::current().id();
-    let ran = group.submit(|| std::thread::current().id()).unwrap();
+    let ran = group.task().submit(|| std::thread::current().id()).unwrap();
     assert_eq!(ran.join().unwrap(), own, "beside the limit");
     let (send, kept) = std::sync::mpsc::channel();
     executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
@@ -195,7 +196,7 @@ fn a_rejected_task_is_no_member() {
         send.send(task).unwrap();
         answer
     });
-    let later = group.submit(|| 7).unwrap();
+    let later = group.task().submit(|| 7).unwrap();
     kept.recv().unwrap().run();
     assert_eq!(later.join().unwrap(), 7);
     let now = group.statistics();
@@ -213,9 +214,9 @@ fn a_submitter_that_waits_for_room_is_not_in_the_order() {
     });
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
-    let first = group.submit(|| 1).unwrap();
+    let first = group.task().submit(|| 1).unwrap();
     let submitter = group.clone();
-    let second = thread::spawn(move || submitter.submit(|| 2).unwrap().join().unwrap());
+    let second = thread::spawn(move || submitter.task().submit(|| 2).unwrap().join().unwrap());
     eventually("it is refused at first", || executor.statistics().rejected == 0);
     busy.end();
     assert_eq!(first.join().unwrap(), 1);
@@ -229,7 +230,7 @@ fn a_run_sees_its_plan() {
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
     let planned = clock.now() + ms(10);
-    let task = group.schedule(ms(10), || {
+    let task = group.task().schedule(ms(10), || {
         let task = current_task().unwrap();
         (task.planned(), task.lateness(), task.run_number())
     });

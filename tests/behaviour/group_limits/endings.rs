@@ -22,7 +22,7 @@ fn all_are_cancelled() {
     let group = executor.group("g").limit(1).build().unwrap();
     let (started, drops) = (Counter::new(), Drops::new());
     let starts = started.clone();
-    let runs = group.submit(move || {
+    let runs = group.task().submit(move || {
         starts.add();
         current_task().unwrap().token().wait();
     });
@@ -31,10 +31,10 @@ fn all_are_cancelled() {
     let pending: Vec<_> = (0..10)
         .map(|number| {
             let token = drops.token();
-            group.schedule(ms(number), move || hold(&token)).unwrap()
+            group.task().schedule(ms(number), move || hold(&token)).unwrap()
         })
         .collect();
-    let rate = group.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
+    let rate = group.task().schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
     clock.advance(ms(5));
     until_held(&group, 7);
     assert_eq!(group.cancel_all(), 12);
@@ -43,7 +43,7 @@ fn all_are_cancelled() {
     assert_cancelled(&rate, CancelReason::Requested);
     assert_cancelled(&runs, CancelReason::Requested);
     assert_eq!(group.cancel_all(), 0);
-    assert_eq!(group.submit(|| 7).unwrap().join().unwrap(), 7);
+    assert_eq!(group.task().submit(|| 7).unwrap().join().unwrap(), 7);
     let now = group.statistics();
     assert_eq!((now.cancelled, now.completed), (12, 1));
     assert_sound(now);
@@ -60,7 +60,7 @@ fn none_starts_while_all_are_cancelled() {
         let tasks: Vec<_> = (0..20)
             .map(|_| {
                 let counted = runs.clone();
-                group.submit(move || counted.add()).unwrap()
+                group.task().submit(move || counted.add()).unwrap()
             })
             .collect();
         let ended = group.clone();
@@ -84,14 +84,14 @@ fn a_shutdown_refuses_and_keeps() {
     let group = executor.group("g").build().unwrap();
     let log = Log::new();
     let later = noting(&group, &log, ms(10), 1);
-    let rate = group.schedule_at_fixed_rate(ms(5), ms(5), || ()).unwrap();
+    let rate = group.task().schedule_at_fixed_rate(ms(5), ms(5), || ()).unwrap();
     group.shutdown();
     group.shutdown();
     assert!(group.is_shutdown() && !group.is_terminated() && !executor.is_shutdown());
     assert_cancelled(&rate, CancelReason::GroupShutdown);
     let runs = Counter::new();
     let counted = runs.clone();
-    let refused = group.submit(move || counted.add()).unwrap_err();
+    let refused = group.task().submit(move || counted.add()).unwrap_err();
     assert!(matches!(refused.reason(), RejectionReason::GroupShutdown));
     assert!(refused.to_string().contains("its group was shut down"));
     refused.into_task().run();
@@ -113,8 +113,8 @@ fn the_policies_decide() {
             .continues_existing_periodic_tasks_after_shutdown(true)
     });
     let group = executor.group("g").build().unwrap();
-    let later = group.schedule(ms(10), || ()).unwrap();
-    let rate = group.schedule_at_fixed_rate(ms(5), ms(5), || ()).unwrap();
+    let later = group.task().schedule(ms(10), || ()).unwrap();
+    let rate = group.task().schedule_at_fixed_rate(ms(5), ms(5), || ()).unwrap();
     group.shutdown();
     assert_cancelled(&later, CancelReason::GroupShutdown);
     clock.run_for(ms(20));
@@ -151,7 +151,7 @@ fn a_shutdown_lets_a_periodic_run_finish() {
     let group = executor.group("g").build().unwrap();
     let (started, go_on, drops) = (Counter::new(), Counter::new(), Drops::new());
     let (starts, goes, token) = (started.clone(), go_on.clone(), drops.token());
-    let rate = group.schedule_at_fixed_rate(ms(0), ms(10), move || {
+    let rate = group.task().schedule_at_fixed_rate(ms(0), ms(10), move || {
         starts.add();
         goes.wait_for(1);
         assert!(!current_task().unwrap().token().is_cancelled());
@@ -174,7 +174,7 @@ fn a_group_is_shut_down_at_once() {
     let group = executor.group("g").limit(1).build().unwrap();
     let started = Counter::new();
     let starts = started.clone();
-    let runs = group.submit(move || {
+    let runs = group.task().submit(move || {
         starts.add();
         current_task().unwrap().token().wait();
         "stopped"
@@ -182,7 +182,7 @@ fn a_group_is_shut_down_at_once() {
     let runs = runs.unwrap();
     started.wait_for(1);
     let waits = executor.task().name("waits").group(&group).schedule(ms(1), || 1).unwrap();
-    let later = group.schedule(ms(100), || 2).unwrap();
+    let later = group.task().schedule(ms(100), || 2).unwrap();
     let planned = clock.now() + ms(1);
     clock.advance(ms(5));
     until_held(&group, 1);
@@ -208,7 +208,7 @@ fn a_group_is_shut_down_at_once() {
 fn a_worker_may_wait_for_what_was_given_back() {
     let (_clock, executor) = manual(1);
     let group = executor.group("g").build().unwrap();
-    let later = group.schedule(ms(100), || 7).unwrap();
+    let later = group.task().schedule(ms(100), || 7).unwrap();
     let mut drained = group.shutdown_now();
     let started = Counter::new();
     let tells = started.clone();
@@ -272,7 +272,7 @@ fn a_task_does_not_wait_for_its_group() {
     let (_clock, executor) = manual(1);
     let group = executor.group("g").build().unwrap();
     let own = group.clone();
-    let refused = group.submit(move || own.await_termination(ms(1))).unwrap();
+    let refused = group.task().submit(move || own.await_termination(ms(1))).unwrap();
     assert!(matches!(refused.join().unwrap(), Err(WouldDeadlock { .. })));
 }
 
@@ -302,7 +302,7 @@ impl Wake for Woken {
 fn the_end_is_awaited() {
     let (clock, executor) = manual(1);
     let group = executor.group("g").build().unwrap();
-    let last = group.schedule(ms(10), || ()).unwrap();
+    let last = group.task().schedule(ms(10), || ()).unwrap();
     let wakes = Counter::new();
     let waker = Waker::from(Arc::new(Woken(wakes.clone())));
     let mut context = Context::from_waker(&waker);
@@ -349,7 +349,7 @@ fn dropped_in_any_order() {
             }
             _ => {
                 drop((future, executor));
-                assert!(group.submit(|| ()).is_err());
+                assert!(group.task().submit(|| ()).is_err());
                 drop(group);
             }
         }

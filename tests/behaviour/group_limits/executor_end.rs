@@ -47,7 +47,7 @@ fn a_drop_runs_what_has_yet_to_wait() {
     let (group, other) =
         (executor.group("g").limit(1).build().unwrap(), executor.group("h").build().unwrap());
     let (busy, beside) = (Busy::start(&group), Busy::start(&other));
-    let task = group.schedule(ms(1), || 7).unwrap();
+    let task = group.task().schedule(ms(1), || 7).unwrap();
     let later = executor.schedule(ms(100), || ()).unwrap();
     clock.advance(ms(5));
     let handle = executor.handle();
@@ -87,7 +87,7 @@ fn a_shutdown_lets_nothing_be_put_off() {
     let (clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
-    let task = group.schedule(ms(1), || 7).unwrap();
+    let task = group.task().schedule(ms(1), || 7).unwrap();
     clock.advance(ms(5));
     until_held(&group, 1);
     executor.shutdown();
@@ -107,9 +107,11 @@ fn a_shutdown_keeps_what_is_due() {
         });
         let group = executor.group("g").limit(1).build().unwrap();
         let busy = Busy::start(&group);
-        let (due, later) =
-            (group.schedule(ms(1), || 1).unwrap(), group.schedule(ms(20), || 2).unwrap());
-        let rate = group.schedule_at_fixed_rate(ms(2), ms(1), || ()).unwrap();
+        let (due, later) = (
+            group.task().schedule(ms(1), || 1).unwrap(),
+            group.task().schedule(ms(20), || 2).unwrap(),
+        );
+        let rate = group.task().schedule_at_fixed_rate(ms(2), ms(1), || ()).unwrap();
         clock.advance(ms(5));
         until_held(&group, 2);
         executor.shutdown();
@@ -133,7 +135,7 @@ fn shutdown_now_gives_back_what_waits() {
     let (clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
-    let task = group.schedule(ms(1), || 7).unwrap();
+    let task = group.task().schedule(ms(1), || 7).unwrap();
     let planned = clock.now() + ms(1);
     clock.advance(ms(5));
     until_held(&group, 1);
@@ -161,7 +163,7 @@ fn a_paused_group_is_as_good_as_paused_tasks() {
                 builder.executes_existing_delayed_tasks_after_shutdown(false)
             });
             let group = executor.group("g").limit(1).build().unwrap();
-            let tasks = [1, 1, 100].map(|delay| group.schedule(ms(delay), || ()).unwrap());
+            let tasks = [1, 1, 100].map(|delay| group.task().schedule(ms(delay), || ()).unwrap());
             if is_group {
                 group.pause();
             } else {
@@ -185,7 +187,7 @@ fn a_drop_ends_what_nobody_has_looked_at() {
     let (group, other) =
         (executor.group("g").build().unwrap(), executor.group("other").build().unwrap());
     let busy = Busy::start(&other);
-    let task = group.schedule(ms(1), || ()).unwrap();
+    let task = group.task().schedule(ms(1), || ()).unwrap();
     group.pause();
     clock.advance(ms(5));
     let handle = executor.handle();
@@ -222,7 +224,7 @@ fn a_changed_policy_ends_a_paused_group() {
     let (clock, executor) = manual(1);
     let group = executor.group("g").build().unwrap();
     group.pause();
-    let task = group.schedule(ms(1), || ()).unwrap();
+    let task = group.task().schedule(ms(1), || ()).unwrap();
     clock.run_for(ms(5));
     executor.shutdown();
     executor.set_executes_existing_delayed_tasks_after_shutdown(false);
@@ -238,7 +240,7 @@ fn a_group_of_an_executor_that_was_shut_down() {
     executor.shutdown();
     let after = executor.group("h").build().unwrap();
     for group in [before, after] {
-        let refused = group.submit(|| ()).unwrap_err();
+        let refused = group.task().submit(|| ()).unwrap_err();
         assert!(matches!(refused.reason(), punctual::RejectionReason::Shutdown));
         assert!(group.is_terminated() && !group.pause());
         assert_eq!(group.cancel_all(), 0);
@@ -263,7 +265,7 @@ fn the_capture_of_a_parked_task_may_wait_for_the_end() {
     let (handle, group) = (executor.handle(), executor.group("g").build().unwrap());
     group.pause();
     let owner = Closes(Some(executor));
-    let task = group.submit(move || drop(owner)).unwrap();
+    let task = group.task().submit(move || drop(owner)).unwrap();
     eventually("it is parked", || group.statistics().waiting == 1);
     assert!(in_time("the cancelling thread goes on", move || task.cancel()));
     assert_terminated(&handle);
@@ -286,7 +288,7 @@ fn the_capture_of_a_task_that_waits_its_turn_may_drop_the_owner() {
     let (_clock, executor) = manual(2);
     let (handle, group) = (executor.handle(), executor.group("g").limit(1).build().unwrap());
     let busy = Busy::start(&group);
-    let task = group.submit(move || drop(executor)).unwrap();
+    let task = group.task().submit(move || drop(executor)).unwrap();
     eventually("it is parked", || group.statistics().waiting == 1);
     let cancelling = elsewhere(move || task.cancel());
     eventually("the owner is being dropped", || handle.is_shutdown());

@@ -19,7 +19,7 @@ fn a_gate_is_asked_in_turn() {
     });
     let first = group.task().gate(gate).submit(|| 1).unwrap();
     let beside = overlap.clone();
-    let second = group.submit(move || beside.run(|| 2)).unwrap();
+    let second = group.task().submit(move || beside.run(|| 2)).unwrap();
     eventually("both wait", || group.statistics().waiting == 2);
     assert_eq!(questions.get(), 0);
     busy.end();
@@ -35,7 +35,7 @@ fn a_skip_releases_the_permit() {
     let skipped = group.task().gate(from_fn(|_| Entry::Skip)).submit(|| ()).unwrap();
     let series = group.task().gate(from_fn(|_| Entry::Skip));
     series.schedule_at_fixed_rate(ms(0), ms(10), || ()).unwrap();
-    let after = group.submit(|| 7).unwrap();
+    let after = group.task().submit(|| 7).unwrap();
     assert_eq!(after.join().unwrap(), 7);
     assert!(skipped.join().is_err());
     clock.run_for(ms(30));
@@ -59,7 +59,8 @@ fn a_run_that_is_put_off_releases_the_permit() {
     let patient = group.task().gate(gate);
     let patient = patient.schedule(ms(10), move || noted.push(("runs", own.elapsed(), 0))).unwrap();
     let (noted, own) = (log.clone(), clock.clone());
-    let other = group.schedule(ms(10), move || noted.push(("other", own.elapsed(), 0))).unwrap();
+    let other =
+        group.task().schedule(ms(10), move || noted.push(("other", own.elapsed(), 0))).unwrap();
     clock.run_for(ms(10));
     assert!(other.is_done() && !patient.is_done());
     // Another task has the permit when the gate is to be asked again.
@@ -116,7 +117,7 @@ fn an_end_inside_the_gate_releases_the_permit() {
     let cancelled = group.task().gate(gate).submit(|| ()).unwrap();
     asking.wait_for(1);
     assert!(cancelled.cancel());
-    let after = group.submit(|| 7).unwrap();
+    let after = group.task().submit(|| 7).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     assert_eq!(group.statistics().active, 1);
     go_on.add();

@@ -15,7 +15,10 @@ fn one_at_a_time_and_in_order() {
     for number in 0..50_u64 {
         let (log, overlap) = (log.clone(), overlap.clone());
         let due = number % 5;
-        group.schedule(ms(10 - due), move || overlap.run(|| log.push((10 - due, number)))).unwrap();
+        group
+            .task()
+            .schedule(ms(10 - due), move || overlap.run(|| log.push((10 - due, number))))
+            .unwrap();
     }
     clock.advance(ms(20));
     clock.run_until_idle();
@@ -125,12 +128,12 @@ fn workers_are_reserved() {
 fn one_may_always_run() {
     let (_clock, executor) = manual(2);
     let group = executor.group("g").reserve(7).build().unwrap();
-    assert_eq!(group.submit(|| 1).unwrap().join().unwrap(), 1);
+    assert_eq!(group.task().submit(|| 1).unwrap().join().unwrap(), 1);
     let group = executor.group("g").reserve(1).build().unwrap();
     executor.set_core_pool_size(1);
-    assert_eq!(group.submit(|| 2).unwrap().join().unwrap(), 2);
+    assert_eq!(group.task().submit(|| 2).unwrap().join().unwrap(), 2);
     executor.set_core_pool_size(0);
-    assert_eq!(group.submit(|| 3).unwrap().join().unwrap(), 3);
+    assert_eq!(group.task().submit(|| 3).unwrap().join().unwrap(), 3);
 }
 
 /// A pool that shrinks has its groups shrink.
@@ -183,7 +186,7 @@ fn periodic_tasks_take_turns() {
     for name in ["a", "b"] {
         let (log, overlap) = (log.clone(), overlap.clone());
         let tick = move || overlap.run(|| log.push(name));
-        group.schedule_at_fixed_rate(ms(10), ms(10), tick).unwrap();
+        group.task().schedule_at_fixed_rate(ms(10), ms(10), tick).unwrap();
     }
     clock.run_for(ms(50));
     assert_eq!(log.entries(), ["a", "b"].repeat(5));
@@ -197,12 +200,12 @@ fn a_series_releases_its_permit() {
     let group = executor.group("g").limit(1).build().unwrap();
     let (started, go_on) = (Counter::new(), Counter::new());
     let (starts, goes) = (started.clone(), go_on.clone());
-    let series = group.schedule_at_fixed_rate(ms(0), ms(10), move || {
+    let series = group.task().schedule_at_fixed_rate(ms(0), ms(10), move || {
         starts.add();
         goes.wait_for(1);
     });
     started.wait_for(1);
-    let waits = group.submit(|| 7).unwrap();
+    let waits = group.task().submit(|| 7).unwrap();
     eventually("it waits", || group.statistics().waiting == 1);
     go_on.add();
     eventually("it has its turn", || waits.is_done());
@@ -215,8 +218,8 @@ fn a_series_releases_its_permit() {
 fn a_panic_releases_the_permit() {
     let (clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
-    let first = group.submit(|| panic!("no")).unwrap();
-    let second = group.submit(|| 2).unwrap();
+    let first = group.task().submit(|| panic!("no")).unwrap();
+    let second = group.task().submit(|| 2).unwrap();
     assert!(first.join().is_err());
     assert_eq!(second.join().unwrap(), 2);
     clock.run_until_idle();
@@ -231,8 +234,9 @@ fn a_wait_inside_the_group_is_refused() {
     let group = executor.group("g").limit(1).build().unwrap();
     let inner = group.clone();
     let outer = group
+        .task()
         .submit(move || {
-            let second = inner.submit(|| 2).unwrap();
+            let second = inner.task().submit(|| 2).unwrap();
             let refused = matches!(second.join(), Err(TaskError::WouldDeadlock));
             (refused, second)
         })
@@ -243,7 +247,8 @@ fn a_wait_inside_the_group_is_refused() {
     // With two permits it is an ordinary wait; with a time limit the other ends by itself.
     group.set_limit(2).unwrap();
     let inner = group.clone();
-    let outer = group.submit(move || inner.submit(|| 3).unwrap().join().unwrap()).unwrap();
+    let outer =
+        group.task().submit(move || inner.task().submit(|| 3).unwrap().join().unwrap()).unwrap();
     assert_eq!(outer.join().unwrap(), 3);
 }
 
@@ -253,7 +258,7 @@ fn groups_are_listed() {
     let (clock, executor) = manual(1);
     assert!(executor.groups().is_empty());
     let group = executor.group("mail").limit(2).reserve(1).build().unwrap();
-    let task = group.schedule(ms(10), || ()).unwrap();
+    let task = group.task().schedule(ms(10), || ()).unwrap();
     drop(group);
     let listed = executor.groups();
     assert_eq!(listed.len(), 1);

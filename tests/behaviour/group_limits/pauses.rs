@@ -87,7 +87,7 @@ fn a_fixed_delay_counts_from_the_run_after_the_pause() {
     let (log, own) = (Log::new(), clock.clone());
     let noted = log.clone();
     let tick = move || noted.push(own.elapsed());
-    group.schedule_with_fixed_delay(ms(10), ms(10), tick).unwrap();
+    group.task().schedule_with_fixed_delay(ms(10), ms(10), tick).unwrap();
     group.pause();
     clock.run_for(ms(33));
     group.resume();

@@ -29,7 +29,7 @@ fn full() -> (ManualClock, Executor, Group, ScheduledFuture<()>) {
 /// Submits on a thread of its own, and returns when so many wait, and this one until then.
 fn blocked(clock: &ManualClock, group: &Group, until: Duration) -> Elsewhere<Submitted> {
     let group = group.clone();
-    let submission = elsewhere(move || group.schedule(HOUR, || ()));
+    let submission = elsewhere(move || group.task().schedule(HOUR, || ()));
     eventually("it waits for room", || clock.next_deadline() == Some(until));
     submission
 }
@@ -71,7 +71,7 @@ fn submissions_to_others_wait_on() {
     clock.advance(ms(1));
     let of_group = {
         let group = group.clone();
-        elsewhere(move || group.schedule(HOUR, || ()))
+        elsewhere(move || group.task().schedule(HOUR, || ()))
     };
     group.shutdown();
     assert_refused(of_group.get());
@@ -93,6 +93,6 @@ fn a_handler_that_retries_is_not_asked_again() {
         ends.shutdown();
         task.retry()
     });
-    assert_refused(group.schedule(HOUR, || ()));
+    assert_refused(group.task().schedule(HOUR, || ()));
     assert_eq!(group.await_termination(LONG), Ok(true));
 }

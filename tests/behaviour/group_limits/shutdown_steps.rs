@@ -80,7 +80,7 @@ fn a_series_that_is_released_meanwhile_ends() {
     let busy = Busy::start(&group);
     let runs = Log::new();
     let ticks = runs.clone();
-    let series = group.schedule_at_fixed_rate(ms(1), ms(1), move || ticks.push(())).unwrap();
+    let series = group.task().schedule_at_fixed_rate(ms(1), ms(1), move || ticks.push(())).unwrap();
     clock.advance(ms(1));
     until_held(&group, 1);
     let releases = group.clone();
@@ -117,14 +117,14 @@ fn a_task_that_is_released_meanwhile_runs() {
 fn what_waits_for_no_moment_ends() {
     let (clock, executor, group) = strict();
     let busy = Busy::start(&group);
-    let held_and_paused = group.schedule(ms(1), || ()).unwrap();
-    let held_and_moved = group.schedule(ms(1), || ()).unwrap();
+    let held_and_paused = group.task().schedule(ms(1), || ()).unwrap();
+    let held_and_moved = group.task().schedule(ms(1), || ()).unwrap();
     clock.advance(ms(1));
     until_held(&group, 2);
     assert!(held_and_paused.pause() && held_and_moved.reschedule(HOUR));
     let paused = executor.schedule(ms(1), || ()).unwrap();
     assert!(paused.pause());
-    let in_group = group.schedule(HOUR, || ()).unwrap();
+    let in_group = group.task().schedule(HOUR, || ()).unwrap();
     assert!(in_group.pause());
     let on_demand = executor.repeat(trigger::on_demand(), || ()).unwrap();
     let never = executor.schedule(Duration::MAX, || ()).unwrap();
@@ -142,7 +142,7 @@ fn what_is_held_is_listed_by_when_it_is_due() {
     let (clock, executor) = manual(2);
     let group = executor.group("g").limit(1).build().unwrap();
     let busy = Busy::start(&group);
-    let tasks = [1, 2, 3].map(|delay| group.schedule(ms(delay), || ()).unwrap());
+    let tasks = [1, 2, 3].map(|delay| group.task().schedule(ms(delay), || ()).unwrap());
     clock.advance(ms(3));
     until_held(&group, 3);
     let listed = || executor.pending_tasks().iter().map(|task| task.id()).collect::<Vec<_>>();
@@ -166,7 +166,7 @@ fn a_series_that_is_refused_meanwhile_ends() {
         let (clock, executor) = manual(2);
         let group = executor.group("g").limit(1).build().unwrap();
         let busy = Busy::start(&group);
-        let series = group.schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
+        let series = group.task().schedule_at_fixed_rate(ms(1), ms(1), || ()).unwrap();
         clock.advance(ms(1));
         executor.shutdown();
         let ended = series.join_within(LONG).expect("it ends");

@@ -32,6 +32,7 @@ impl Busy {
         let started = Counter::new();
         let starts = started.clone();
         let future = group
+            .task()
             .submit(move || {
                 starts.add();
                 next_of(&gone, "it is let go").unwrap_or_default();
@@ -59,7 +60,7 @@ pub fn noting<T: Clone + Send + 'static>(
     entry: T,
 ) -> ScheduledFuture<()> {
     let log = log.clone();
-    group.schedule(delay, move || log.push(entry)).expect("the group is open")
+    group.task().schedule(delay, move || log.push(entry)).expect("the group is open")
 }
 
 /// Waits until so many tasks wait for the group and are in the queue: a worker has put back each one that it has taken. Nothing

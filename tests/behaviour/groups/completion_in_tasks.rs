@@ -118,9 +118,10 @@ fn a_member_does_not_take_what_waits_for_its_permit() {
         let executor = ScheduledThreadPoolExecutor::new(4);
         let group = executor.group("narrow").limit(1).build().unwrap();
         let (own, handle) = (group.clone(), executor.handle());
-        let task = group.submit(move || {
+        let task = group.task().submit(move || {
             let service = ExecutorCompletionService::new(&handle);
-            (0..others).for_each(|number| _ = service.push(own.submit(move || number).unwrap()));
+            (0..others)
+                .for_each(|number| _ = service.push(own.task().submit(move || number).unwrap()));
             assert!(matches!(service.take(), Err(TaskError::WouldDeadlock)));
             assert!(service.take_within(ms(1)).ok().flatten().is_none());
             service
@@ -141,14 +142,14 @@ fn a_member_takes_what_can_end() {
         let [narrow, wide, other] = groups.clone();
         let (own, handle) = (if case == 1 { wide } else { narrow }, executor.handle());
         let inside = own.clone();
-        let task = own.submit(move || {
+        let task = own.task().submit(move || {
             let service = ExecutorCompletionService::new(&handle);
-            service.push(inside.submit(|| 1).unwrap());
+            service.push(inside.task().submit(|| 1).unwrap());
             let ends = match case {
                 0 => handle.submit(|| 2),
-                1 => inside.submit(|| 2),
+                1 => inside.task().submit(|| 2),
                 2 => handle.task().group(&inside).timeout(ms(5)).submit(|| 2),
-                _ => other.submit(|| 2),
+                _ => other.task().submit(|| 2),
             };
             service.push(ends.unwrap());
             drop(service.take().expect("one of them ends").expect("there are two"));

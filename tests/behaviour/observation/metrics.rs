@@ -202,7 +202,7 @@ fn buckets_are_cumulative() {
     let (clock, executor) = manual_with(|builder| builder.histograms(0));
     let group = executor.group("mail").build().unwrap();
     for late in [0, 1, 3, 400, 5_000, 1_000_000] {
-        group.schedule(ms(10), || ()).unwrap();
+        group.task().schedule(ms(10), || ()).unwrap();
         clock.advance(ms(10 + late));
         clock.run_until_idle();
     }
@@ -233,19 +233,19 @@ fn buckets_are_cumulative() {
 fn a_group_has_series_of_its_own() {
     let (_clock, executor) = manual(2);
     let group = executor.group("mail").limit(1).build().unwrap();
-    group.submit(|| ()).unwrap().join().unwrap();
-    group.submit(|| panic!("on purpose")).unwrap().join().unwrap_err();
-    group.schedule(LONG, || ()).unwrap().cancel();
+    group.task().submit(|| ()).unwrap().join().unwrap();
+    group.task().submit(|| panic!("on purpose")).unwrap().join().unwrap_err();
+    group.task().schedule(LONG, || ()).unwrap().cancel();
     executor.submit(|| "of no group").unwrap().join().unwrap();
     let (begun, gate) = (Counter::new(), Counter::new());
     let (begin, wait) = (begun.clone(), gate.clone());
-    let running = group.submit(move || {
+    let running = group.task().submit(move || {
         begin.add();
         wait.wait_for(1);
     });
     begun.wait_for(1);
-    let held = group.submit(|| ()).unwrap();
-    group.schedule(LONG, || ()).unwrap();
+    let held = group.task().submit(|| ()).unwrap();
+    group.task().schedule(LONG, || ()).unwrap();
     eventually("it waits for the group", || group.statistics().waiting == 1);
     let (notes, now) = (Notes::default(), group.statistics());
     with_local_recorder(&notes, || group.publish_metrics("web"));
@@ -268,7 +268,7 @@ fn a_group_has_series_of_its_own() {
     running.unwrap().join().unwrap();
     held.join().unwrap();
     group.shutdown();
-    group.submit(|| ()).unwrap_err();
+    group.task().submit(|| ()).unwrap_err();
     with_local_recorder(&notes, || group.publish_metrics("web"));
     assert_eq!(notes.value("punctual_group_tasks_rejected_total", &["web", "mail"]), 1);
 }

@@ -141,14 +141,14 @@ fn every_verb_that_is_made_of_others_is_the_place() {
     let first = line!() + 3;
     #[rustfmt::skip]
     let scheduled = [
-        group.execute(|| ()).map(drop).unwrap(),
-        group.submit(|| ()).map(drop).unwrap(),
-        group.schedule(beat, || ()).map(drop).unwrap(),
-        group.schedule_at(now, || ()).map(drop).unwrap(),
-        group.schedule_at_fixed_rate(beat, LONG, || ()).map(drop).unwrap(),
-        group.schedule_with_fixed_delay(beat, LONG, || ()).map(drop).unwrap(),
-        group.repeat(once(), || ()).map(drop).unwrap(),
-        group.retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
+        group.task().execute(|| ()).map(drop).unwrap(),
+        group.task().submit(|| ()).map(drop).unwrap(),
+        group.task().schedule(beat, || ()).map(drop).unwrap(),
+        group.task().schedule_at(now, || ()).map(drop).unwrap(),
+        group.task().schedule_at_fixed_rate(beat, LONG, || ()).map(drop).unwrap(),
+        group.task().schedule_with_fixed_delay(beat, LONG, || ()).map(drop).unwrap(),
+        group.task().repeat(once(), || ()).map(drop).unwrap(),
+        group.task().retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
         executor.retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
         service.submit(|| ()).map(drop).unwrap(),
         service.schedule(beat, || ()).map(drop).unwrap(),

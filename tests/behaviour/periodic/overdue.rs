@@ -79,7 +79,7 @@ fn runs_after(cause: Cause, policy: MissedRuns, trigger: impl Trigger, free: u32
     let task = task.repeat(trigger, body).expect("accepted");
     match cause {
         Cause::BusyWorker => drop(executor.schedule(9 * SECOND, block).expect("accepted")),
-        Cause::GroupIsFull => drop(group.schedule(9 * SECOND, block).expect("accepted")),
+        Cause::GroupIsFull => drop(group.task().schedule(9 * SECOND, block).expect("accepted")),
         Cause::Stall => clock.advance(free - clock.now()),
         Cause::Pause => assert!(task.pause()),
         Cause::GroupPause => assert!(group.pause()),

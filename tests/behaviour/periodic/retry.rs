@@ -282,9 +282,9 @@ fn between_two_attempts_others_of_its_group_run() {
     let group = executor.group("one").limit(1).build().expect("it can be built");
     let log = Log::new();
     let body = failing_if(&clock, &log, |run| run < 3);
-    let future = group.retry(Backoff::constant(ms(10)), body).expect("accepted");
+    let future = group.task().retry(Backoff::constant(ms(10)), body).expect("accepted");
     let (other, time) = (log.clone(), clock.clone());
-    group.schedule(ms(5), move || other.push((millis(&time), 0))).expect("accepted");
+    group.task().schedule(ms(5), move || other.push((millis(&time), 0))).expect("accepted");
     clock.run_for(ms(30));
     assert_eq!(log.entries(), [(0, 1), (5, 0), (10, 2), (20, 3)]);
     assert!(future.join().is_ok());
@@ -646,7 +646,7 @@ fn types_are_inferred() {
         executor.retry(backoff, fetch),
         executor.retry(backoff, dynamic),
         executor.task().name("named").retry(backoff, || "7".parse()),
-        group.retry(backoff, || {
+        group.task().retry(backoff, || {
             let seven = fetch()?;
             Ok::<_, io::Error>(seven)
         }),

@@ -300,17 +300,17 @@ fn the_oldest_may_wait_for_its_group() {
     assert!(paused.pause());
     let (begun, go_on) = (Counter::new(), Counter::new());
     let (begins, waits) = (begun.clone(), go_on.clone());
-    let running = narrow.submit(move || {
+    let running = narrow.task().submit(move || {
         begins.add();
         waits.wait_for(1);
     });
     begun.wait_for(1);
     clock.advance(ms(1));
     let early = executor.schedule(ms(1), || ()).unwrap();
-    let first = narrow.submit(|| ()).unwrap();
+    let first = narrow.task().submit(|| ()).unwrap();
     clock.advance(ms(1));
     early.join().unwrap();
-    let second = paused.submit(|| ()).unwrap();
+    let second = paused.task().submit(|| ()).unwrap();
     in_time("both are held", {
         let (narrow, paused) = (narrow.clone(), paused.clone());
         move || {
@@ -326,7 +326,7 @@ fn the_oldest_may_wait_for_its_group() {
     assert!(!far.is_done() && newer.iter().all(|task| !task.is_done()));
     let third = executor.schedule(HOUR / 2, || ()).unwrap();
     assert_cancelled(&far, CancelReason::Rejected);
-    let held = narrow.submit(|| ()).unwrap();
+    let held = narrow.task().submit(|| ()).unwrap();
     assert_cancelled(&third, CancelReason::Rejected);
     go_on.add();
     running.unwrap().join().unwrap();

@@ -119,7 +119,7 @@ fn by_one_of_several_owners() -> Ended {
     let group = executor.group("g").build()?;
     let begun = Counter::new();
     let begins = begun.clone();
-    group.execute(move || {
+    group.task().execute(move || {
         begins.add();
         loop {
             thread::park();

@@ -26,9 +26,9 @@ fn every_verb_takes_a_body_with_the_context() {
     executor.execute(note("execute")).expect("accepted");
     executor.submit(note("submit")).expect("accepted");
     executor.schedule(ms(1), note("schedule")).expect("accepted");
-    group.schedule_at(clock.now() + ms(2), note("schedule_at")).expect("accepted");
+    group.task().schedule_at(clock.now() + ms(2), note("schedule_at")).expect("accepted");
     let (initial_delay, period) = (ms(3), ms(10));
-    group.schedule_at_fixed_rate(initial_delay, period, note("rate")).expect("accepted");
+    group.task().schedule_at_fixed_rate(initial_delay, period, note("rate")).expect("accepted");
     let (initial_delay, delay) = (ms(4), ms(10));
     executor.schedule_with_fixed_delay(initial_delay, delay, note("delay")).expect("accepted");
     executor.task().repeat(every(ms(10)).first_in(ms(5)), note("repeat")).expect("accepted");

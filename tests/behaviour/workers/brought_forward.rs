@@ -96,7 +96,7 @@ fn ways<B: Fn() + Clone + Send + 'static>() -> Vec<(&'static str, Way<B>)> {
         ("a group that goes on", |handle, body| {
             let group: Group = handle.group("paused").build().expect("a good limit");
             assert!(group.pause());
-            let task = group.submit(body).expect("it is open");
+            let task = group.task().submit(body).expect("it is open");
             // The task may have run to its end when `resume` returns.
             Box::new(move || {
                 let _task: &ScheduledFuture<()> = &task;
@@ -181,7 +181,7 @@ fn members_that_are_let_go(far: usize) {
     let group = executor.group("narrow").limit(1).build().unwrap();
     let begun = Log::new();
     let tasks: Vec<_> =
-        (0..5).map(|_| group.submit(body(&clock, &begun)).expect("it is open")).collect();
+        (0..5).map(|_| group.task().submit(body(&clock, &begun)).expect("it is open")).collect();
     go_on(&clock, ms(20));
     assert_eq!((begun.entries().len(), executor.pool_size()), (1, 1 + stay), "one runs");
     for limit in 2..=4 {

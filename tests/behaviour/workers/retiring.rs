@@ -140,7 +140,7 @@ fn parked(executor: &ScheduledThreadPoolExecutor) -> Vec<TaskHandle> {
     let put_off = put_off.submit(|| ()).unwrap().task_handle();
     let group = executor.group("paused").build().unwrap();
     assert!(group.pause());
-    vec![paused, on_demand, put_off, group.submit(|| ()).unwrap().task_handle()]
+    vec![paused, on_demand, put_off, group.task().submit(|| ()).unwrap().task_handle()]
 }
 
 /// No worker stays for tasks that wait for no moment, and one comes for each that gets one.
