@@ -44,7 +44,7 @@ const LAYERS: [(&str, u8, &[&str]); 39] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future", "task_builder"]),
-    ("extra", 4, &["future", "task_builder"]),
+    ("extra", 4, &["executor", "future", "task_builder"]),
     ("pacing", 4, &["executor", "extra", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),
