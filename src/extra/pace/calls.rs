@@ -2,14 +2,11 @@
 //!
 //! The states are described in [`pace`](super).
 
-#[allow(
-    clippy::disallowed_types,
-    reason = "this is a user of the crate, which locks as users do"
-)]
-use std::sync::Mutex;
+#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+
 use std::{
     sync::{
-        Arc, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -17,7 +14,7 @@ use std::{
 
 use super::{CLOSED, NEVER, Time, Word, nanos};
 use crate::{
-    Handle, Outcome, RejectedExecutionError, RunGate, TaskBuilder, TaskHandle, Trigger,
+    Handle, Outcome, RejectedExecutionError, RunGate, TaskBuilder, TaskHandle, TaskState, Trigger,
     gate::{Entry, Tick},
     trigger::{Due, TriggerContext},
 };
@@ -31,7 +28,6 @@ pub(super) struct Calls {
     first: AtomicU64,
     /// The least time between two bodies.
     period: u64,
-    #[allow(clippy::disallowed_types, reason = "see above")]
     waiting: Mutex<WaitingCalls>,
 }
 
@@ -77,7 +73,6 @@ impl Calls {
         Ok(Caller { executor, task, calls, cancels_on_drop: false })
     }
 
-    #[allow(clippy::disallowed_types, reason = "see above")]
     fn lock(&self) -> MutexGuard<'_, WaitingCalls> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -128,13 +123,11 @@ impl Calls {
     /// A tick is over that a worker took then. Returns when the calls are due that still wait.
     fn tick_is_over(&self, taken: u64) -> Option<u64> {
         let mut waiting = self.lock();
-        let since = waiting.since;
-        // Closed while a call waits: the run about which the gate was asked did not take place. Open with a moment before
-        // the worker took the task: the gate was not asked.
-        let due = self.until.later_than(taken.saturating_sub(1));
-        if due.is_some() || !waiting.is_called {
-            return due;
+        // Open with a moment before that: the gate was not asked. Closed while a call waits: it was, and no body began.
+        if let Err(due) = self.until.close_at(taken.saturating_sub(1)) {
+            return Some(due);
         }
+        let since = waiting.since;
         self.give_up(&mut waiting);
         let (first, due) = since?;
         self.open(&mut waiting, first, due);
@@ -198,7 +191,8 @@ impl Caller {
             *due = now;
         }
         drop(waiting);
-        !task.is_done()
+        // If the gate is asked just now, the run is about to begin.
+        task.state() == TaskState::Running || task.run_within(Duration::ZERO)
     }
 
     /// Returns `true` if a call waits for its run.

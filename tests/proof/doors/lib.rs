@@ -2,7 +2,7 @@
 //! `lib.rs` exports. A file that has reached inside does not compile. `tests/house/layers.rs` compares the modules.
 
 // The methods that call them are in the crate itself.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
 pub use punctual::*;
 
