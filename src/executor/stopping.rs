@@ -204,6 +204,7 @@ impl Handle {
     /// tasks. Java: `isShutdown`.
     #[doc(alias = "isShutdown")]
     #[must_use]
+    #[inline]
     pub fn is_shutdown(&self) -> bool {
         self.pool().lifecycle.phase() > Phase::Running
     }

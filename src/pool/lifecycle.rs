@@ -101,6 +101,7 @@ impl Lifecycle {
         Self { progress: Watched::new(progress), phase: AtomicU8::new(Phase::Running as u8) }
     }
 
+    #[inline]
     pub(crate) fn phase(&self) -> Phase {
         // Ordering: see `Pool::policy_changed`.
         match self.phase.load(Ordering::SeqCst) {

@@ -38,7 +38,11 @@ struct Target {
 }
 
 /// The references to one pool, one for each stripe; this is what a handle holds.
-pub(crate) struct PoolRefs(Box<[PoolRef]>);
+pub(crate) struct PoolRefs {
+    /// The pool of all of them, one step nearer.
+    pool: Arc<Pool>,
+    refs: Box<[PoolRef]>,
+}
 
 impl PoolRefs {
     /// Makes a pool.
@@ -48,18 +52,20 @@ impl PoolRefs {
         let refer = |stripe| {
             PoolRef(Arc::new(CachePadded::new(Target { pool: Arc::clone(&pool), stripe })))
         };
-        Arc::new(Self((0..pool.queue.stripes()).map(refer).collect()))
+        let refs = (0..pool.queue.stripes()).map(refer).collect();
+        Arc::new(Self { pool, refs })
     }
 
+    #[inline]
     pub(crate) fn pool(&self) -> &Arc<Pool> {
-        self.0[0].pool()
+        &self.pool
     }
 
     /// The reference that the calling thread submits through.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
         // Their number is a power of two, so this is the remainder without a division.
-        &self.0[thread_number() & (self.0.len() - 1)]
+        &self.refs[thread_number() & (self.refs.len() - 1)]
     }
 }
 

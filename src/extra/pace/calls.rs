@@ -117,7 +117,7 @@ impl Calls {
     fn begin(&self) {
         let (now, mut waiting) = (self.time.now(), self.lock());
         self.give_up(&mut waiting);
-        waiting.period_end = now.saturating_add(self.period).min(NEVER);
+        waiting.period_end = now.saturating_add(self.period);
     }
 
     /// A tick is over that a worker took then. Returns when the calls are due that still wait.
@@ -146,34 +146,44 @@ pub(super) struct Caller {
 impl Caller {
     /// Notes a call now. `until` says when the run is due for which it waits, by when the call and the first of those came
     /// that wait; a call that joins others after a shutdown does not put their run off. Returns `false` if the task has ended.
+    #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
-        let Self { executor, task, calls, .. } = self;
-        let (now, is_shut_down) = (calls.time.now(), executor.is_shutdown());
+        let (calls, now) = (&*self.calls, self.calls.time.now());
+        let is_open = !self.executor.is_shutdown();
+        // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
+        let first = || calls.first.load(Ordering::Relaxed);
         loop {
-            // Ordering: relaxed, written before the word was opened, which has been read with Acquire.
-            let first = || calls.first.load(Ordering::Relaxed);
-            if calls.until.raise(true, || if is_shut_down { 0 } else { until(now, first()) }) {
+            if calls.until.raise(true, || if is_open { until(now, first()) } else { 0 }) {
                 return true;
             }
-            let mut waiting = calls.lock();
-            if !calls.until.is_closed() {
-                continue;
+            if let Some(lives) = self.call_under_lock(now, &until) {
+                return lives;
             }
-            let first = waiting.since.map_or(now, |(first, _)| first);
-            let due = until(now, first).max(now).max(waiting.period_end).min(NEVER);
-            if waiting.is_called {
-                waiting.since = Some((first, due));
-                drop(waiting);
-                return !task.is_done();
-            }
-            calls.open(&mut waiting, now, due);
-            drop(waiting);
-            let lives = task.run_within(Duration::from_nanos(due - now));
-            if !lives {
-                calls.give_up(&mut calls.lock());
-            }
-            return lives;
         }
+    }
+
+    /// Notes a call that has found the word closed; `None` if it is open by now.
+    #[inline(never)]
+    fn call_under_lock(&self, now: u64, until: &dyn Fn(u64, u64) -> u64) -> Option<bool> {
+        let Self { task, calls, .. } = self;
+        let mut waiting = calls.lock();
+        if !calls.until.is_closed() {
+            return None;
+        }
+        let first = waiting.since.map_or(now, |(first, _)| first);
+        let due = until(now, first).max(now).max(waiting.period_end);
+        if waiting.is_called {
+            waiting.since = Some((first, due));
+            drop(waiting);
+            return Some(!task.is_done());
+        }
+        calls.open(&mut waiting, now, due);
+        drop(waiting);
+        let lives = task.run_within(Duration::from_nanos(due - now));
+        if !lives {
+            calls.give_up(&mut calls.lock());
+        }
+        Some(lives)
     }
 
     /// Has the run for which calls wait take place now. Returns `true` if there is one.

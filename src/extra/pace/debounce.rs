@@ -10,6 +10,7 @@
 use std::{fmt, time::Duration};
 
 use super::{
+    NEVER,
     calls::{Caller, Calls},
     nanos,
 };
@@ -22,8 +23,9 @@ use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Debounced {
     caller: Caller,
-    quiet: Duration,
-    max_wait: Duration,
+    // In nanoseconds.
+    quiet: u64,
+    max_wait: u64,
 }
 
 impl Debounced {
@@ -38,7 +40,7 @@ impl Debounced {
         O: Outcome,
     {
         let caller = Calls::submit(task, Duration::ZERO, body)?;
-        Ok(Self { caller, quiet, max_wait: Duration::MAX })
+        Ok(Self { caller, quiet: nanos(quiet), max_wait: NEVER })
     }
 
     /// Runs the task `max_wait` after the first call at the latest, however often it is called
@@ -61,7 +63,7 @@ impl Debounced {
     /// ```
     #[must_use]
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
-        self.max_wait = max_wait;
+        self.max_wait = nanos(max_wait);
         self
     }
 
@@ -70,10 +72,9 @@ impl Debounced {
     /// [`extend`](crate::Extender::extend) does; any other, O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
-        let (quiet, max_wait) = (nanos(self.quiet), nanos(self.max_wait));
         self.caller.call(|now, first| {
-            let latest = first.saturating_add(max_wait).max(now);
-            now.saturating_add(quiet).min(latest)
+            let latest = first.saturating_add(self.max_wait).max(now);
+            now.saturating_add(self.quiet).min(latest)
         })
     }
 

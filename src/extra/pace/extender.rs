@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Time, Word, nanos};
+use super::{FIRST, NEVER, Time, Word, nanos};
 use crate::{
     CancellationToken, Handle, RunGate, TaskBuilder,
     gate::{Entry, Lease, RunEnd, Tick},
@@ -76,7 +76,7 @@ impl Extender {
     pub(crate) fn of(task: TaskBuilder<'_>) -> (TaskBuilder<'_>, Self) {
         let executor = task.handle();
         let time = Time::new(executor.clock().clone());
-        let put_off = Arc::new(PutOff { time, word: Word(0.into()) });
+        let put_off = Arc::new(PutOff { time, word: Word(FIRST.into()) });
         let of_gate = Arc::clone(&put_off);
         let task = task.gate_around(|inner| ExtenderGate { put_off: of_gate, inner });
         (task, Self { executor, put_off })
@@ -121,9 +121,7 @@ impl Extender {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
-        self.put_off_to(
-            instant.into().map_or(super::NEVER, |instant| self.put_off.time.of(instant)),
-        )
+        self.put_off_to(instant.into().map_or(NEVER, |instant| self.put_off.time.of(instant)))
     }
 
     /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
@@ -146,7 +144,7 @@ impl Extender {
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn take_back(&self) -> bool {
-        self.put_off.word.lower(0)
+        self.put_off.word.lower(FIRST)
     }
 
     #[inline]
@@ -176,7 +174,7 @@ impl RunGate for ExtenderGate {
         }
         // The run for which the word was closed has not taken place.
         if word.is_closed() {
-            word.open(0);
+            word.open(FIRST);
         }
         if let Some(later) = word.later_than(time.now()) {
             return time.put_off(later);
@@ -233,7 +231,7 @@ impl Lease for RunOfSeries {
     }
 
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>) {
-        self.put_off.word.open(0);
+        self.put_off.word.open(FIRST);
         if let Some(inner) = &self.inner {
             inner.leave(end, next);
         }
