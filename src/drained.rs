@@ -162,9 +162,9 @@ impl DrainedTask {
     ) -> Self {
         let QueueEntry { deadline, sequence, element } = entry;
         Self {
-            task: Some(element),
             id: sequence,
-            deadline,
+            deadline: element.due_by(deadline),
+            task: Some(element),
             detached_context: detached_context.clone(),
             reason,
         }

@@ -27,8 +27,8 @@ use crate::{
 /// simulators, and targets that have one thread. [`Builder::build_driven`](crate::Builder::build_driven) makes one.
 ///
 /// It has everything that an executor with one worker has: its methods are those of [`Handle`], to which it
-/// dereferences, and handles may be used in any thread. In place of the worker, the timer thread and the one
-/// that watches the wall clock, the thread that owns it calls [`run_due`](Self::run_due), and asks it
+/// dereferences, and handles may be used in any thread. In place of the worker and the timer thread,
+/// the thread that owns it calls [`run_due`](Self::run_due), and asks it
 /// [how long it may sleep](Self::time_until_next):
 ///
 /// ```
@@ -72,7 +72,6 @@ use crate::{
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time
 ///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its
 ///   token, learns of it in the next call.
-/// * [`run_due`](Self::run_due) finds out that the wall clock was set; see there.
 /// * It has one worker from the beginning until it has terminated. The settings that are about threads have no
 ///   effect: their number, names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the
 ///   callbacks at the [start](crate::Builder::on_thread_start) and the
@@ -147,10 +146,8 @@ impl DrivenExecutor {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// If the wall clock was set since the last call, this one moves the tasks that are planned
-    /// [on it](crate::trigger::Due::Wall) first. Nothing reports that before this call: a caller that sleeps as
-    /// long as [`time_until_next`](Self::time_until_next) says finds out within 30 s, and runs no task too
-    /// early.
+    /// For a task [on the wall clock](crate::trigger::Due::Wall) it looks at that clock every 30 s, which is no run: the next
+    /// look is due like a task, as [`time_until_next`](Self::time_until_next) says.
     ///
     /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the tasks, and less
     /// than that if nothing is due.
@@ -196,8 +193,7 @@ impl DrivenExecutor {
     /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
     /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and does no harm.
     ///
-    /// It is exact for tasks and time limits. While any task in the process waits for a moment of the wall clock
-    /// it is at most 30 s, unless the executor is on a [`ManualClock`](crate::ManualClock).
+    /// It is exact for tasks and time limits. While a task waits for a moment of the wall clock it is at most 30 s.
     ///
     /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
     /// [waker](Self::set_waker) is woken if the answer turns out to be too long.

@@ -44,6 +44,14 @@ impl Timing {
             Self::At(due) | Self::Parked { due } => due,
         }
     }
+
+    /// Returns the same, no later than at this moment, if there is one. What is parked stays parked.
+    pub(crate) fn no_later_than(self, moment: Option<Timestamp>) -> Self {
+        match (self, moment) {
+            (Self::At(due), Some(moment)) => Self::At(due.min(moment)),
+            _ => self,
+        }
+    }
 }
 
 /// A moment that never comes is none to wait for. A submission with [`Duration::MAX`](std::time::Duration::MAX) is not

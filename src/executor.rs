@@ -542,7 +542,9 @@ impl Handle {
     #[doc(alias = "queue")]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let listed = self.pool().queue.snapshot(Arc::clone);
+        let mut listed = self.pool().queue.snapshot(Arc::clone);
+        listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
+        listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
         listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 

@@ -1,8 +1,8 @@
 //! The layers: features that only some tasks have, one file and one type each, and the order in which they are asked.
 //!
 //! At which points a layer is asked, and what it may answer, is in [`task::layer`](crate::task::Layer). A task and the
-//! queue name none of them; a layer knows the task, and as a rule no other layer: the wall clock moves an entry by the
-//! control, and the control asks whether the task has a gate. What a handle asks of a task that has a layer
+//! queue name none of them; a layer knows the task, and as a rule no other layer: the wall clock asks
+//! the control whether an entry stands for an extra run, and the control asks whether the task has a gate. What a handle asks of a task that has a layer
 //! (to move it, to pause it, to enter its group) is in the layer's file, too.
 //!
 //! # Another layer

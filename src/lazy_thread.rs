@@ -1,7 +1,7 @@
 //! A thread that is started when it is first needed, and the queue that it takes from.
 //!
-//! Three services of this crate need a thread of their own only if they are used: the timeouts of a pool,
-//! the watch of the wall clock, and the alarms of the system's clock. Each hands its work to the thread
+//! Two services of this crate need a thread of their own only if they are used: the timeouts of a pool,
+//! and the alarms of the system's clock. Each hands its work to the thread
 //! through a queue, and none may start it twice. That much is here; how the thread is started is the
 //! caller's: a pool has its thread factory do it, the alarms spawn one themselves.
 //!

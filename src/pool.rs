@@ -23,7 +23,6 @@
 //! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |
 //! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
 //! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
-//! | [`wall_clock`] | the thread that watches the wall clock | none: one waker | `ensure_wall_watcher`, `follow_wall` |
 //! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
 //! | [`Callbacks`](callbacks) | what the builder was given; it never changes | none | – |
 //!
@@ -68,7 +67,6 @@ mod rejecting;
 mod shutdown;
 mod takes;
 mod timeouts;
-mod wall_clock;
 mod worker;
 mod workers;
 
@@ -102,14 +100,13 @@ use crate::{
     CancelReason, CancellationToken,
     drained::DetachedContext,
     entry::Ticket,
-    lazy_thread::LazyThread,
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
     sync::Arc,
     task::{Cancellation, Task},
     thread_factory::{self, ThreadFactory},
-    time::{Clock, WallWatch},
+    time::Clock,
     unwind::{Callback, Contained, discard},
 };
 
@@ -175,8 +172,6 @@ pub(crate) struct Pool {
     /// The tasks that have ended, where a report is asked for.
     pub(crate) log: EndLog,
     pub(crate) timeouts: Timeouts,
-    /// The thread that watches the wall clock.
-    wall_clock: LazyThread<WallWatch>,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
     pub(crate) observing: Observing,
@@ -211,7 +206,6 @@ impl Pool {
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
-            wall_clock: LazyThread::new(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some() || observing.observes_takes(),
             extends_submissions: is_decorated || observing.extends_submissions(),

@@ -35,7 +35,7 @@ use std::{any::Any, time::Duration};
 
 pub use self::missed_runs::MissedRuns;
 use self::missed_runs::Packed;
-pub(crate) use self::triggered::{Triggered, WallView};
+pub(crate) use self::triggered::{Triggered, WallState, WallView};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Every, FixedDelay, Trigger},
@@ -251,6 +251,11 @@ impl Schedule {
     #[inline]
     pub(crate) fn is_on_wall(&self) -> bool {
         self.triggered().is_some_and(Triggered::is_on_wall)
+    }
+
+    /// Returns how the plan for the next run stands by the wall clock; `None` if it is on another.
+    pub(crate) fn view_wall(&self) -> Option<WallView> {
+        self.triggered()?.view_wall()
     }
 
     /// Returns the schedule that a user's trigger makes.

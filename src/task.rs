@@ -119,8 +119,8 @@ use crate::{
 pub(crate) struct Traits {
     /// The reason for which it cannot be submitted, if it cannot.
     pub(crate) refusal: Option<RejectionReason>,
-    /// True if the moment for which it is planned is an estimate.
-    pub(crate) is_estimated: bool,
+    /// When a worker is to take the task at the latest, if that may be before its moment.
+    pub(crate) look: Option<Timestamp>,
     pub(crate) has_trigger: bool,
 }
 
@@ -147,10 +147,10 @@ impl Task {
     /// Returns the properties of a task that its submission has to know.
     pub(crate) fn traits(&self) -> Traits {
         self.with(|parts| match parts.plan() {
-            None => Traits { refusal: None, is_estimated: false, has_trigger: false },
+            None => Traits { refusal: None, look: None, has_trigger: false },
             Some(plan) => Traits {
                 refusal: plan.refusal(),
-                is_estimated: plan.is_estimated(),
+                look: plan.look(),
                 has_trigger: plan.has_trigger(),
             },
         })
@@ -272,11 +272,8 @@ impl Parts<'_> {
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
         let (layers, mut core) = self.split();
         layers.all().for_each(|layer| layer.on_requeue(&mut core, queuing));
-        let is_estimated = layers.all().any(|layer| layer.is_estimated(&core));
-        match self.enqueue(queuing.timing(), queuing.why, enqueue) {
-            Requeued::Queued if is_estimated => Requeued::ByEstimate,
-            requeued => requeued,
-        }
+        let timing = queuing.timing().no_later_than(self.look());
+        self.enqueue(timing, queuing.why, enqueue)
     }
 }
 

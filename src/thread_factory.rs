@@ -96,8 +96,7 @@ impl Worker {
     /// Returns the number of the worker within its executor, counted from 1 in the order in which
     /// workers were to be started. No number is used twice, so a worker that replaces another has a
     /// number of its own. `None` for the thread that expires
-    /// [timeouts](crate::TaskBuilder::timeout) and for the one that watches the
-    /// [wall clock](crate::trigger::Due::Wall), which run no tasks.
+    /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, Worker};

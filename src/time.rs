@@ -16,7 +16,7 @@
 //! Both count from a year before their beginning, so that timestamps of the past keep their order.
 //!
 //! Beside them stands the wall clock, on which a calendar's moments are. No thread sleeps by it: such a
-//! moment is estimated as a timestamp, and estimated again when that clock has been set ([`wall`]).
+//! moment is estimated as a timestamp, and estimated again by a worker at least every 30 s ([`wall`]).
 //!
 //! The crate reads the present through [`Clock::read`] and sleeps through [`Wait::park_until`],
 //! and does neither in any other way. That is what makes a test on the manual clock exact.
@@ -43,7 +43,7 @@ use std::{
 
 pub use self::manual::ManualClock;
 use self::manual::Presence;
-pub(crate) use self::wall::{Waiting, WallWatch, estimate};
+pub(crate) use self::wall::estimate;
 use crate::sync::{
     Parker,
     process::{AtomicU64, Ordering},

@@ -31,9 +31,8 @@
 //! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
 //! [`TriggerContext::after_wall`], the same moment on the wall clock.
 //!
-//! On Linux the system says when its clock was set, and the task follows at once. Elsewhere, and without
-//! the feature `wall-clock`, it follows within 30 seconds. An executor starts a thread for this with its
-//! first moment on the wall clock, and none before.
+//! A worker looks at the wall clock for such a task at least every 30 seconds, so a change of that clock is followed within
+//! that time. A look is no run, and asks no trigger unless the clock was set back. An executor without such a task does not look.
 //!
 //! # A trigger is user code
 //!

@@ -156,7 +156,8 @@ impl TaskHandle {
     pub fn delay(&self) -> Option<Duration> {
         let entry =
             self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
-        (entry < Timestamp::NEVER).then(|| entry.delay_at(self.clock().read()))
+        let due = self.task.due_by(entry);
+        (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
     }
 
     /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).

@@ -48,7 +48,7 @@ mod waiting;
 use std::mem;
 
 pub(super) use self::waiting::change_waiting;
-use super::{Order, standing::Standing};
+use super::{OnWall, Order, standing::Standing};
 use crate::{
     entry::EntryMover,
     schedule::{MissedRuns, Schedule, SharedName},
@@ -70,12 +70,6 @@ pub(crate) enum Change {
     Resume,
     /// Another schedule, whose first run is then.
     Schedule(Schedule, Timestamp),
-    /// The plan is a moment of the wall clock, and by the present estimate it comes then; but the plan stands if it
-    /// is this one, at which a gate is to be asked again.
-    Estimate {
-        moment: Timestamp,
-        unless: Option<Timestamp>,
-    },
 }
 
 impl Change {
@@ -88,11 +82,6 @@ impl Change {
         let shared = of.has_gate().then_some(SharedName { name: name.as_deref() });
         let (schedule, first) = Schedule::of(trigger, missed, shared, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
-    }
-
-    /// Returns `true` if the task is to wait for a moment of the wall clock.
-    pub(crate) fn is_on_wall(&self) -> bool {
-        matches!(self, Self::Schedule(schedule, _) if schedule.is_on_wall())
     }
 }
 
@@ -151,6 +140,11 @@ impl Layer for Control {
                 Some(plan) => plan.set_schedule(schedule),
                 None => schedule,
             });
+        }
+        // A plan on the wall clock may have been kept while that clock was set.
+        let on_wall = task.plan.as_ref().filter(|_| !self.leaves_wall);
+        if let (Some(kept), Some(view)) = (&mut self.plan, on_wall.and_then(|it| it.view_wall())) {
+            *kept = view.due;
         }
         let (due, leaves_wall) = self.resume_at(queuing.due);
         queuing.due = due;
@@ -230,8 +224,6 @@ impl Control {
                 self.asked = None;
                 return self.schedule.replace(schedule);
             }
-            // The worker that queues the task estimates the moment again.
-            Change::Estimate { .. } => {}
         }
         None
     }
@@ -303,6 +295,16 @@ impl Parts<'_> {
         self.layers()?.get()
     }
 
+    /// Returns `true` if the entry of the task stands for an extra run.
+    pub(super) fn is_extra_next(&mut self) -> bool {
+        self.control().is_some_and(|control| control.is_extra_next)
+    }
+
+    /// Returns how the task stands by its entry and by what was asked of it.
+    pub(super) fn kept_standing(&mut self, due: Timestamp) -> Standing {
+        self.control().map_or(Standing::planned(due), |control| control.standing(due))
+    }
+
     fn control_or_default(&mut self) -> &mut Control {
         self.extras().layers.get_or_default()
     }
@@ -319,6 +321,9 @@ impl Parts<'_> {
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
             return Carried::nothing(change);
+        }
+        if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {
+            self.extras().layers.get_or_default::<OnWall>();
         }
         let changed = match self.stage.is_scheduled() {
             true => change_waiting(self, change, mover),

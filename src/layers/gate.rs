@@ -204,10 +204,6 @@ impl Layer for Gated {
     fn keeps_parked(&self) -> bool {
         self.is_awaiting()
     }
-
-    fn put_off_until(&self) -> Option<Timestamp> {
-        self.planned.map(|asked| asked.entry)
-    }
 }
 
 impl Question for GateQuestion {
@@ -395,9 +391,18 @@ impl Call<'_> {
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
+    /// Tells a plan on the wall clock until when its run was put off.
+    fn note_put_off(&mut self, until: Timestamp) {
+        let is_extra = self.is_extra();
+        if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
+            plan.put_off(until);
+        }
+    }
+
     /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let run = self.run;
+        self.note_put_off(asked.entry);
         run.task().with(|parts| {
             let Some(layers) = parts.layers() else { return };
             if let Some(gated) = layers.get::<Gated>() {
@@ -417,6 +422,7 @@ impl Call<'_> {
     fn wait_for(&mut self, answer: PendingEntry, asked: Asked) -> RunOutcome {
         let run = self.run;
         self.await_answer();
+        self.note_put_off(asked.entry);
         let (sequence, task) = (run.id(), Arc::downgrade(run.task()));
         run.task().with(|parts| {
             let Some(layers) = parts.layers() else { return };

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     CancelReason,
-    entry::{EntryMover, Moved, Requeue},
+    entry::{EntryMover, Moved, Requeue, Timing},
     sync::Arc,
     task::{
         Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Run, Task, TaskState, Verdict,
@@ -265,8 +265,9 @@ impl Parts<'_> {
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }
-        let slot = self.slot();
-        let moved = mover.move_entry(slot, &mut |due, _| Some(due.into()));
+        let (slot, look) = (self.slot(), self.look());
+        let until = |due: Timestamp| Timing::from(due).no_later_than(look);
+        let moved = mover.move_entry(slot, &mut |due, _| Some(until(due)));
         if let Moved::To(Some(slot)) = moved {
             self.set_slot(slot);
         }

@@ -41,8 +41,6 @@ impl Standing {
             Change::At(moment) | Change::Schedule(_, moment) => {
                 (self.plan, self.asked) = (moment, None);
             }
-            Change::Estimate { unless, .. } if unless == Some(self.plan) => {}
-            Change::Estimate { moment, .. } => self.plan = moment,
             Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
             Change::Within(moment) => self.plan = moment,
             // A run that is due already is the one that was asked for.

@@ -1,23 +1,28 @@
 //! A task whose trigger may plan on the wall clock: that clock decides whether it is time for a run.
 //!
-//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)). A worker that has
-//! taken it looks at the wall clock. If it is *too early*, the task is queued again, for a better estimate. If the
-//! clock was set back, the trigger may have moments between now and the plan: it is *asked again*, with no lock held
-//! and the task in the state of one that runs, only that no run is counted. After that it is queued again, due or
-//! not; if it is due another taking runs it.
+//! Such a task is in the queue for an estimate of its moment ([`triggered`](crate::schedule)), but never for longer than until
+//! the next look: a multiple of 30 s on the executor's clock. A worker that has taken it looks at the wall clock, on every
+//! system in the same way:
 //!
-//! When the clock is set the pool moves the tasks that are in the queue (`Task::follow_wall`), and so it does with one that a worker
-//! has just queued again: while the worker has it, the pool cannot.
+//! * If it is *too early*, the task is queued again, for a better estimate or the next look. No closure is taken out, no
+//!   run is counted, and no trigger is asked.
+//! * If the clock was set back, the trigger may have moments between now and the plan: it is *asked again*, with no lock
+//!   held and the task in the state of one that runs, only that no run is counted. After that it is queued again, due or
+//!   not; if it is due another taking runs it.
+//! * If the clock was set ahead of the moment, the run is late by what that clock shows.
+//!
+//! So a task follows the clock within 30 s of its being set, and the looks of all tasks fall together. The moment of a look
+//! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate ([`Task::due_by`]).
 
-use super::{Change, Order, control::change_waiting};
+use super::{Order, standing::Standing};
 use crate::{
-    entry::EntryMover,
-    schedule::WallView,
-    task::{Call, Core, Deferred, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict},
-    time::Clock,
+    schedule::{WallState, WallView},
+    task::{Call, Core, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict},
+    time::Timestamp,
 };
 
 /// See the [module](self).
+#[derive(Default)]
 pub(crate) struct OnWall;
 
 impl Layer for OnWall {
@@ -36,15 +41,17 @@ impl Layer for OnWall {
         if call.is_by_hand() {
             return Ok(());
         }
-        match plan.start_on_wall(run.clock()) {
-            None | Some(WallView::Due(_)) => Ok(()),
-            Some(WallView::Waits(estimate)) => Err(NotYet::Refused(Verdict::Again(estimate))),
-            Some(WallView::AsksAgain(_)) => Err(NotYet::Asks(Box::new(TriggerAgain))),
+        let Some(view) = plan.start_on_wall() else { return Ok(()) };
+        match view.state {
+            WallState::Due => {
+                // It may have been taken for a look.
+                run.plan_for(view.due);
+                run.has_passed();
+                Ok(())
+            }
+            WallState::Waits => Err(NotYet::Refused(Verdict::Again(view.due))),
+            WallState::AsksAgain => Err(NotYet::Asks(Box::new(TriggerAgain))),
         }
-    }
-
-    fn is_estimated(&self, task: &Core<'_>) -> bool {
-        task.plan.as_ref().is_some_and(|plan| plan.is_estimated())
     }
 }
 
@@ -63,25 +70,33 @@ impl Question for TriggerAgain {
 }
 
 impl Task {
-    /// Moves the task to where it belongs by what the wall clock shows, if it waits for a moment of that
-    /// clock. `mover` is called under the task's lock.
-    pub(crate) fn follow_wall(&self, clock: &Clock, mover: &mut dyn EntryMover) {
-        self.with(|parts| parts.follow_wall(clock, mover)).run();
+    /// Returns when the task is due whose entry is due then: the entry may be there for a look.
+    pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
+        if !self.is_periodic() {
+            return entry;
+        }
+        self.with(|parts| match parts.view_wall() {
+            Some(view) => parts.standing(entry, Some(view)).due(),
+            None => entry,
+        })
     }
 }
 
 impl Parts<'_> {
-    /// Moves a task that waits for a moment of the wall clock to the present estimate of it. A worker that has
-    /// the task does so when it has queued the task.
-    fn follow_wall(&mut self, clock: &Clock, mover: &mut dyn EntryMover) -> Deferred {
-        let Some(view) = self.plan().and_then(|plan| plan.view_wall(clock)) else {
-            return Deferred::default();
-        };
-        let unless =
-            self.layers().and_then(|layers| layers.all().find_map(|layer| layer.put_off_until()));
-        let change = Change::Estimate { moment: view.deadline(), unless };
-        // If a worker has the task, it estimates the moment again.
-        change_waiting(self, change, mover)
-            .map_or_else(|_| Deferred::default(), |carried| carried.deferred)
+    /// Returns how the plan stands by the wall clock; `None` if it is on another.
+    pub(super) fn view_wall(&mut self) -> Option<WallView> {
+        self.plan()?.view_wall()
+    }
+
+    /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.
+    pub(crate) fn look(&mut self) -> Option<Timestamp> {
+        let look = self.plan()?.look()?;
+        (!self.is_extra_next()).then_some(look)
+    }
+
+    /// Returns how the task stands whose entry is due then.
+    pub(super) fn standing(&mut self, due: Timestamp, wall: Option<WallView>) -> Standing {
+        let standing = self.kept_standing(due);
+        Standing { plan: wall.map_or(standing.plan, |view| view.due), ..standing }
     }
 }

@@ -6,7 +6,7 @@
 //! holder decides. In a queue that
 //! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
 //! queue is closed, so no task that it waits for is put off afterwards. Beside the handles of a task
-//! these move entries: a group that lets members go, a wall clock that was set, and a timer that is
+//! these move entries: a group that lets members go, and a timer that is
 //! reset.
 //!
 //! # The worker for an entry that has come near

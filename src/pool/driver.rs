@@ -3,13 +3,12 @@
 //! ```text
 //!   worker, sleeping            run_due ── takes what was due at the call, in order, and runs it
 //!   timer thread          ──▶           ── expires the limits that have come, each at its place in the order
-//!   watcher                             ── looks whether the wall clock was set
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
 //! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one
-//! worker from the beginning to the termination, and the queues of the timer thread and of the watcher
-//! are there as if these had been started ([`LazyThread::do_without`](crate::lazy_thread)). A
+//! worker from the beginning to the termination, and the queue of the timer thread
+//! is there as if that had been started ([`LazyThread::do_without`](crate::lazy_thread)). A
 //! submission, an end, a change of a schedule is therefore the same code as always, and costs the same.
 //! The driver takes from the same queues under the same locks, and runs a task by the same
 //! [`Runner`] as a worker.
@@ -57,12 +56,6 @@
 //! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
 //! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
 //! is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
-//!
-//! # The wall clock
-//!
-//! [`Driver::run_due`] compares the two clocks if any task waits for a moment of the wall clock. So a step of that
-//! clock is seen by the next call, and `arm` asks for one within 30 s. That is what a watcher does where the
-//! system does not tell it.
 
 use std::{rc::Rc, task::Waker};
 
@@ -77,7 +70,7 @@ use crate::{
     queue::{AsyncWaiter, QueueEntry},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
-    time::{Clock, Timestamp, WallWatch, WorkerOf},
+    time::{Clock, Timestamp, WorkerOf},
     unwind::discard,
     wait::Place,
 };
@@ -90,7 +83,6 @@ pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
     limits: Arc<ExpiryQueue>,
-    wall: Arc<WallWatch>,
     /// Its places in the lists of those that wait: for a task, for a limit, for the termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
@@ -118,7 +110,6 @@ impl Driver {
             worker: runner.context(),
             runner,
             limits: pool.timeouts.do_without_thread(pool.clock()),
-            wall: pool.wall_clock.do_without(|| WallWatch::without_timer(pool.clock().clone())),
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
             for_end: Place::default(),
@@ -148,9 +139,6 @@ impl Driver {
     fn call(&mut self, run: impl FnOnce(&Self, Timestamp) -> Round) -> Round {
         self.disarm();
         let pool = self.pool();
-        if self.wall.concerns_anybody() {
-            pool.wall_clock_was_set();
-        }
         let now = pool.clock().read();
         let published = pool.queue.published_head().min(self.limits.published_head());
         if published > now && !pool.queue.is_finished() || !pool.lifecycle.register() {
@@ -239,12 +227,7 @@ impl Driver {
         if pool.queue.is_finished() {
             return self.next_at_end();
         }
-        self.no_later_than_look(pool.queue.first_deadline().min(self.limits.first_deadline()))
-    }
-
-    /// Returns the earlier one of a moment and the next look at the wall clock, if anything is pending.
-    fn no_later_than_look(&self, first: Timestamp) -> Timestamp {
-        if first < Timestamp::NEVER { first.min(self.wall.next_look()) } else { first }
+        pool.queue.first_deadline().min(self.limits.first_deadline())
     }
 
     /// The same if the queue is finished.
@@ -261,7 +244,7 @@ impl Driver {
         if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
         }
-        if pool.queue.is_finished() { self.next_at_end() } else { self.no_later_than_look(first) }
+        if pool.queue.is_finished() { self.next_at_end() } else { first }
     }
 
     /// Stops waking the driver from now on.
@@ -275,7 +258,7 @@ impl Driver {
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.
     pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
         let (clock, parker) = (self.pool().clock().clone(), Parker::current());
-        let attending = Attending::begin(&clock, Arc::clone(&self.wall), &parker);
+        let attending = Attending::begin(&clock, &parker);
         let wait = clock.wait(&parker);
         loop {
             if let Some(answer) = poll(parker.waker()) {
@@ -300,28 +283,25 @@ impl Drop for Driver {
 /// The calling thread is a worker of the clock, and waits for something itself, until this is dropped.
 struct Attending<'a> {
     clock: &'a Clock,
-    wall: Arc<WallWatch>,
     parker: &'a Parker,
     /// The thread's role before; none if it was a worker of this clock anyway.
     before: Option<WorkerOf>,
 }
 
 impl<'a> Attending<'a> {
-    fn begin(clock: &'a Clock, wall: Arc<WallWatch>, parker: &'a Parker) -> Self {
+    fn begin(clock: &'a Clock, parker: &'a Parker) -> Self {
         let before = clock.worker_begins(parker);
         let before = (!before.is_of(clock)).then_some(before);
         if before.is_some() {
             clock.worker_starts();
             clock.driver_waits();
         }
-        wall.attend(parker);
-        Self { clock, wall, parker, before }
+        Self { clock, parker, before }
     }
 }
 
 impl Drop for Attending<'_> {
     fn drop(&mut self) {
-        self.wall.leave(self.parker);
         if let Some(before) = self.before.take() {
             Clock::worker_leaves(self.parker, before);
             self.clock.driver_goes_on();

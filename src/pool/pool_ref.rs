@@ -23,7 +23,6 @@ use crate::{
     sync::{Arc, thread_number},
     task::Task,
     time::Timestamp,
-    trace,
     unwind::discard,
 };
 
@@ -151,15 +150,7 @@ impl PoolRef {
 
     /// Changes the moment at which a live task runs next. Returns `true` if that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
-        let is_on_wall = change.is_on_wall();
-        if is_on_wall {
-            let watched = self.pool().ensure_wall_watcher();
-            watched.unwrap_or_else(|error| trace::spawn_failed(&error));
-        }
         let Changed { had_effect, limit } = self.change(&**task, ticket, change);
-        if is_on_wall {
-            self.pool().follow_wall(&**task, ticket);
-        }
         if let Some(limit) = limit {
             self.set_timeout(Arc::clone(task), ticket, limit);
         }

@@ -163,9 +163,6 @@ impl Pool {
         // Threads that wait for termination wait for this thread now.
         let _scope = PoolScope::enter(self, Role::Stopper);
         self.timeouts.close();
-        if let Some(watch) = self.wall_clock.queue() {
-            watch.end();
-        }
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
         }

@@ -185,7 +185,6 @@ impl Runner {
         self.announce_search();
         match self.try_requeue(task, sequence, next) {
             Requeued::Queued => {}
-            Requeued::ByEstimate => self.pool.follow_estimate(&**task, sequence),
             Requeued::Refused => {
                 self.stop_being_relied_on();
                 self.end_refused(task, sequence, stats);

@@ -33,7 +33,7 @@ use std::{
 use super::{MissedRuns, too_late};
 use crate::{
     Attempt,
-    time::{Clock, Timestamp, Waiting, estimate},
+    time::{Clock, Timestamp, estimate},
     trigger::{Due, LastRun, Trigger, TriggerContext},
     unwind::discard,
 };
@@ -71,18 +71,21 @@ struct WallPlan {
     late_from: SystemTime,
     /// The clock's time when the run started.
     started: Option<SystemTime>,
-    _waiting: Waiting,
+    /// The moment until which a gate has put the run off.
+    put_off: Option<Timestamp>,
+    clock: Clock,
 }
 
 impl WallPlan {
     fn new(due: Due, context: &TriggerContext<'_>) -> Option<Self> {
         let moment = due.wall()?;
         let after = context.after_wall();
+        let clock = context.clock.clone();
         let late_from = match context.last {
-            None => moment.max(context.clock.wall_time()),
+            None => moment.max(clock.wall_time()),
             Some(_) => moment,
         };
-        Some(Self { moment, after, late_from, started: None, _waiting: Waiting::begin() })
+        Some(Self { moment, after, late_from, started: None, put_off: None, clock })
     }
 
     /// Returns the moment after which the next run has to be, on the wall clock: the run has ended now.
@@ -101,22 +104,22 @@ impl WallPlan {
 
 /// How a plan on the wall clock stands by that clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WallView {
-    /// The moment has come, at this timestamp.
-    Due(Timestamp),
-    /// The moment is to come, by the present estimate at this timestamp.
-    Waits(Timestamp),
-    /// The trigger has to be asked again, at this timestamp, which is the present.
-    AsksAgain(Timestamp),
+pub(crate) struct WallView {
+    pub(crate) state: WallState,
+    /// When the run is due, by the present estimate.
+    pub(crate) due: Timestamp,
+    /// When a worker is to take the task at the latest.
+    pub(crate) look: Timestamp,
 }
 
-impl WallView {
-    /// Returns the deadline with which the task is to be in the queue.
-    pub(crate) fn deadline(self) -> Timestamp {
-        match self {
-            Self::Due(at) | Self::Waits(at) | Self::AsksAgain(at) => at,
-        }
-    }
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WallState {
+    /// The moment has come.
+    Due,
+    /// The moment is to come, or a gate has put the run off.
+    Waits,
+    /// The trigger has to be asked again.
+    AsksAgain,
 }
 
 impl Triggered {
@@ -297,26 +300,37 @@ impl Triggered {
     }
 
     /// Looks at the wall clock; `None` if the plan is no moment of that clock.
-    pub(crate) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
+    pub(crate) fn view_wall(&self) -> Option<WallView> {
         let plan = self.wall.as_ref()?;
-        let (now, wall) = clock.read_both();
-        let deadline = estimate((now, wall), plan.moment);
-        Some(if wall >= plan.moment {
-            WallView::Due(deadline)
-        } else if wall < plan.after && self.is_asked_again {
-            WallView::AsksAgain(now)
-        } else {
-            WallView::Waits(deadline)
-        })
+        let (now, wall) = plan.clock.read_both();
+        let moment = estimate((now, wall), plan.moment);
+        if wall >= plan.moment {
+            let due = plan.put_off.unwrap_or(moment);
+            let is_put_off = plan.put_off.is_some_and(|until| until > now);
+            let state = if is_put_off { WallState::Waits } else { WallState::Due };
+            return Some(WallView { state, due, look: due });
+        }
+        let asks_again = wall < plan.after && self.is_asked_again;
+        let state = if asks_again { WallState::AsksAgain } else { WallState::Waits };
+        Some(WallView { state, due: moment, look: moment.min(now.next_look()) })
     }
 
     /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
-    pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
-        let view = self.view_wall(clock);
-        if let (Some(WallView::Due(_)), Some(plan)) = (view, &mut self.wall) {
-            plan.started = Some(clock.wall_time());
+    pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
+        let (view, plan) = (self.view_wall()?, self.wall.as_mut()?);
+        match view.state {
+            WallState::Due => plan.started = Some(plan.clock.wall_time()),
+            // What was put off is a moment that the clock shows no more.
+            _ => plan.put_off = plan.put_off.filter(|until| *until == view.due),
         }
-        view
+        Some(view)
+    }
+
+    /// Notes that a gate has put the run off.
+    pub(crate) fn put_off(&mut self, until: Timestamp) {
+        if let Some(plan) = &mut self.wall {
+            plan.put_off = Some(until);
+        }
     }
 
     /// Forgets the trigger's own plan: the next run is planned otherwise, on the executor's clock.

@@ -16,7 +16,7 @@
 //! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
 //! Beside these a layer may say when the task expires and when its token is raised, whether it is paused, when it
-//! is due next, whether its entry stays parked, until when its run was put off, and whether its moment is an estimate. All of these are called
+//! is due next, and whether its entry stays parked. All of these are called
 //! under the task's lock, so a layer calls no user code there and drops nothing of the
 //! user's. What has to be asked of user code is a [`Question`], which the worker asks with no lock held. A question that
 //! lets the run pass [looks again](Call::look_again) before it returns: in one step under the lock the task is seen to
@@ -214,16 +214,6 @@ pub(crate) trait Layer: AsAny + Send {
 
     /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
     fn keeps_parked(&self) -> bool {
-        false
-    }
-
-    /// Returns until when the planned run was put off.
-    fn put_off_until(&self) -> Option<Timestamp> {
-        None
-    }
-
-    /// Returns `true` if the moment at which the task is due is an estimate, which the pool has to follow.
-    fn is_estimated(&self, _: &Core<'_>) -> bool {
         false
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     Attempt, Failure, FailureKind, RejectionReason,
     id::Subject,
     schedule::{Schedule, WallView},
-    time::{Clock, Timestamp},
+    time::Timestamp,
     trigger::LastRun,
     unwind::discard,
 };
@@ -157,8 +157,13 @@ impl Plan {
     }
 
     /// Returns how the plan stands by the wall clock; `None` if it is on another.
-    pub(crate) fn view_wall(&self, clock: &Clock) -> Option<WallView> {
-        self.schedule.triggered()?.view_wall(clock)
+    pub(crate) fn view_wall(&self) -> Option<WallView> {
+        self.schedule.view_wall()
+    }
+
+    /// Returns when a worker is to look at that clock at the latest; `None` if the plan is on another.
+    pub(crate) fn look(&self) -> Option<Timestamp> {
+        self.view_wall().map(|view| view.look)
     }
 
     /// Returns how many runs there have been.
@@ -208,8 +213,15 @@ impl Plan {
     }
 
     /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
-    pub(crate) fn start_on_wall(&mut self, clock: &Clock) -> Option<WallView> {
-        self.schedule.triggered_mut()?.start_on_wall(clock)
+    pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
+        self.schedule.triggered_mut()?.start_on_wall()
+    }
+
+    /// Notes that a gate has put the run off, for a plan on the wall clock.
+    pub(crate) fn put_off(&mut self, until: Timestamp) {
+        if let Some(triggered) = self.schedule.triggered_mut() {
+            triggered.put_off(until);
+        }
     }
 
     /// Forgets the plan on the wall clock.

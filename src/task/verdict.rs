@@ -36,8 +36,6 @@ pub(crate) enum Requeued {
     Refused,
     /// It is in the queue.
     Queued,
-    /// The same, and its moment is an estimate, which the pool has to follow.
-    ByEstimate,
 }
 
 /// Where a call that ends a task found it.

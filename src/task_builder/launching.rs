@@ -8,8 +8,7 @@
 //! 2. The task gets its layers, and the code around its runs. The executor's decorator is called, and its panic is the
 //!    submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
-//! 4. It enters its group, its limit is armed, and the wall clock is followed. Each of these finds a task that has ended
-//!    meanwhile, and does nothing.
+//! 4. It enters its group, and its limit is armed. Each of these finds a task that has ended meanwhile, and does nothing.
 
 use std::{
     io,
@@ -107,12 +106,11 @@ impl TaskBuilder<'_> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
-        let is_on_wall = traits.is_estimated;
         let (_joining, refusal) = join(pool_ref, self.group.as_ref());
         // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
-            None => ensure_threads(pool_ref, self.timeout, is_on_wall),
+            None => ensure_threads(pool_ref, self.timeout),
         };
         let budget = self.timeout.filter(|_| !is_periodic);
         let listened_to = trace::is_listening().then(|| self.name.clone());
@@ -125,6 +123,7 @@ impl TaskBuilder<'_> {
             Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
+        let timing = timing.no_later_than(traits.look);
         let admitted = refusal.admit(pool_ref, task.clone(), now, timing, staffing);
         if group.is_some() {
             match admitted {
@@ -139,9 +138,6 @@ impl TaskBuilder<'_> {
         };
         if let Some(budget) = budget {
             pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
-        }
-        if is_on_wall {
-            pool_ref.pool().follow_wall(&*task, ticket);
         }
         if let Some(name) = listened_to.filter(|_| is_queued) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -382,21 +378,16 @@ fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, no
     }
 }
 
-/// Ensures that a worker will run the task, that the timer thread watches over its time limit, and that the
-/// wall clock is watched for a task that waits for it.
+/// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
 #[inline]
 fn ensure_threads(
     pool_ref: &PoolRef,
     timeout: Option<Duration>,
-    is_on_wall: bool,
 ) -> Result<Staffing, RejectionReason> {
     let pool = pool_ref.pool();
     let staffing = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
     if timeout.is_some() {
         pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
-    }
-    if is_on_wall {
-        pool.ensure_wall_watcher().map_err(|error| not_started(pool, error))?;
     }
     Ok(staffing)
 }

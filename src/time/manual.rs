@@ -26,9 +26,8 @@
 //! # The wall time
 //!
 //! It goes on with the clock, and a test may set it. The state keeps one pair, what the wall clock showed at which
-//! timestamp, so to set the wall clock moves no deadline by itself. The threads that watch the wall clock are woken in
-//! the same step, under the clock's lock, and count as busy from then on. So a test that sets the wall clock and then
-//! waits [until idle](ManualClock::run_until_idle) finds every task that follows that clock where it belongs now.
+//! timestamp, so to set the wall clock moves no deadline, and wakes no thread. A task that follows that clock has a
+//! deadline at least every 30 s of this one, at which a worker looks.
 //!
 //! # Going on by itself
 //!
@@ -217,7 +216,8 @@ impl ManualClock {
 
     /// Waits [until idle](Self::run_until_idle), jumps to the next deadline, and waits until idle
     /// again. Returns how far it jumped; if nothing waits for a deadline it does not move, and
-    /// returns `None`.
+    /// returns `None`. That a task [on the wall clock](crate::trigger::Due::Wall) looks at that clock is a deadline, too: each
+    /// multiple of 30 s of [`elapsed`](Self::elapsed).
     ///
     /// ```
     /// use std::time::Duration;
@@ -536,9 +536,9 @@ impl ManualClock {
 
     /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine
     /// has slept. The clock itself stands still: [`now`](Self::now) and [`elapsed`](Self::elapsed) do
-    /// not change, nor do rates and delays. Tasks that are planned
-    /// [on the wall clock](crate::trigger::Due::Wall) follow it. Does not block: wait
-    /// [until idle](Self::run_until_idle) before you look at them.
+    /// not change, nor do rates and delays. A task that is planned
+    /// [on the wall clock](crate::trigger::Due::Wall) follows it at its next look: when [`elapsed`](Self::elapsed) is
+    /// a multiple of 30 s, or when its run was due before. What is shown of the task follows at once. Does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -550,8 +550,10 @@ impl ManualClock {
     /// let tea = executor.repeat(at([clock.wall_time() + 4 * hour]), || ())?;
     ///
     /// clock.set_wall_time(clock.wall_time() + 3 * hour); // to summer time, by somebody in a hurry
-    /// clock.run_until_idle();
     /// assert_eq!(tea.delay(), Some(hour));
+    /// clock.set_wall_time(clock.wall_time() + hour);
+    /// clock.run_for(Duration::from_secs(30));
+    /// assert!(tea.is_done());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn set_wall_time(&self, wall: SystemTime) {
@@ -562,15 +564,6 @@ impl ManualClock {
     pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
         let state = self.shared.state.lock();
         (state.now(), state.wall_time())
-    }
-
-    /// Registers the calling thread, whose parker this is, to be woken when the wall clock is set.
-    pub(super) fn watch_wall(&self, parker: &Parker) {
-        self.shared.state.lock().watch_wall(parker.thread());
-    }
-
-    pub(super) fn unwatch_wall(&self, parker: &Parker) {
-        self.shared.state.lock().unwatch_wall(parker.thread());
     }
 }
 

@@ -13,6 +13,7 @@ use crate::{
 struct Stood {
     before: Standing,
     after: Standing,
+    leaves_wall: bool,
 }
 
 /// Carries out a change of a task that waits.
@@ -26,20 +27,33 @@ pub(in crate::layers) fn change_waiting(
     mover: &mut dyn EntryMover,
 ) -> Result<Carried, Change> {
     let (slot, is_periodic) = (parts.slot(), parts.is_periodic());
-    let keeps_parked = parts.keeps_parked();
-    let control = parts.control();
+    let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
+    let next_on_wall = match &change {
+        Change::Schedule(schedule, _) => schedule.view_wall(),
+        _ => wall,
+    };
     let mut found = None;
     let moved = mover.move_entry(slot, &mut |due, is_open| {
-        let before = control.as_ref().map(|control| control.standing(due));
-        let before = before.unwrap_or(Standing::planned(due));
+        let before = parts.standing(due, wall);
         let after = before.after(&change, is_periodic);
         // A closed queue has its entries come nearer only.
         if !is_open && after.due() > before.due() {
             return None;
         }
-        found = Some(Stood { before, after });
+        let leaves_wall = match change {
+            Change::At(_) => true,
+            Change::Within(_) => after.plan != before.plan,
+            _ => false,
+        };
+        found = Some(Stood { before, after, leaves_wall });
         let due = after.due();
-        Some(if keeps_parked { Timing::Parked { due } } else { due.into() })
+        let is_planned = !leaves_wall && after.next_extra().is_none();
+        let look = next_on_wall.filter(|_| is_planned).map(|view| view.look);
+        Some(if keeps_parked {
+            Timing::Parked { due }
+        } else {
+            Timing::from(due).no_later_than(look)
+        })
     });
     match (moved, found) {
         (Moved::To(slot), Some(found)) => {
@@ -54,16 +68,15 @@ pub(in crate::layers) fn change_waiting(
 }
 
 /// Does what follows once the entry was moved.
-fn carry_out(parts: &mut Parts<'_>, change: Change, Stood { before, after }: Stood) -> Carried {
+fn carry_out(
+    parts: &mut Parts<'_>,
+    change: Change,
+    Stood { before, after, leaves_wall }: Stood,
+) -> Carried {
     if parts.control().is_some() || after != Standing::planned(after.due()) {
         parts.control_or_default().keep(after);
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
-    let leaves_wall = match change {
-        Change::At(_) => true,
-        Change::Within(_) => after.plan != before.plan,
-        _ => false,
-    };
     let unused = change_plan(parts.plan(), change, leaves_wall);
     let plan = Some(after.plan).filter(|plan| *plan != before.plan);
     let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };

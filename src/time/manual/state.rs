@@ -29,8 +29,6 @@ pub(super) struct ClockState {
     have_looked: bool,
     /// A timestamp, and the wall clock's time at it.
     wall: (Timestamp, SystemTime),
-    /// The threads to be woken when the wall clock is set.
-    wall_watchers: Vec<Arc<ParkedThread>>,
     /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
     idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     /// How often a thread has gone to sleep.
@@ -65,7 +63,6 @@ impl ClockState {
             waiting_drivers: 0,
             have_looked: false,
             wall: (now, wall),
-            wall_watchers: Vec::new(),
             idle_watchers: Vec::new(),
             #[cfg(test)]
             parks: 0,
@@ -88,20 +85,8 @@ impl ClockState {
         wall.checked_add(self.now.since(since)).unwrap_or(wall)
     }
 
-    /// Sets the wall clock, and wakes the threads that watch it.
     pub(super) fn set_wall_time(&mut self, wall: SystemTime) {
         self.wall = (self.now, wall);
-        for watcher in &self.wall_watchers {
-            Wake::wake_by_ref(watcher);
-        }
-    }
-
-    pub(super) fn watch_wall(&mut self, thread: &Arc<ParkedThread>) {
-        self.wall_watchers.push(Arc::clone(thread));
-    }
-
-    pub(super) fn unwatch_wall(&mut self, thread: &Arc<ParkedThread>) {
-        self.wall_watchers.retain(|watcher| !Arc::ptr_eq(watcher, thread));
     }
 
     // The sleepers.

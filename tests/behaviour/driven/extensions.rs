@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-#[cfg(feature = "wall-clock")]
 use punctual::trigger::{self, Due, TriggerContext};
 use punctual::{ManualClock, ScheduledThreadPoolExecutor};
 
@@ -43,7 +42,6 @@ fn a_driver_looks_at_what_was_put_off() {
 }
 
 /// A plan on the wall clock that was put off during an extra run has left that clock.
-#[cfg(feature = "wall-clock")]
 #[test]
 fn a_plan_is_put_off_while_an_extra_run_is_to_come() {
     let clock = ManualClock::new();

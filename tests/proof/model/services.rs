@@ -1,8 +1,8 @@
-//! The threads of an executor that are no workers: whichever thread needs one first, there is one, and it ends.
+//! The thread of an executor that is no worker: whichever thread needs it first, there is one, and it ends.
 
 use std::time::Duration;
 
-use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor, Worker, trigger};
+use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor, Worker};
 use shuttle::thread;
 
 use crate::support::{Count, check};
@@ -31,15 +31,6 @@ fn is_started_once(need: fn(&Handle)) {
         assert_eq!(threads.get(), 1);
         // It waits for each of these threads.
         executor.close().expect("not on a worker");
-    });
-}
-
-/// One thread watches the wall clock, and the end of the executor wakes it.
-#[test]
-fn one_thread_watches_the_wall_clock() {
-    is_started_once(|executor| {
-        let moment = executor.clock().wall_time() + Duration::from_secs(1);
-        executor.repeat(trigger::at([moment]), || ()).expect("it is open");
     });
 }
 
