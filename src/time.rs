@@ -392,12 +392,17 @@ impl From<ManualClock> for Clock {
 #[cfg(all(target_os = "linux", feature = "timer-slack"))]
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
-/// Sets the timer slack of the calling thread. Does nothing on systems other than Linux, and without
-/// the feature `timer-slack`; if the system refuses, the thread keeps what it had.
+/// Sets the timer slack of the calling thread, in a file of procfs: zero is that of its process. Does nothing on systems
+/// other than Linux, and without the feature `timer-slack`; if the system refuses, the thread keeps what it had.
 #[cfg(all(target_os = "linux", feature = "timer-slack"))]
 pub(crate) fn set_timer_slack(slack: Duration) {
     let nanos = saturating_nanos(slack.min(MOST_SLACK));
-    let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(nanos));
+    // Only the directory that a thread has at the top has that file.
+    let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
+    if let Some(number) = thread.file_name() {
+        let file = std::path::Path::new("/proc").join(number).join("timerslack_ns");
+        let _ = std::fs::write(file, nanos.to_string());
+    }
 }
 
 #[cfg(not(all(target_os = "linux", feature = "timer-slack")))]
