@@ -68,7 +68,7 @@ fn what_the_library_is_made_of_is_the_same_in_both_manifests() {
 fn the_published_manifest_names_nothing_that_only_tests_use() {
     let Some((published, _)) = both() else { return };
     let tables = dependencies(&published);
-    assert!(tables.len() >= 2, "those of every target and those of Linux");
+    assert!(!tables.is_empty(), "those of every target");
     for (place, named) in tables {
         for (name, value) in &named {
             let package = value.get("package").and_then(Value::as_str).unwrap_or(name);
