@@ -18,6 +18,8 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
     (
         "a limit is to expire while the only worker runs something, or waits, which takes a timer thread",
         &[
+            "control::extensions::a_limit_that_has_moved_is_kept",
+            "control::moments::a_time_limit_moves_with_the_task",
             "gates::endings::a_time_limit_expires_while_a_gate_is_asked",
             "periodic::told_of_the_end::a_late_panic_is_reported_beside_the_end",
             "periodic::told_of_the_end::a_task_that_its_time_limit_ends_is_reported",
@@ -62,15 +64,11 @@ const WITH_THREADS: &[(&str, &[&str])] = &[
     (
         "a body that does not return keeps the one thread that drives, so nothing else runs, and the owner is not dropped",
         &[
-            "control::extensions::what_was_put_off_and_is_due_runs_at_the_end",
+            "control::extensions::what_was_put_off_ends_with_its_executor",
             "rejection::policies::the_oldest_may_wait_for_its_group",
             "shutdown::processes::",
             "shutdown::shutdown_within::what_comes_after_a_shutdown_that_gave_up",
         ],
-    ),
-    (
-        "its entry is to stay where it was put off from, and a driver that looks for the next moment has it follow",
-        &["control::extensions::a_shut_down_executor_brings_forward_only"],
     ),
     ("it counts the threads that wait, and that of the stand-in waits", &["clock::auto_advance::"]),
 ];
