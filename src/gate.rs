@@ -44,7 +44,8 @@
 //! answered, without the span by which [jitter](crate::Trigger::jitter) puts the run off. It stays the same, with its
 //! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
 //! lateness of the run and what counts as missed. A request for another moment, as
-//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it, and so does [`Entry::At`]. A run that is asked for
+//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it, also if that is the moment at which the
+//! gate was to be asked again; and so does [`Entry::At`]. A run that is asked for
 //! beside the schedule ([`run_now`](crate::ScheduledFuture::run_now)) is a tick of its own, planned for the
 //! moment of the call.
 //!
@@ -70,7 +71,8 @@
 //! There is no time limit for the reply but the gate's own. Until it is sent, a graceful shutdown waits for a
 //! one-shot task, and ends a series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those.
 //! If the task is cancelled, paused, drained or given another moment meanwhile, the answer is for a tick that is none any more:
-//! the reply has no effect, and a lease in it is left. A resumed task asks again.
+//! the reply has no effect, and a lease in it is left. A resumed task asks again. A run beside the schedule waits on through
+//! a pause.
 //! On a manual clock, time does not wait for a reply.
 //!
 //! # A lease that is lost before the body
@@ -164,7 +166,8 @@ pub enum Entry {
     Hold(Arc<dyn Lease>),
     /// The run does not take place. A periodic task goes on to its next planned run as after one that
     /// succeeded; what it skips is no run, and no failure, but is
-    /// [counted](crate::Statistics::gate_skips). A one-shot task ends as cancelled, with
+    /// [counted](crate::Statistics::gate_skips). Runs that were missed just before it are counted with it, and the next run
+    /// is not told of them. A one-shot task ends as cancelled, with
     /// [`CancelReason::SkippedByGate`](crate::CancelReason::SkippedByGate).
     Skip,
     /// The gate is to be asked again after this time. The task waits in the queue until then, as a delayed
@@ -253,8 +256,8 @@ pub trait Lease: Send + Sync + 'static {
 
     /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before
     /// its outcome is visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next`
-    /// is the moment of the executor's [clock](Tick::clock) for which the next run is planned; `None` if
-    /// there is none, and after a run beside the schedule.
+    /// is the moment of the executor's [clock](Tick::clock) for which the next run is planned, by what was asked of the
+    /// task meanwhile; `None` if there is none, if the task is paused, and after a run beside the schedule.
     ///
     /// A panic is reported, and changes nothing.
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>);

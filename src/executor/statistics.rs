@@ -86,7 +86,8 @@ pub struct Statistics {
     pub failed_runs: u64,
     /// The number of runs of periodic tasks that did not take place because they, or the one before, were
     /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Runs that were left out as
-    /// [overdue](crate::MissedRuns#overdue-runs) are counted at once, and others with the next run.
+    /// [overdue](crate::MissedRuns#overdue-runs) are counted at once, and others with the next run, or with the next that a
+    /// gate skips.
     pub missed_runs: u64,
     /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so,
     /// or panicked. They are no runs.

@@ -148,6 +148,7 @@ impl Layer for Control {
         }
         let (due, leaves_wall) = self.resume_at(queuing.due);
         queuing.due = due;
+        queuing.is_replanned = leaves_wall || queuing.replaced.is_some();
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
         }

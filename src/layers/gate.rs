@@ -31,8 +31,8 @@
 //! To be asked again is another deadline for the entry in the queue, as everything in
 //! [`control`](super::control) is. What the entry does not say is for which moment the run was planned and
 //! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
-//! task was queued. A worker that takes the task for just that deadline has the same tick before it. If the
-//! task has another deadline by then, a caller has given it another plan, and it is another tick; so no
+//! task was queued. A worker that takes the task for just that deadline has the same tick before it, unless
+//! the layer was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
 //! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
 //!
 //! # An answer that comes later
@@ -91,6 +91,7 @@ struct Asked {
 /// An answer that a task waits for in the queue.
 struct AwaitedReply {
     answer: PendingEntry,
+    is_extra: bool,
     /// The deadline with which the task is queued for that.
     entry: Timestamp,
     parked: ParkedTask,
@@ -141,9 +142,11 @@ impl Gated {
         Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked, awaited })
     }
 
-    /// Returns the answer that is awaited, if the task is due at another moment than the one that it is for.
-    fn take_outdated(&mut self, due: Timestamp) -> Option<AwaitedReply> {
-        self.awaited.take_if(|awaited| awaited.entry != due)
+    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due: another plan
+    /// may be one for the same moment.
+    fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
+        self.planned.take_if(|_| is_replanned);
+        self.awaited.take_if(|it| it.entry != due || is_replanned && !it.is_extra)
     }
 
     fn is_awaiting(&self) -> bool {
@@ -173,7 +176,7 @@ impl Layer for Gated {
     }
 
     fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
-        if let Some(outdated) = self.take_outdated(queuing.due) {
+        if let Some(outdated) = self.take_outdated(queuing.due, queuing.is_replanned) {
             queuing.deferred.push(|| discard(outdated));
         }
         if self.awaited.is_none() {
@@ -188,7 +191,8 @@ impl Layer for Gated {
     }
 
     fn on_replan(&mut self, replan: &mut Replan) {
-        let Some(outdated) = replan.due.and_then(|due| self.take_outdated(due)) else { return };
+        let Some(due) = replan.due else { return };
+        let Some(outdated) = self.take_outdated(due, replan.plan.is_some()) else { return };
         replan.deferred.push(|| {
             let parked = outdated.parked.clone();
             discard(outdated);
@@ -362,7 +366,8 @@ impl Call<'_> {
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
             RunOutcome::Failed(next, failure) => (RunEnd::Failed(failure), Some(*next)),
         };
-        self.leave_lease(end, next.filter(|_| !self.is_extra()));
+        let next = next.filter(|_| !self.is_extra()).and_then(|next| self.run.next_due(next));
+        self.leave_lease(end, next);
         let token = self.run.task().with(|parts| {
             // Unless the task has called itself off by it.
             let is_kept = !parts.is_periodic() || parts.is_called_off();
@@ -431,8 +436,9 @@ impl Call<'_> {
                 let parked = ParkedTask { dispatcher, sequence, task };
                 let waits = parked.clone();
                 answer.when_given(|| waits.let_go());
-                *gated.tick(self.is_extra()) = Some(asked);
-                gated.awaited = Some(AwaitedReply { answer, entry: asked.entry, parked });
+                let is_extra = self.is_extra();
+                *gated.tick(is_extra) = Some(asked);
+                gated.awaited = Some(AwaitedReply { answer, is_extra, entry: asked.entry, parked });
             }
             layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
         });

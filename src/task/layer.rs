@@ -100,11 +100,14 @@ pub(crate) struct Queuing {
     pub(crate) deferred: Deferred,
     /// The schedule that another has replaced, for the caller to drop when it holds no lock.
     pub(crate) replaced: Option<Schedule>,
+    /// `true` if the plan is one that was asked for meanwhile.
+    pub(crate) is_replanned: bool,
 }
 
 impl Queuing {
     pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
-        Self { due, elsewhere: None, why, deferred: Deferred::default(), replaced: None }
+        let (deferred, is_replanned) = (Deferred::default(), false);
+        Self { due, elsewhere: None, why, deferred, replaced: None, is_replanned }
     }
 
     pub(super) fn timing(&self) -> Timing {
@@ -115,7 +118,7 @@ impl Queuing {
 /// The answer of the layers about another moment for which a task waits.
 #[derive(Default)]
 pub(crate) struct Replan {
-    /// The plan, if it is another one.
+    /// The plan, if it is another one, or the same moment was asked for.
     pub(crate) plan: Option<Timestamp>,
     /// When the task is due.
     pub(crate) due: Option<Timestamp>,

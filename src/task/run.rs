@@ -258,7 +258,7 @@ impl Run {
 
     /// Returns when the next run is due, by what was asked of the task meanwhile, if its plan says `next`; `None` if its end
     /// was asked for.
-    pub(super) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
+    pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
         if self.is_stopped() { None } else { self.task.with(|parts| parts.next_due(next)) }
     }
 

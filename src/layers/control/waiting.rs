@@ -77,8 +77,9 @@ fn carry_out(
         parts.control_or_default().keep(after);
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
+    let replaces_plan = matches!(change, Change::At(_) | Change::Schedule(..));
     let unused = change_plan(parts.plan(), change, leaves_wall);
-    let plan = Some(after.plan).filter(|plan| *plan != before.plan);
+    let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
     let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
     if let Some(layers) = parts.layers() {
         layers.all().for_each(|layer| layer.on_replan(&mut replan));

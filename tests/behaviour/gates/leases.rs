@@ -1,10 +1,15 @@
 //! The lease of a run: what the body has of it, what happens when it is lost, and when it is left.
 
-use std::{ops::ControlFlow, sync::mpsc, time::Duration};
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, OnceLock, mpsc},
+    time::Duration,
+};
 
 use punctual::{
-    CancelReason, CancellationToken, FailurePolicy, TaskContext, current_task,
+    CancelReason, CancellationToken, FailurePolicy, TaskContext, TaskHandle, current_task,
     gate::{Entry, Lease, RunEnd, from_fn},
+    trigger::every,
 };
 
 use super::support::{Leases, Seen};
@@ -46,7 +51,7 @@ fn a_lease_is_left_before_the_outcome_is_seen() {
     let log = order.clone();
     let gate = from_fn(move |_| {
         log.push("enter");
-        Entry::Hold(std::sync::Arc::new(Noted(log.clone(), leaving.clone())))
+        Entry::Hold(Arc::new(Noted(log.clone(), leaving.clone())))
     });
     let log = order.clone();
     let task = executor.task().gate(gate).submit(move || log.push("body")).unwrap();
@@ -218,8 +223,7 @@ fn a_lease_is_told_the_end() {
     // After a run beside the schedule the plan stands, and is not known.
     let beside = [Seen::Completed(Some(85)), Seen::Completed(None)];
 
-    let search =
-        task().repeat(punctual::trigger::every(ms(1)), || ControlFlow::<u32>::Break(7)).unwrap();
+    let search = task().repeat(every(ms(1)), || ControlFlow::<u32>::Break(7)).unwrap();
     assert_eq!(search.join().unwrap(), 7);
     let last = [Seen::Completed(None)];
 
@@ -227,6 +231,36 @@ fn a_lease_is_told_the_end() {
     let left: Vec<_> = seen.into_iter().filter(|seen| *seen != Seen::Watched).collect();
     assert_eq!(left, [&once[..], &again, &beside, &last].concat());
     leases.assert_left_once();
+}
+
+/// It is told when the next run is planned by what was asked for during the run, and of none if the task is paused or
+/// has ended.
+#[test]
+fn a_lease_is_told_what_was_asked_for_meanwhile() {
+    type Request = fn(&TaskHandle) -> bool;
+    let requests: [(Request, Option<u64>); 6] = [
+        (|task| task.reschedule(ms(7)), Some(17)),
+        (|task| task.run_within(ms(3)), Some(13)),
+        (|task| task.set_trigger(every(ms(1)).first_in(ms(50))), Some(60)),
+        (|task| task.run_now(), Some(10)),
+        (TaskHandle::pause, None),
+        (TaskHandle::cancel, None),
+    ];
+    for (request, next) in requests {
+        let (clock, executor) = manual(1);
+        let leases = Leases::new(&clock);
+        let own: Arc<OnceLock<TaskHandle>> = Arc::default();
+        let task = Arc::clone(&own);
+        let mut runs = 0;
+        let body = move || {
+            runs += 1;
+            assert!(runs > 1 || request(task.get().unwrap()));
+        };
+        let rate = executor.task().gate(leases.gate()).schedule_at_fixed_rate(ms(10), ms(10), body);
+        own.set(rate.unwrap().task_handle()).unwrap();
+        clock.run_for(ms(10));
+        assert_eq!(leases.seen()[1], (1, Seen::Completed(next)));
+    }
 }
 
 /// A run that was cancelled after it began leaves its lease when the body has returned, and the wait for it

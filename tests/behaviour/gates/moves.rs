@@ -1,7 +1,9 @@
 //! Requests for a task while its gate has put it off, or is asked.
 
+use std::sync::{Arc, OnceLock};
+
 use punctual::{
-    ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskState,
+    ManualClock, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskState,
     gate::{Entry, from_fn},
     trigger::{every, on_demand},
 };
@@ -35,6 +37,46 @@ fn another_moment_is_another_tick() {
     assert!(rate.set_trigger(every(ms(3)).first_in(ms(3))));
     clock.run_for(ms(3));
     assert_eq!(asked.entries().last(), Some(&(18, 18, 1, 1)));
+}
+
+/// A plan that is asked for is another tick, also if its moment is the one at which the gate was to be asked again, and
+/// the grid goes on from there.
+#[test]
+fn another_plan_for_the_same_moment_is_another_tick() {
+    let requests: [fn(&ScheduledFuture<()>); 3] = [
+        |rate| assert!(rate.reschedule(ms(15))),
+        |rate| assert!(rate.reschedule(ms(20)) && rate.run_within(ms(15))),
+        |rate| assert!(rate.set_trigger(every(ms(100)).first_in(ms(15)))),
+    ];
+    for request in requests {
+        let (clock, _executor, asked, rate) = put_off();
+        request(&rate);
+        clock.run_for(ms(15));
+        assert_eq!(asked.entries()[1..], [(30, 30, 1, 1)]);
+        clock.run_for(ms(20));
+        assert_eq!(asked.entries()[2..], [(50, 30, 1, 2)]);
+        assert_eq!(rate.delay(), Some(ms(80)), "one period after 30");
+    }
+}
+
+/// The same for a request during the question that puts the tick off.
+#[test]
+fn a_request_during_the_question_may_name_the_same_moment() {
+    let (clock, executor) = manual(1);
+    let asked = Log::new();
+    let own: Arc<OnceLock<TaskHandle>> = Arc::default();
+    let task = Arc::clone(&own);
+    let gate = script(&clock, &asked, move |tick| match tick.planned() {
+        Some(planned) if planned == tick.clock().now() && tick.run_number() == 1 => {
+            let is_first = task.get().is_some_and(|task| task.reschedule(ms(20)));
+            if is_first { Entry::Again(ms(20)) } else { Entry::Run }
+        }
+        _ => Entry::Run,
+    });
+    let rate = executor.task().gate(gate).schedule_at_fixed_rate(ms(10), ms(100), || ()).unwrap();
+    own.set(rate.task_handle()).unwrap();
+    clock.run_for(ms(50));
+    assert_eq!(asked.entries(), [(10, 10, 1, 1), (30, 30, 1, 1), (50, 50, 1, 1)]);
 }
 
 /// A request that changes nothing leaves the tick as it is.

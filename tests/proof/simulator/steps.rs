@@ -9,7 +9,7 @@ std::thread_local! {
 }
 
 /// A span of time, in steps.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps(pub(crate) u8);
 
 impl Steps {

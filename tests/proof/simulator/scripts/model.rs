@@ -1,25 +1,57 @@
 //! The model: what a script has to show, by the rules of the documentation. Where that is silent the model follows the
 //! executor: how the attempts behind an extra run count, and how many runs a late attempt has missed.
 //!
-//! A task has a *plan*, which is when it runs next by its [schedule](Schedule), and perhaps an *extra* run beside it. All
-//! else follows from these two.
+//! A task has a *plan*, which is when it runs next by its [schedule](Schedule), and perhaps an *extra* run beside it. Each
+//! of the two is a [tick](Tick), about which its gate is asked. All else follows from these two.
+
+mod turn;
 
 use std::{mem, time::Duration};
 
 use punctual::TaskState;
 
 use super::{
-    Event, MOST_RUNS,
+    Event,
+    gate::{Answer, Entry},
+    is_over,
     schedule::Schedule,
     script::{Body, Missed, OnFailure, Op, Request, Script, Task},
 };
+use crate::steps::Steps;
 
-/// What is asked of a task while it runs. It applies to the run after it.
+/// A moment of the schedule, or one at which an extra run was asked for.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Tick {
+    planned: Duration,
+    /// When the task is taken for it, which is later if the gate has put it off.
+    due: Duration,
+    /// How often the gate was asked about it.
+    attempt: u32,
+}
+
+impl Tick {
+    fn at(moment: Duration) -> Self {
+        Self { planned: moment, due: moment, attempt: 0 }
+    }
+
+    /// A run that is asked for at the moment of this one is this one.
+    fn moved_to(self, moment: Duration) -> Self {
+        if self.due == moment { self } else { Self::at(moment) }
+    }
+}
+
+/// What is asked of a task while it runs, or its gate is asked. It applies to what comes after that.
 #[derive(Default)]
 struct Asked {
-    plan: Option<Duration>,
+    plan: Option<Tick>,
     within: Option<Duration>,
     schedule: Option<Schedule>,
+}
+
+/// The reply for which the task waits, due at this tick.
+struct Wait {
+    tick: Tick,
+    given: Option<Entry>,
 }
 
 #[derive(Default)]
@@ -27,22 +59,28 @@ struct Model {
     missed: Missed,
     on_failure: Option<OnFailure>,
     bodies: Vec<Body>,
+    gate: Vec<Answer>,
     /// `true` if the first run that succeeds ends the task.
     is_call: bool,
     now: Duration,
     events: Vec<Event>,
     end: Option<TaskState>,
     schedule: Option<Schedule>,
-    plan: Duration,
-    extra: Option<Duration>,
+    plan: Tick,
+    extra: Option<Tick>,
     is_paused: bool,
     /// When a run was asked for that was due already: it is late from then on.
     asked: Option<Duration>,
-    /// While the task runs.
+    /// While the task runs, or its gate is asked.
     noted: Option<Asked>,
+    wait: Option<Wait>,
+    /// `true` if the gate has a reply to send, whether the task waits for it or not.
+    has_reply: bool,
     runs: usize,
+    questions: usize,
     in_a_row: u32,
     failed: u64,
+    gate_skips: u64,
     /// How many runs were left out since the last one, how many of them are counted, and how many are in all.
     skipped: u64,
     counted: u64,
@@ -60,8 +98,9 @@ pub(super) fn predict(script: &Script) -> Vec<Event> {
         missed: script.missed,
         on_failure: script.on_failure,
         bodies: script.bodies.clone(),
+        gate: script.gate.clone(),
         is_call: matches!(script.task, Task::Call(_)),
-        plan,
+        plan: Tick::at(plan),
         schedule,
         ..Model::default()
     };
@@ -70,14 +109,15 @@ pub(super) fn predict(script: &Script) -> Vec<Event> {
             Op::Ask(request) => model.ask(request),
             Op::Stall(span) => model.now += span.span(),
             Op::RunFor(span) => model.run_for(span.span()),
+            Op::Reply(entry) => model.reply(*entry),
         }
-        if model.runs >= MOST_RUNS {
+        if is_over(&model.events) {
             break;
         }
         model.stands();
     }
     let (runs, failed, missed) = (model.runs as u64, model.failed, model.all_missed);
-    model.note(Event::Sum { runs, failed, missed });
+    model.note(Event::Sum { runs, failed, missed, gate_skips: model.gate_skips });
     model.events
 }
 
@@ -88,18 +128,18 @@ impl Model {
 
     fn stands(&mut self) {
         let waits = if self.is_paused { TaskState::Paused } else { TaskState::Scheduled };
-        let due = self.due().filter(|_| self.end.is_none());
-        let delay = due.map(|due| due.saturating_sub(self.now));
+        let due = self.next().map(|next| next.due).filter(|due| *due < Duration::MAX);
+        let delay = due.filter(|_| self.end.is_none()).map(|due| due.saturating_sub(self.now));
         let state = self.end.unwrap_or(waits);
         self.note(Event::Stands { now: self.now, state, delay });
     }
 
     /// The extra run comes before the plan, or the plan waits for the end of a pause.
-    fn next_extra(&self) -> Option<Duration> {
-        self.extra.filter(|extra| self.is_paused || *extra <= self.plan)
+    fn next_extra(&self) -> Option<Tick> {
+        self.extra.filter(|extra| self.is_paused || extra.due <= self.plan.due)
     }
 
-    fn due(&self) -> Option<Duration> {
+    fn next(&self) -> Option<Tick> {
         self.next_extra().or((!self.is_paused).then_some(self.plan))
     }
 
@@ -113,23 +153,56 @@ impl Model {
             (None, _) if self.noted.is_some() => self.ask_running(request),
             (None, _) => self.ask_waiting(request),
         };
+        self.settle();
         self.note(Event::Answer(answer));
     }
 
+    /// A task that never runs has an extra run for its next. One that does not wait for the same tick any more has no use
+    /// for a reply about it.
+    fn settle(&mut self) {
+        let is_never = self.plan.due == Duration::MAX && !self.is_paused && self.noted.is_none();
+        if let Some(extra) = self.extra.take_if(|_| is_never) {
+            self.plan = extra;
+        }
+        let next = self.next().filter(|_| self.end.is_none());
+        if let Some(unused) = self.wait.take_if(|wait| Some(wait.tick) != next) {
+            self.leave_unused(unused.given);
+        }
+    }
+
+    fn leave_unused(&mut self, entry: Option<Entry>) {
+        if entry.is_some_and(Entry::has_lease) {
+            self.note(Event::Left { success: None, next: None });
+        }
+    }
+
+    /// The gate gives the answer for which the task waits. It goes on at the next turn.
+    fn reply(&mut self, entry: Entry) {
+        if !mem::replace(&mut self.has_reply, false) {
+            return;
+        }
+        self.has_reply = entry == Entry::Later;
+        match &mut self.wait {
+            Some(wait) => wait.given = Some(entry),
+            None => self.leave_unused(Some(entry)),
+        }
+    }
+
     fn ask_waiting(&mut self, request: &Request) -> bool {
-        let (now, is_due) = (self.now, self.due().is_some_and(|due| due <= self.now));
+        let now = self.now;
+        let is_due = |tick: Option<Tick>| tick.is_some_and(|tick| tick.due <= now);
         match *request {
             Request::Pause | Request::Resume => return self.toggle(request),
             // A run that is due already is the one that was asked for.
-            Request::RunNow if self.next_extra().is_some() => {}
-            Request::RunNow if is_due => self.asked = Some(now),
-            Request::RunNow if self.schedule.is_some() => self.extra = Some(now),
-            Request::RunNow => (self.plan, self.is_paused) = (now, false),
+            Request::RunNow if is_due(self.next_extra()) => {}
+            Request::RunNow if is_due(self.next()) => self.asked = Some(now),
+            Request::RunNow if self.schedule.is_some() => self.extra = Some(Tick::at(now)),
+            Request::RunNow => (self.plan, self.is_paused) = (self.plan.moved_to(now), false),
             Request::RunWithin(span) => self.hasten(now + span.span()),
-            Request::Reschedule(span) => (self.plan, self.asked) = (now + span.span(), None),
+            Request::Reschedule(span) => self.reschedule(span),
             Request::SetTrigger(_) if self.schedule.is_none() => return false,
             Request::SetTrigger(trigger) => {
-                (self.plan, self.asked) = (now + trigger.first.span(), None);
+                self.reschedule(trigger.first);
                 self.replace(Schedule::of(trigger));
             }
             Request::Cancel => {}
@@ -137,9 +210,17 @@ impl Model {
         true
     }
 
+    fn reschedule(&mut self, span: Steps) {
+        (self.plan, self.asked) = (Tick::at(self.now + span.span()), None);
+    }
+
     /// A plan that is earlier anyway is asked for anew.
     fn hasten(&mut self, moment: Duration) {
-        if self.plan < moment { self.asked = Some(moment) } else { self.plan = moment }
+        if self.plan.due < moment {
+            self.asked = Some(moment);
+        } else {
+            self.plan = self.plan.moved_to(moment);
+        }
     }
 
     fn replace(&mut self, schedule: Schedule) {
@@ -156,23 +237,26 @@ impl Model {
         let Some(noted) = self.noted.as_mut().filter(|_| is_series) else { return false };
         match *request {
             Request::Pause | Request::Resume => return self.toggle(request),
-            Request::RunNow if !self.is_paused && noted.plan.is_some_and(|plan| plan <= now) => {
+            Request::RunNow if !self.is_paused && noted.plan.is_some_and(|plan| plan.due <= now) => {
                 self.asked = Some(now);
             }
-            Request::RunNow => self.extra = Some(now),
+            Request::RunNow => {
+                self.extra = Some(self.extra.map_or(Tick::at(now), |extra| extra.moved_to(now)));
+            }
             Request::RunWithin(span) => {
                 let moment = now + span.span();
                 match &mut noted.plan {
-                    Some(plan) if *plan < moment => self.asked = Some(moment),
-                    Some(plan) => *plan = moment,
+                    Some(plan) if plan.due < moment => self.asked = Some(moment),
+                    Some(plan) => *plan = plan.moved_to(moment),
                     None => noted.within = Some(noted.within.map_or(moment, |old| old.min(moment))),
                 }
             }
             Request::Reschedule(span) => {
-                (noted.plan, noted.within, self.asked) = (Some(now + span.span()), None, None);
+                (noted.plan, noted.within) = (Some(Tick::at(now + span.span())), None);
+                self.asked = None;
             }
             Request::SetTrigger(trigger) => {
-                (noted.plan, noted.within) = (Some(now + trigger.first.span()), None);
+                (noted.plan, noted.within) = (Some(Tick::at(now + trigger.first.span())), None);
                 self.asked = None;
                 noted.schedule = Some(Schedule::of(trigger));
             }
@@ -183,105 +267,14 @@ impl Model {
 
     fn run_for(&mut self, span: Duration) {
         let end = self.now + span;
-        while self.end.is_none() && self.runs < MOST_RUNS {
-            let next = self.due().map(|due| due.max(self.now));
-            let Some(next) = next.filter(|next| *next <= end) else { break };
-            self.now = next;
-            self.turn(self.next_extra().is_some());
+        while self.end.is_none() && !is_over(&self.events) {
+            // Time does not wait for a reply.
+            let is_awaiting = self.wait.as_ref().is_some_and(|wait| wait.given.is_none());
+            let next = self.next().filter(|_| !is_awaiting);
+            let Some(next) = next.filter(|next| next.due.max(self.now) <= end) else { break };
+            self.now = next.due.max(self.now);
+            self.turn(next);
         }
         self.now = self.now.max(end);
-    }
-
-    /// A worker takes the task.
-    fn turn(&mut self, is_extra: bool) {
-        let (planned, started) = (self.due().unwrap_or_default(), self.now);
-        if !is_extra && self.is_overdue(planned) {
-            return self.leave_out(planned);
-        }
-        let covered = self.schedule.map_or(0, |schedule| match self.missed {
-            Missed::Coalesce | Missed::Delay => schedule.between(planned, started),
-            _ => 0,
-        });
-        // An extra run stands for no moment of the schedule.
-        let missed = if is_extra { 0 } else { self.skipped + covered };
-        self.note(Event::Run { at: started, planned, missed, attempt: self.in_a_row + 1 });
-        self.all_missed += if is_extra { 0 } else { missed - self.counted };
-        let body = self.bodies[self.runs % self.bodies.len()];
-        *(if is_extra { &mut self.extra } else { &mut self.asked }) = None;
-        let plan = is_extra.then_some(self.plan);
-        self.noted = Some(Asked { plan, ..Asked::default() });
-        self.runs += 1;
-        self.now += body.takes.span();
-        body.asks.iter().for_each(|request| self.ask(request));
-        let noted = self.noted.take().unwrap_or_default();
-        self.follow(body.fails, is_extra, (planned, started), noted);
-    }
-
-    /// The run has ended: what follows it?
-    fn follow(&mut self, fails: bool, is_extra: bool, run: (Duration, Duration), noted: Asked) {
-        let Some(schedule) = &mut self.schedule else {
-            self.end = self.end.or(Some(TaskState::Completed));
-            return;
-        };
-        self.in_a_row = if fails { self.in_a_row + 1 } else { 0 };
-        self.failed += u64::from(fails);
-        // Attempts are failures in a row, and an extra run may have succeeded in between.
-        if !is_extra {
-            schedule.failed = schedule.failed.min(self.in_a_row.saturating_sub(1));
-        }
-        let goes_on = match self.on_failure {
-            // A failure does not end what is to be tried again.
-            None => schedule.retry.is_some(),
-            Some(OnFailure::Resume) => true,
-            Some(OnFailure::StopAfter(most)) => self.in_a_row < most,
-        };
-        let ending = match fails {
-            true if !goes_on => Some(TaskState::Failed),
-            false if self.is_call => Some(TaskState::Completed),
-            _ => None,
-        };
-        let next =
-            if ending.is_some() || is_extra { noted.plan } else { self.next(run, Some(fails)) };
-        let ending = ending.or(next.is_none().then_some(TaskState::Failed));
-        self.end = self.end.or(ending);
-        self.go_on(next.unwrap_or_default(), noted);
-    }
-
-    /// The task waits for `next`, or for what was asked for meanwhile.
-    fn go_on(&mut self, next: Duration, noted: Asked) {
-        self.plan = noted.plan.unwrap_or(next);
-        noted.within.into_iter().for_each(|within| self.hasten(within));
-        noted.schedule.into_iter().for_each(|schedule| self.replace(schedule));
-    }
-
-    fn is_overdue(&self, planned: Duration) -> bool {
-        let from = self.asked.map_or(planned, |asked| asked.max(planned));
-        self.schedule.is_some_and(|schedule| schedule.is_overdue(from, self.now, self.missed))
-    }
-
-    /// The run does not take place, and counts as missed at once.
-    fn leave_out(&mut self, planned: Duration) {
-        self.asked = None;
-        let (before, counted) = (self.skipped + 1, self.counted);
-        let next = self.next((planned, self.now), None);
-        self.skipped += before;
-        self.counted = self.skipped;
-        self.all_missed += self.skipped - counted;
-        match next {
-            Some(next) => self.plan = next,
-            None if self.in_a_row > 0 => self.end = Some(TaskState::Failed),
-            None => self.end = Some(TaskState::Completed),
-        }
-    }
-
-    /// Returns the next moment of the schedule, after a run that `fails` or not, or did not take place.
-    fn next(&mut self, run: (Duration, Duration), fails: Option<bool>) -> Option<Duration> {
-        (self.skipped, self.counted) = (0, 0);
-        let schedule = self.schedule.as_mut()?;
-        let next = schedule.next(run, self.now, self.missed, fails)?;
-        if self.missed.has_deadline() {
-            self.skipped = schedule.between(run.0, next).saturating_sub(1);
-        }
-        Some(next)
     }
 }

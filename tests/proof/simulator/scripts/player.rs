@@ -1,36 +1,49 @@
 //! The player: it carries a script out on a driven executor, and notes what there is to see.
 
 use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
+    sync::{Arc, Mutex, Weak},
+    time::{Duration, Instant, SystemTime},
 };
 
 use punctual::{
-    DrivenExecutor, ManualClock, ScheduledThreadPoolExecutor, TaskHandle, Trigger as _,
-    current_task,
+    CancellationToken, DrivenExecutor, ManualClock, RunGate, ScheduledThreadPoolExecutor,
+    TaskHandle, Trigger as _, current_task,
+    gate::{self, Lease, Reply, RunEnd, Tick},
     trigger::{every, fixed_delay},
 };
 
 use super::{
-    Event, MOST_RUNS,
+    Event, gate::{Answer, Entry}, is_over,
     script::{Op, Request, Rhythm, Script, Task, Trigger},
 };
 
-/// What the thread and the bodies share.
+/// What the thread, the bodies and the gate share.
 struct Stage {
     clock: ManualClock,
+    /// Both clocks, when the script begins.
+    begin: (Instant, SystemTime),
     script: Script,
     events: Mutex<Vec<Event>>,
-    runs: Mutex<usize>,
     task: Mutex<Option<TaskHandle>>,
+    /// For the last question that is to be answered later.
+    reply: Mutex<Option<Reply>>,
+}
+
+/// The gate, with a stage that outlives it.
+struct ScriptedGate(Weak<Stage>);
+
+struct ScriptedLease {
+    stage: Weak<Stage>,
+    is_lost: bool,
 }
 
 pub(super) fn play(script: &Script) -> Vec<Event> {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
     let mut executor = builder.failure_handler(|_: &_| ()).build_driven().expect("valid settings");
-    let (events, runs, task) = (Mutex::default(), Mutex::default(), Mutex::default());
-    let stage = Arc::new(Stage { clock, script: script.clone(), events, runs, task });
+    let begin = (clock.now(), clock.wall_time());
+    let (events, task, reply) = (Mutex::default(), Mutex::default(), Mutex::default());
+    let stage = Arc::new(Stage { clock, begin, script: script.clone(), events, task, reply });
     let task = stage.submit(&executor);
     *stage.task.lock().expect("no panic") = Some(task.clone());
     for op in &script.ops {
@@ -38,8 +51,9 @@ pub(super) fn play(script: &Script) -> Vec<Event> {
             Op::Ask(request) => stage.ask(&task, request),
             Op::Stall(span) => stage.clock.advance(span.span()),
             Op::RunFor(span) => stage.run_for(span.span(), &mut executor),
+            Op::Reply(entry) => stage.reply(*entry),
         }
-        if stage.runs() >= MOST_RUNS {
+        if stage.is_over() {
             break;
         }
         let (now, state, delay) = (stage.clock.elapsed(), task.state(), task.delay());
@@ -48,10 +62,35 @@ pub(super) fn play(script: &Script) -> Vec<Event> {
     stage.task.lock().expect("no panic").take();
     let counts = executor.statistics();
     let (runs, failed, missed) = (counts.runs, counts.failed_runs, counts.missed_runs);
+    stage.note(Event::Sum { runs, failed, missed, gate_skips: counts.gate_skips });
+    let events = std::mem::take(&mut *stage.events.lock().expect("no panic"));
     task.cancel();
-    stage.note(Event::Sum { runs, failed, missed });
-    let events = &mut *stage.events.lock().expect("no panic");
-    std::mem::take(events)
+    events
+}
+
+impl RunGate for ScriptedGate {
+    fn enter(&self, tick: &Tick<'_>) -> gate::Entry {
+        self.0.upgrade().map_or(gate::Entry::Skip, |stage| stage.enter(tick))
+    }
+}
+
+impl Lease for ScriptedLease {
+    fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
+    fn watch(&self, _: CancellationToken) {}
+
+    fn leave(&self, end: RunEnd<'_>, next: Option<Instant>) {
+        let Some(stage) = self.stage.upgrade() else { return };
+        let success = match end {
+            RunEnd::Completed => Some(true),
+            RunEnd::Failed(_) => Some(false),
+            _ => None,
+        };
+        let next = next.map(|next| next.duration_since(stage.begin.0));
+        stage.note(Event::Left { success, next });
+    }
 }
 
 impl Stage {
@@ -60,6 +99,10 @@ impl Stage {
         let builder = match self.script.on_failure {
             Some(policy) => builder.on_failure(policy.policy()),
             None => builder,
+        };
+        let builder = match self.script.gate.is_empty() {
+            true => builder,
+            false => builder.gate(ScriptedGate(Arc::downgrade(self))),
         };
         let stage = Arc::clone(self);
         match self.script.task {
@@ -98,29 +141,70 @@ impl Stage {
         let at = self.clock.elapsed();
         let planned = at.checked_sub(run.lateness()).expect("no moment before the first");
         let (missed, attempt) = (run.missed_runs(), run.attempt());
+        let number = self.count(|event| matches!(event, Event::Run { .. }));
         self.note(Event::Run { at, planned, missed, attempt });
-        let number = {
-            let mut runs = self.runs.lock().expect("no panic");
-            *runs += 1;
-            *runs - 1
-        };
         let body = self.script.bodies[number % self.script.bodies.len()];
         self.clock.advance(body.takes.span());
+        self.ask_own(body.asks);
+        if body.fails { Err("no") } else { Ok(()) }
+    }
+
+    fn enter(self: &Arc<Self>, tick: &Tick<'_>) -> gate::Entry {
+        let at = self.clock.elapsed();
+        let planned = tick.planned().expect("a moment of this clock").duration_since(self.begin.0);
+        let on_wall = tick.planned_wall().duration_since(self.begin.1).expect("no earlier moment");
+        let asked = self.count(|event| matches!(event, Event::Question { .. }));
+        let (number, attempt) = (tick.run_number(), tick.attempt());
+        self.note(Event::Question { at, planned, on_wall, number, attempt });
+        let Answer { takes, asks, entry } = self.script.gate[asked % self.script.gate.len()];
+        self.clock.advance(takes.span());
+        self.ask_own(asks);
+        self.answer(entry)
+    }
+
+    /// Returns the answer of the gate. If it comes later, the reply is kept in place of the one before.
+    fn answer(self: &Arc<Self>, entry: Entry) -> gate::Entry {
+        let lease =
+            |is_lost| Arc::new(ScriptedLease { stage: Arc::downgrade(self), is_lost });
+        let (reply, entry) = match entry {
+            Entry::Run => (None, gate::Entry::Run),
+            Entry::Hold => (None, gate::Entry::Hold(lease(false))),
+            Entry::HoldLost => (None, gate::Entry::Hold(lease(true))),
+            Entry::Skip => (None, gate::Entry::Skip),
+            Entry::Again(span) => (None, gate::Entry::Again(span.span())),
+            Entry::Never => (None, gate::Entry::Again(Duration::MAX)),
+            Entry::Later => {
+                let (reply, entry) = gate::later();
+                (Some(reply), entry)
+            }
+        };
+        drop(std::mem::replace(&mut *self.reply.lock().expect("no panic"), reply));
+        entry
+    }
+
+    fn reply(self: &Arc<Self>, entry: Entry) {
+        let reply = self.reply.lock().expect("no panic").take();
+        if let Some(reply) = reply {
+            reply.send(self.answer(entry));
+        }
+    }
+
+    /// Asks something of the task that runs, or whose gate is asked.
+    fn ask_own(&self, request: Option<Request>) {
         let task = self.task.lock().expect("no panic").clone();
-        if let (Some(request), Some(task)) = (&body.asks, task) {
+        if let (Some(request), Some(task)) = (&request, task) {
             self.ask(&task, request);
         }
-        if body.fails { Err("no") } else { Ok(()) }
     }
 
     /// Like `ManualClock::run_for`, of a thread that is the only worker.
     fn run_for(&self, span: Duration, executor: &mut DrivenExecutor) {
         let end = self.clock.elapsed() + span;
-        while self.runs() < MOST_RUNS {
+        while !self.is_over() {
             let next = executor.time_until_next().map(|span| self.clock.elapsed() + span);
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.clock.advance(next.saturating_sub(self.clock.elapsed()));
-            executor.run_one();
+            executor.run_due();
         }
         self.clock.advance(end.saturating_sub(self.clock.elapsed()));
     }
@@ -138,8 +222,12 @@ impl Stage {
         self.note(Event::Answer(answer));
     }
 
-    fn runs(&self) -> usize {
-        *self.runs.lock().expect("no panic")
+    fn is_over(&self) -> bool {
+        is_over(&self.events.lock().expect("no panic"))
+    }
+
+    fn count(&self, counted: impl Fn(&Event) -> bool) -> usize {
+        self.events.lock().expect("no panic").iter().filter(|event| counted(event)).count()
     }
 
     fn note(&self, event: Event) {

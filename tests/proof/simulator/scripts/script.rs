@@ -5,6 +5,7 @@ use std::{fmt, time::Duration};
 use proptest::{collection::vec, option::weighted, prelude::*};
 use punctual::{Backoff, FailurePolicy, MissedRuns};
 
+use super::gate::{self, Answer, Entry};
 use crate::steps::{self, Steps};
 
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Script {
     pub(super) on_failure: Option<OnFailure>,
     /// The bodies of the runs, in turn.
     pub(super) bodies: Vec<Body>,
+    /// The answers of the gate, in turn. There is no gate if this is empty.
+    pub(super) gate: Vec<Answer>,
     pub(super) ops: Vec<Op>,
 }
 
@@ -79,6 +82,8 @@ pub(super) enum Op {
     Stall(Steps),
     /// Time passes, and what is due runs at its moment.
     RunFor(Steps),
+    /// The last question of the gate is answered that has not been answered yet, if there is one.
+    Reply(Entry),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,14 +120,16 @@ pub(super) fn any() -> BoxedStrategy<Script> {
         4 => request().prop_map(Op::Ask),
         2 => steps(9).prop_map(Op::Stall),
         3 => steps(9).prop_map(Op::RunFor),
+        2 => gate::entry().prop_map(Op::Reply),
     ];
-    (step, task, missed, on_failure, vec(body(), 1..4), vec(op, 1..12))
-        .prop_map(|(step, task, missed, on_failure, bodies, ops)| Script {
+    (step, task, missed, on_failure, vec(body(), 1..4), gate::answers(), vec(op, 1..12))
+        .prop_map(|(step, task, missed, on_failure, bodies, gate, ops)| Script {
             step,
             task,
             missed,
             on_failure,
             bodies,
+            gate,
             ops,
         })
         .boxed()
@@ -134,7 +141,7 @@ fn body() -> impl Strategy<Value = Body> {
         .prop_map(|(takes, asks, fails)| Body { takes, asks, fails })
 }
 
-fn request() -> impl Strategy<Value = Request> {
+pub(super) fn request() -> impl Strategy<Value = Request> {
     prop_oneof![
         4 => Just(Request::Pause),
         5 => Just(Request::Resume),
@@ -162,7 +169,7 @@ fn tries() -> impl Strategy<Value = Tries> {
         .prop_map(|(first, longest, attempts, elapsed)| Tries { first, longest, attempts, elapsed })
 }
 
-fn steps(most: u8) -> impl Strategy<Value = Steps> {
+pub(super) fn steps(most: u8) -> impl Strategy<Value = Steps> {
     (0..=most).prop_map(Steps)
 }
 
@@ -212,13 +219,16 @@ impl Missed {
     }
 }
 
-/// The script as code. A body is written behind the steps, since a closure would have to share the clock and the task.
+/// The script as code. A body, and an answer, is written behind the steps, since a closure would have to share the clock and the task.
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.begin();
         writeln!(f, "    let task = executor.task().missed_runs({:?})", self.missed.policy())?;
         if let Some(policy) = self.on_failure {
             writeln!(f, "        .on_failure({:?})", policy.policy())?;
+        }
+        if !self.gate.is_empty() {
+            writeln!(f, "        .gate(gate)")?;
         }
         match self.task {
             Task::Once(delay) => writeln!(f, "        .schedule({delay}, body)?;")?,
@@ -229,6 +239,10 @@ impl fmt::Display for Script {
             Op::Ask(request) => writeln!(f, "    task.{request};"),
             Op::Stall(span) => writeln!(f, "    clock.advance({span}); // and nothing runs"),
             Op::RunFor(span) => writeln!(f, "    clock.run_for({span});"),
+            Op::Reply(entry) => writeln!(f, "    reply.send({entry}); // if there is one"),
+        })?;
+        self.gate.iter().enumerate().try_for_each(|(number, answer)| {
+            writeln!(f, "    // answer {}: {answer}", number + 1)
         })?;
         self.bodies.iter().enumerate().try_for_each(|(number, Body { takes, asks, fails })| {
             write!(f, "    // body {}: clock.advance({takes});", number + 1)?;
