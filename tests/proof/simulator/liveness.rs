@@ -169,7 +169,9 @@ impl World {
             is_quiet && is_due && now.active < now.core_pool_size.max(1)
         };
         let mut rounds = 0..ROUNDS;
-        while !self.may_lack_threads() && is_neglected() {
+        // Once the wall clock was set, a task on it may be shown as due that a worker looks at within thirty seconds.
+        let may_wait = self.may_lack_threads() || self.note(|ledger, _| ledger.ticks.is_set);
+        while !may_wait && is_neglected() {
             if rounds.next().is_none() {
                 let what = format!(
                     "a due task waits, and no worker is awake for it: {:?}",
