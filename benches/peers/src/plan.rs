@@ -54,7 +54,7 @@ enum Who {
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 32] = [
+pub(crate) const STEPS: [Step; 31] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     // Another thread schedules the pending tasks, and then ends. Where they are matters to a peer with several heaps.
     Step {

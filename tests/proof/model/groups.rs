@@ -50,7 +50,7 @@ fn two_workers_start_in_order() {
         let (_, executor) = executor(2);
         let (group, inside) = (group(&executor, 1), Inside::default());
         let tasks: Vec<_> =
-            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
+            (0..3).map(|number| group.task().submit(inside.body(number)).expect("it is open")).collect();
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
         executor.close().expect("not on a worker");
@@ -68,7 +68,7 @@ fn permits_go_round() {
         let tasks: Vec<_> = (0..4)
             .map(|_| {
                 let counted = runs.clone();
-                group.submit(move || counted.add()).expect("it is open")
+                group.task().submit(move || counted.add()).expect("it is open")
             })
             .collect();
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
@@ -85,9 +85,9 @@ fn a_task_gets_its_turn_or_is_cancelled() {
     check(|| {
         let (_, executor) = executor(2);
         let (group, inside) = (group(&executor, 1), Inside::default());
-        let first = group.submit(inside.body(0)).expect("it is open");
-        let second = group.submit(inside.body(1)).expect("it is open");
-        let third = group.submit(inside.body(2)).expect("it is open");
+        let first = group.task().submit(inside.body(0)).expect("it is open");
+        let second = group.task().submit(inside.body(1)).expect("it is open");
+        let third = group.task().submit(inside.body(2)).expect("it is open");
         let is_cancelled = second.cancel();
         assert!(first.join().is_ok() && third.join().is_ok());
         assert_eq!(is_cancelled, second.join().is_err());
@@ -103,9 +103,9 @@ fn the_first_steps_aside() {
         check(move || {
             let (clock, executor) = executor(2);
             let (group, inside) = (group(&executor, 1), Inside::default());
-            let first = group.submit(inside.body(0)).expect("it is open");
-            let second = group.submit(inside.body(1)).expect("it is open");
-            let third = group.submit(inside.body(2)).expect("it is open");
+            let first = group.task().submit(inside.body(0)).expect("it is open");
+            let second = group.task().submit(inside.body(1)).expect("it is open");
+            let third = group.task().submit(inside.body(2)).expect("it is open");
             let is_aside = if moves { second.reschedule(STEP) } else { second.pause() };
             assert!(first.join().is_ok() && third.join().is_ok());
             if is_aside && !moves {
@@ -132,7 +132,7 @@ fn a_pause_strands_nobody() {
             pausing.resume();
         });
         let tasks: Vec<_> =
-            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
+            (0..3).map(|number| group.task().submit(inside.body(number)).expect("it is open")).collect();
         pauser.join().expect("nobody panics");
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
@@ -150,12 +150,12 @@ fn a_raised_limit_is_not_missed() {
         let (door, passed) = (Door::default(), Count::default());
         let (opened, passes) = (door.clone(), door.clone());
         let counted = passed.clone();
-        let first = group.submit(move || {
+        let first = group.task().submit(move || {
             passes.pass();
             counted.add();
         });
         let first = first.expect("it is open");
-        let second = group.submit(move || opened.open()).expect("it is open");
+        let second = group.task().submit(move || opened.open()).expect("it is open");
         group.set_limit(2).expect("not zero");
         assert!(second.join().is_ok() && first.join().is_ok());
         executor.close().expect("not on a worker");
@@ -170,7 +170,7 @@ fn a_drop_runs_what_waits() {
         let (_, executor) = executor(2);
         let (group, inside) = (group(&executor, 1), Inside::default());
         let tasks: Vec<_> =
-            (0..3).map(|number| group.submit(inside.body(number)).expect("it is open")).collect();
+            (0..3).map(|number| group.task().submit(inside.body(number)).expect("it is open")).collect();
         drop(executor);
         tasks.iter().for_each(|task| assert!(task.join().is_ok()));
         assert_eq!(inside.order(), [0, 1, 2]);
@@ -187,7 +187,7 @@ fn a_drop_ends_a_paused_group() {
         let group = group(&executor, 1);
         let pausing = group.clone();
         let pauser = thread::spawn(move || _ = pausing.pause());
-        let tasks: Vec<_> = (0..2).map(|_| group.submit(|| ()).expect("it is open")).collect();
+        let tasks: Vec<_> = (0..2).map(|_| group.task().submit(|| ()).expect("it is open")).collect();
         drop(executor);
         pauser.join().expect("nobody panics");
         assert!(tasks.iter().all(|task| task.is_done()));
@@ -201,7 +201,7 @@ fn a_stop_strands_nobody() {
     check(|| {
         let (_, executor) = executor(2);
         let group = group(&executor, 1);
-        let tasks: Vec<_> = (0..3).map(|_| group.submit(|| ()).expect("it is open")).collect();
+        let tasks: Vec<_> = (0..3).map(|_| group.task().submit(|| ()).expect("it is open")).collect();
         for task in executor.shutdown_now() {
             task.run();
         }
@@ -223,7 +223,7 @@ fn an_end_of_the_group_strands_nobody() {
             let tasks: Vec<_> = (0..3)
                 .map(|_| {
                     let counted = runs.clone();
-                    group.submit(move || _ = counted.add()).expect("it is open")
+                    group.task().submit(move || _ = counted.add()).expect("it is open")
                 })
                 .collect();
             if stops {
@@ -246,7 +246,7 @@ fn a_series_ends_with_its_group() {
     check(|| {
         let (_, executor) = executor(1);
         let group = group(&executor, 1);
-        let series = group.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+        let series = group.task().schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
         let series = series.expect("it is open");
         drop(group.shutdown_now());
         assert_eq!(group.await_termination(Duration::MAX), Ok(true));
@@ -265,7 +265,7 @@ fn a_submission_meets_the_end_of_its_group() {
         let submitting = group.clone();
         let runs = Count::default();
         let counted = runs.clone();
-        let submitter = thread::spawn(move || submitting.submit(move || _ = counted.add()).is_ok());
+        let submitter = thread::spawn(move || submitting.task().submit(move || _ = counted.add()).is_ok());
         group.shutdown();
         assert_eq!(group.await_termination(Duration::MAX), Ok(true));
         let (ran, submitted) = (runs.get(), group.statistics().submitted);
@@ -285,9 +285,9 @@ fn a_series_shares_a_permit() {
         let group = group(&executor, 1);
         let runs = Count::default();
         let counted = runs.clone();
-        let series = group.schedule_at_fixed_rate(STEP, STEP, move || _ = counted.add());
+        let series = group.task().schedule_at_fixed_rate(STEP, STEP, move || _ = counted.add());
         let series = series.expect("it is open");
-        let once = group.schedule(STEP, || ()).expect("it is open");
+        let once = group.task().schedule(STEP, || ()).expect("it is open");
         clock.advance(STEP);
         series.run_within(Duration::ZERO);
         assert!(once.join().is_ok());
@@ -306,12 +306,12 @@ fn a_series_shares_a_permit() {
 fn a_refused_series(group: &Group) -> (ScheduledFuture<()>, Door, ScheduledFuture<()>) {
     let (begun, door) = (Door::default(), Door::default());
     let (begins, passes) = (begun.clone(), door.clone());
-    let busy = group.submit(move || {
+    let busy = group.task().submit(move || {
         begins.open();
         passes.pass();
     });
     begun.pass();
-    let series = group.schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
+    let series = group.task().schedule_at_fixed_rate(Duration::ZERO, STEP, || ());
     (busy.expect("it is open"), door, series.expect("it is open"))
 }
 
@@ -360,7 +360,7 @@ fn a_submission_that_waits_for_room_meets_the_end_of_its_group() {
         let first = executor.schedule(STEP, || ()).expect("there is room");
         let group = group(&executor, 1);
         let submitting = group.clone();
-        let submitter = thread::spawn(move || submitting.submit(|| ()).is_err());
+        let submitter = thread::spawn(move || submitting.task().submit(|| ()).is_err());
         group.shutdown();
         assert_eq!(group.await_termination(Duration::MAX), Ok(true));
         assert!(submitter.join().expect("no thread panics"));
@@ -379,7 +379,7 @@ fn a_member_that_is_cancelled_when_its_turn_comes_leaves_the_queue() {
         assert!(group.pause());
         let runs = Count::default();
         let counted = runs.clone();
-        let task = group.submit(move || counted.add()).expect("it is open");
+        let task = group.task().submit(move || counted.add()).expect("it is open");
         while group.statistics().waiting == 0 {
             thread::yield_now();
         }
