@@ -169,16 +169,23 @@ pub(crate) fn block_until<R>(
     deadline: Timestamp,
     mut poll: impl FnMut(&Waker) -> Option<R>,
 ) -> Option<R> {
+    let mut answer = None;
+    park_until_there(clock, deadline, &mut |waker| {
+        answer = poll(waker);
+        answer.is_some()
+    });
+    answer
+}
+
+/// Parks the thread until `poll` returns `true`, or until `deadline`. Compiled once, whatever is waited for.
+fn park_until_there(clock: &Clock, deadline: Timestamp, poll: &mut dyn FnMut(&Waker) -> bool) {
     let parker = Parker::current();
     let wait = clock.wait(&parker);
     loop {
         // Read before the poll, so that an answer that comes in between is not called late.
         let is_over = deadline < Timestamp::NEVER && clock.read() >= deadline;
-        if let Some(answer) = poll(parker.waker()) {
-            return Some(answer);
-        }
-        if is_over {
-            return None;
+        if poll(parker.waker()) || is_over {
+            return;
         }
         wait.park_until(deadline);
     }

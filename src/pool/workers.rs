@@ -112,7 +112,7 @@ mod retiring;
 mod sizing;
 mod spawning;
 
-use std::{collections::BTreeMap, io, time::Duration};
+use std::{io, time::Duration};
 
 use self::retiring::Staying;
 #[cfg(all(test, loom))]
@@ -153,8 +153,8 @@ pub(crate) struct Workers {
 /// The workers that there are.
 #[derive(Default)]
 struct Roster {
-    /// One slot for each worker that is started or starting, by its number.
-    slots: BTreeMap<usize, WorkerSlot>,
+    /// One slot for each worker that is started or starting, in the order of their numbers.
+    slots: Vec<WorkerSlot>,
     /// The number of these that are started.
     started: usize,
     /// The number of started ones that are about to search.
@@ -175,6 +175,7 @@ struct Roster {
 }
 
 struct WorkerSlot {
+    number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
     /// Set if it has not looked for a task since it was added, or since it queued one again.
@@ -194,9 +195,17 @@ pub(crate) struct WorkerCounts {
 }
 
 impl Roster {
+    fn position(&self, number: usize) -> Option<usize> {
+        self.slots.binary_search_by_key(&number, |slot| slot.number).ok()
+    }
+
+    fn slot(&mut self, number: usize) -> Option<&mut WorkerSlot> {
+        self.position(number).and_then(|position| self.slots.get_mut(position))
+    }
+
     /// Returns `true` if the worker is there and was not started before.
     fn mark_started(&mut self, number: usize) -> bool {
-        let Some(slot) = self.slots.get_mut(&number) else { return false };
+        let Some(slot) = self.slot(number) else { return false };
         if std::mem::replace(&mut slot.has_started, true) {
             return false;
         }
@@ -208,7 +217,7 @@ impl Roster {
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
+        if let Some(slot) = self.slot(number).filter(|slot| slot.has_started) {
             let before = std::mem::replace(&mut slot.will_search, will_search);
             self.about_to_search =
                 self.about_to_search + usize::from(will_search) - usize::from(before);
@@ -216,7 +225,8 @@ impl Roster {
     }
 
     fn remove(&mut self, number: usize) {
-        if let Some(slot) = self.slots.remove(&number) {
+        if let Some(position) = self.position(number) {
+            let slot = self.slots.remove(position);
             self.started -= usize::from(slot.has_started);
             self.about_to_search -= usize::from(slot.has_started && slot.will_search);
             self.retired = self.retired.plus(slot.stats.totals());
@@ -229,7 +239,7 @@ impl Roster {
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
-        self.slots.values().map(|slot| &slot.stats)
+        self.slots.iter().map(|slot| &slot.stats)
     }
 }
 
@@ -432,11 +442,16 @@ impl SpawnPermit<'_> {
     /// Adds a worker that is starting. Returns its number and its statistics.
     pub(super) fn add_worker(&self) -> (usize, Arc<WorkerStats>) {
         let stats = Arc::new(WorkerStats::default());
-        let slot = WorkerSlot { stats: Arc::clone(&stats), has_started: false, will_search: true };
         let mut roster = self.workers.roster.lock();
         roster.last_number += 1;
         let number = roster.last_number;
-        roster.slots.insert(number, slot);
+        let (has_started, will_search) = (false, true);
+        roster.slots.push(WorkerSlot {
+            number,
+            stats: Arc::clone(&stats),
+            has_started,
+            will_search,
+        });
         (number, stats)
     }
 
