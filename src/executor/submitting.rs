@@ -1,4 +1,4 @@
-//! The verbs that submit. Each is the short form of the one on [`TaskBuilder`](crate::TaskBuilder), which is where
+//! The verbs that submit. Each is the short form of the one on [`TaskBuilder`], which is where
 //! closures become tasks.
 
 use std::{error::Error, time::Duration};
