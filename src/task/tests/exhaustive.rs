@@ -12,7 +12,6 @@ use crate::{
     statistics::Ended,
     sync::{
         Mutex,
-        atomic::{AtomicUsize, Ordering},
         exhaustive::{Note, check},
         thread,
     },
