@@ -33,7 +33,7 @@ use crate::{
 
 /// The future result of a task. Java's `ScheduledFuture`.
 ///
-/// * Wait: [`join`](Self::join), [`join_within`](Self::join_within), `.await`; [`map`](Self::map) the result.
+/// * Wait: [`join`](Self::join), [`join_within`](Self::join_within), `.await`.
 /// * Look: [`try_join`](Self::try_join), [`is_done`](Self::is_done), [`state`](Self::state),
 ///   [`delay`](Self::delay).
 /// * Control: [`reschedule`](Self::reschedule), [`run_within`](Self::run_within),

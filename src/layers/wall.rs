@@ -12,7 +12,7 @@
 //! * If the clock was set ahead of the moment, the run is late by what that clock shows.
 //!
 //! So a task follows the clock within 30 s of its being set, and the looks of all tasks fall together. The moment of a look
-//! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate ([`Task::due_by`]).
+//! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate (`Task::due_by`).
 
 use super::{Order, standing::Standing};
 use crate::{
