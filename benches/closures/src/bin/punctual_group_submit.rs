@@ -1,4 +1,4 @@
-//! `submit` to a group.
+//! `task().submit` of a group.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ macro_rules! one {
     ($n:expr, $subject:expr) => {{
         #[inline(never)]
         fn submit(group: &Group, captured: u64) {
-            drop(group.submit(move || black_box(captured * ($n))));
+            drop(group.task().submit(move || black_box(captured * ($n))));
         }
         submit($subject, black_box(1));
     }};
