@@ -63,10 +63,6 @@ pub(crate) const STEPS: [Step; 31] = [
     },
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
-    // The same with a thousand tasks in a batch.
-    Step {
-        who: Who::Only(OURS),
-    },
     nothing_cancelled(step("w3-zero", "w3", "mode=zero", "mode=zero N=200000")),
     nothing_cancelled(step(
         "w3-atonce",
