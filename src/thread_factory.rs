@@ -36,7 +36,7 @@ pub trait ThreadFactory: Send + Sync {
     /// later, and all others are busy, tasks that are due wait until one of them is done, or until
     /// the next submission starts another. Once the executor is shut down no submission follows: then the drop of
     /// a worker calls the factory again if tasks are left for which there is no worker.
-    /// The drop of the thread that expires timeouts does so as well, if some are pending.
+    /// The drop of the worker that expires timeouts calls it again too, as long as the executor has not terminated.
     ///
     /// Return the handle of the thread if there is one:
     /// [`close`](crate::ScheduledThreadPoolExecutor::close) then waits until the thread itself has

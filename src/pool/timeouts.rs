@@ -20,8 +20,9 @@
 //! has a limit, whose submission tries again.
 //!
 //! A thread is counted from before its start, so that no two threads start one for the same reason. The thread factory may
-//! lose it although the start has not failed. It is counted by a value that it owns ([`Free`]), whose drop takes it off the
-//! count, and starts another if limits are left that no thread would look at.
+//! lose it although the start has not failed. A value that the thread owns ([`Free`]) counts it, and the drop of that value
+//! takes it off the count and starts another. It does not ask whether a limit is pending: a submission that has seen the
+//! thread counted may be about to arm one.
 //!
 //! # Which thread wins
 //!
@@ -217,7 +218,7 @@ impl Drop for Free {
         let Some(pool) = self.0.take() else { return };
         let before = pool.timeouts.free.fetch_sub(1, Ordering::Relaxed);
         let queue = pool.timeouts.thread.running();
-        if let Some(queue) = queue.filter(|queue| before == 1 && !queue.seems_empty()) {
+        if let Some(queue) = queue.filter(|_| before == 1) {
             pool.ensure_free_timer_thread(queue);
         }
     }

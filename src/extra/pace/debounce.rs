@@ -18,8 +18,8 @@ use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
 /// A task that runs once it has not been called for a while; from [`Handle::debounce`](crate::Handle::debounce).
 ///
-/// Dropping it detaches the task, as of a [future](crate::ScheduledFuture): a run that is waited for takes place. The task
-/// then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
+/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
 pub struct Debounced {
     caller: Caller,

@@ -27,7 +27,7 @@ use crate::{
 ///
 /// It is cheap to clone, and does nothing when it is dropped.
 ///
-/// * An extension holds whoever asks for a run: `reschedule`, [`run_within`](crate::ScheduledFuture::run_within) and, for a
+/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::ScheduledFuture::run_within) and, for a
 ///   one-shot task, [`run_now`](crate::ScheduledFuture::run_now) choose when the worker looks, and the run takes place when the extension
 ///   says. [`take_back`](Self::take_back) comes first where such a call is to have its run. A `run_now` of a series is beside the
 ///   schedule, and takes place.

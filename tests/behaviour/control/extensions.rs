@@ -137,7 +137,7 @@ fn clones_of_an_extender_put_off_one_task() {
     assert!(format!("{third:?}").starts_with("Extender"));
 }
 
-/// Whoever asks for a run has it looked at, and the extension decides; unless it is taken back.
+/// A request for a run has a worker look at the task, and the extension decides, unless the caller has taken it back.
 #[test]
 fn an_extension_holds_whoever_asks() {
     let (clock, executor) = manual(1);
@@ -441,7 +441,7 @@ fn a_limit_that_has_moved_is_kept() {
     busy.join().expect("it returns");
 }
 
-/// What is random in a plan is no matter: the extension decides.
+/// Jitter moves the plan and not the extension, which decides.
 #[test]
 fn a_series_with_jitter_is_put_off() {
     let (clock, executor) = manual(1);

@@ -40,7 +40,7 @@ impl Tick {
     }
 }
 
-/// What is asked of a task while it runs, or its gate is asked. It applies to what comes after that.
+/// The requests that a body or a gate makes while it is called. They apply to the run after this one.
 #[derive(Default)]
 struct Asked {
     plan: Option<Tick>,
