@@ -272,6 +272,9 @@ impl Parts<'_> {
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
         let (layers, mut core) = self.split();
         layers.all().for_each(|layer| layer.on_requeue(&mut core, queuing));
+        if queuing.ends.is_some() {
+            return Requeued::Refused(queuing.ends);
+        }
         let timing = queuing.timing().no_later_than(self.look());
         self.enqueue(timing, queuing.why, enqueue)
     }

@@ -227,27 +227,27 @@ impl GroupState {
         self.roll.lock().ask(sequence)
     }
 
-    /// Makes a member pending again that a worker has.
+    /// Makes a member pending again that a worker has; `Err` if it is to end instead.
     pub(super) fn requeue(
         &self,
         sequence: u64,
         due: Timestamp,
         was_refused: bool,
-    ) -> (Timing, Effects) {
+    ) -> (Result<Timing, CancelReason>, Effects) {
         let mut roll = self.roll.lock();
         let timing = roll.requeue(sequence, due, was_refused);
         (timing, self.effects_of(roll))
     }
 
-    /// Has a member that a worker has wait for the answer of its gate; it keeps its permit.
+    /// Has a member that a worker has wait for the answer of its gate; it keeps its permit. `Err` if it is to end instead.
     pub(super) fn await_answer(
         &self,
         sequence: u64,
         until: Timestamp,
-    ) -> (Option<Timing>, Effects) {
+    ) -> (Result<(), CancelReason>, Effects) {
         let mut roll = self.roll.lock();
-        let timing = roll.await_answer(sequence, until);
-        (timing, self.effects_of(roll))
+        let awaits = roll.await_answer(sequence, until);
+        (awaits, self.effects_of(roll))
     }
 
     /// Notes that a pending member is due at another moment.

@@ -120,8 +120,8 @@ impl Layer for Membership {
             return;
         };
         if self.asked == Some(due) {
-            let (timing, effects) = self.group.await_answer(sequence, due);
-            queuing.elsewhere = timing;
+            let (awaits, effects) = self.group.await_answer(sequence, due);
+            queuing.ends = awaits.err();
             effects.defer(&mut queuing.deferred);
             return;
         }
@@ -133,7 +133,10 @@ impl Layer for Membership {
             queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
         }
         let (timing, effects) = self.group.requeue(sequence, due, waits);
-        queuing.elsewhere = Some(timing);
+        match timing {
+            Ok(timing) => queuing.elsewhere = Some(timing),
+            Err(reason) => queuing.ends = Some(reason),
+        }
         effects.defer(&mut queuing.deferred);
     }
 

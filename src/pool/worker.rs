@@ -185,9 +185,9 @@ impl Runner {
         self.announce_search();
         match self.try_requeue(task, sequence, next) {
             Requeued::Queued => {}
-            Requeued::Refused => {
+            Requeued::Refused(reason) => {
                 self.stop_being_relied_on();
-                self.end_refused(task, sequence, stats);
+                self.end_refused(task, sequence, reason, stats);
             }
         }
     }
@@ -211,10 +211,16 @@ impl Runner {
 
     /// Ends a task that was not queued again.
     #[cold]
-    fn end_refused(&self, task: &Arc<Task>, sequence: u64, stats: &WorkerStats) {
+    fn end_refused(
+        &self,
+        task: &Arc<Task>,
+        sequence: u64,
+        reason: Option<CancelReason>,
+        stats: &WorkerStats,
+    ) {
         let pool = &self.pool;
         pool.capacity.release();
-        let reason = pool.lifecycle.phase().reason();
+        let reason = reason.unwrap_or_else(|| pool.lifecycle.phase().reason());
         let found = self.end_taken(&**task, sequence, reason, stats);
         let is_told = task.is_periodic() && reason == CancelReason::Rejected;
         if found != Cancellation::TooLate && is_told {

@@ -226,9 +226,9 @@ impl Parts<'_> {
         enqueue: &mut Enqueue<'_>,
     ) -> Requeued {
         if !self.stage.is_scheduled() {
-            return Requeued::Refused;
+            return Requeued::Refused(None);
         }
-        let Some(slot) = enqueue(timing, why) else { return Requeued::Refused };
+        let Some(slot) = enqueue(timing, why) else { return Requeued::Refused(None) };
         self.set_slot(slot);
         Requeued::Queued
     }

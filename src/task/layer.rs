@@ -10,7 +10,7 @@
 //! | [`before_run`](Layer::before_run) | a worker has taken the task | let the run pass, refuse it, or ask user code first |
 //! | [`begins`](Layer::begins) | the layer has let the run pass, and so have those behind it, up to the first that asks user code | note that the run begins |
 //! | [`after_run`](Layer::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
-//! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, or park it |
+//! | [`on_requeue`](Layer::on_requeue) | the task is queued again | choose another moment, park it, or have it end |
 //! | [`on_put_off`](Layer::on_put_off) | a run waits on | note until when |
 //! | [`on_replan`](Layer::on_replan) | the task, which is in the queue, is due at another moment | follow |
 //! | [`on_end`](Layer::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
@@ -31,7 +31,7 @@ use std::any::Any;
 
 use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
 use crate::{
-    CancellationToken,
+    CancelReason, CancellationToken,
     entry::{Requeue, Timing},
     schedule::Schedule,
     sync::Arc,
@@ -97,6 +97,8 @@ pub(crate) struct Queuing {
     /// Where its entry waits, unless for that moment.
     pub(crate) elsewhere: Option<Timing>,
     pub(crate) why: Requeue,
+    /// Why it is not queued, and ends.
+    pub(crate) ends: Option<CancelReason>,
     pub(crate) deferred: Deferred,
     /// The schedule that another has replaced, for the caller to drop when it holds no lock.
     pub(crate) replaced: Option<Schedule>,
@@ -107,7 +109,7 @@ pub(crate) struct Queuing {
 impl Queuing {
     pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
         let (deferred, is_replanned) = (Deferred::default(), false);
-        Self { due, elsewhere: None, why, deferred, replaced: None, is_replanned }
+        Self { due, elsewhere: None, why, ends: None, deferred, replaced: None, is_replanned }
     }
 
     pub(super) fn timing(&self) -> Timing {

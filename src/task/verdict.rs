@@ -32,8 +32,8 @@ pub(crate) enum Verdict {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {
-    /// The queue has refused it, or it was cancelled meanwhile.
-    Refused,
+    /// It is to end: for this reason, or because the queue has refused it or it was cancelled meanwhile.
+    Refused(Option<CancelReason>),
     /// It is in the queue.
     Queued,
 }

@@ -223,41 +223,56 @@ impl Roll {
         Turn::Starts
     }
 
-    /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it. Returns how it is queued
-    /// again if it is to end.
-    pub(super) fn await_answer(&mut self, sequence: u64, until: Timestamp) -> Option<Timing> {
-        let member = self.members.get(&sequence)?;
-        if member.stands != Stands::Running || self.end.refuses(member.at_shutdown, false).is_some()
-        {
-            return Some(self.requeue(sequence, until, false));
-        }
+    /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it.
+    ///
+    /// # Errors
+    ///
+    /// Why it ends instead.
+    pub(super) fn await_answer(
+        &mut self,
+        sequence: u64,
+        until: Timestamp,
+    ) -> Result<(), CancelReason> {
+        self.go_on(sequence, until)?;
         self.stand(sequence, until, Stands::Asking);
-        None
+        Ok(())
+    }
+
+    /// Returns `Err` if the member, which a worker has, is not to be queued again: it was called off, or ran when the group
+    /// was stopped.
+    fn go_on(&mut self, sequence: u64, due: Timestamp) -> Result<(), CancelReason> {
+        let Some(member) = self.members.get(&sequence) else { return Ok(()) };
+        if let Stands::CalledOff(reason) = member.stands {
+            return Err(reason);
+        }
+        let Some(reason) = self.end.refuses(member.at_shutdown, false) else { return Ok(()) };
+        self.stand(sequence, due, Stands::CalledOff(reason));
+        Err(reason)
     }
 
     /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
     /// and it is still not its turn.
-    pub(super) fn requeue(&mut self, sequence: u64, due: Timestamp, was_refused: bool) -> Timing {
-        // Taken at once, so that the worker asks and ends it.
-        let to_be_ended = Timing::At(Timestamp::PAST);
-        let Some(member) = self.members.get(&sequence) else { return due.into() };
+    ///
+    /// # Errors
+    ///
+    /// Why it ends instead.
+    pub(super) fn requeue(
+        &mut self,
+        sequence: u64,
+        due: Timestamp,
+        was_refused: bool,
+    ) -> Result<Timing, CancelReason> {
+        self.go_on(sequence, due)?;
+        let Some(member) = self.members.get(&sequence) else { return Ok(due.into()) };
         let at_shutdown = member.at_shutdown;
-        if matches!(member.stands, Stands::CalledOff(_)) {
-            return to_be_ended;
-        }
-        if let Some(reason) = self.end.refuses(at_shutdown, false) {
-            // It ran when the group was stopped.
-            self.stand(sequence, due, Stands::CalledOff(reason));
-            return to_be_ended;
-        }
         self.stand(sequence, due, Stands::Pending { is_parked: false });
         let may_wait = self.end.refuses_to_wait(self.is_paused, at_shutdown).is_none();
         let is_parked = was_refused && may_wait && !self.is_first(sequence, due);
         if !is_parked {
-            return due.into();
+            return Ok(due.into());
         }
         self.stand(sequence, due, Stands::Pending { is_parked });
-        Timing::Parked { due }
+        Ok(Timing::Parked { due })
     }
 
     pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {

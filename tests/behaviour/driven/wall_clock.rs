@@ -1,11 +1,11 @@
 //! Tasks on the wall clock, as the caller of a driven executor sees them.
 
-use std::time::Duration;
+use std::{sync::mpsc, time::Duration};
 
-use punctual::{ScheduledThreadPoolExecutor, trigger::at};
+use punctual::{CancelReason, ScheduledThreadPoolExecutor, ShutdownPolicy, trigger::at};
 
 use super::{SECOND, Wakes, driven, run_for};
-use crate::support::Log;
+use crate::support::{Log, TURN, assert_cancelled, elsewhere, hold, receive};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -48,4 +48,47 @@ fn the_caller_looks_within_half_a_minute() {
     assert!(told <= 30 * SECOND && told > 20 * SECOND, "{told:?}");
     assert!(task.cancel());
     assert_eq!(executor.time_until_next(), None);
+}
+
+/// Calls a function when it is dropped.
+struct OnDrop<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
+/// A member whose body returns while a thread ends its group ends there and then, although that thread has not come to it
+/// and its moment on the wall clock is far away. The worker used to take it and to queue it again until the thread came.
+#[test]
+fn a_member_ends_with_its_run_if_its_group_is_ended_meanwhile() {
+    let (clock, mut executor) = driven();
+    let group = executor.group("g").on_shutdown(ShutdownPolicy::Cancel).build().unwrap();
+    let (runs, begins) = mpsc::channel();
+    let (is_ending, ends) = mpsc::channel();
+    let (goes_on, may_go_on) = mpsc::channel();
+    // The thread that ends the group is held here, before it comes to the other member.
+    let holds = OnDrop(move || {
+        is_ending.send(()).unwrap();
+        let _ = may_go_on.recv_timeout(20 * TURN);
+    });
+    let first = group.task().schedule(HOUR, move || hold(&holds)).unwrap();
+    let ended = group.clone();
+    let thread = elsewhere(move || {
+        receive(&begins, "the body runs");
+        ended.shutdown();
+    });
+    let begin = clock.wall_time();
+    let calendar = group.task().repeat(at([begin + SECOND, begin + HOUR]), move || {
+        runs.send(()).unwrap();
+        receive(&ends, "the group is being ended");
+    });
+    clock.advance(SECOND);
+    assert_eq!(executor.run_due(), 1);
+    goes_on.send(()).expect("the thread has not come to the other member");
+    assert_cancelled(&calendar.unwrap(), CancelReason::GroupShutdown);
+    thread.get();
+    assert_cancelled(&first, CancelReason::GroupShutdown);
+    assert!(group.is_terminated());
 }
