@@ -51,7 +51,7 @@ fn a_moment_runs_once_though_it_is_brought_forward_inside_its_jitter() {
     ];
     let policies =
         [MissedRuns::Burst, MissedRuns::Coalesce, MissedRuns::Skip, MissedRuns::Within(MINUTE)];
-    for (seed, bring) in (0..50).flat_map(|seed| brings.map(|bring| (seed, bring))) {
+    for (seed, bring) in (0..6).flat_map(|seed| brings.map(|bring| (seed, bring))) {
         for policy in policies {
             let (clock, executor) = manual(1);
             clock.set_wall_time(UNIX_EPOCH + 100 * HOUR - MINUTE);
