@@ -255,7 +255,7 @@ impl Task {
     /// Returns how many runs there have been; `None` while one is under way.
     pub(crate) fn runs(&self) -> Option<u64> {
         self.with(|parts| {
-            let runs = parts.plan().map_or(0, |plan| plan.runs());
+            let runs = parts.plan().map_or(0, |plan| plan.runs);
             parts.stage.is_scheduled().then_some(runs)
         })
     }

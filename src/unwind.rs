@@ -123,6 +123,12 @@ impl<T> Contained<T> {
     }
 }
 
+impl<T> fmt::Debug for Contained<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad("user code")
+    }
+}
+
 impl<T: Clone> Clone for Contained<T> {
     fn clone(&self) -> Self {
         Self(self.0.clone())

@@ -112,10 +112,8 @@ impl Layer for Control {
     }
 
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
-        call.note_late_from(self.asked);
-        if self.is_extra_next {
-            call.note_extra();
-        }
+        let extras = call.extras();
+        (extras.late_from, extras.is_extra) = (self.asked, self.is_extra_next);
         Ok(())
     }
 
@@ -128,7 +126,8 @@ impl Layer for Control {
     fn after_run(&mut self, call: &mut Call<'_>) {
         // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
         // meanwhile is of the next run.
-        if !call.keeps_its_tick() && !call.is_extra() && self.plan.is_none() {
+        let keeps_tick = call.noted(|it| it.keeps_tick).unwrap_or_default();
+        if !keeps_tick && !call.is_extra() && self.plan.is_none() {
             self.asked = None;
         }
     }
@@ -143,7 +142,9 @@ impl Layer for Control {
         }
         // A plan on the wall clock may have been kept while that clock was set.
         let on_wall = task.plan.as_ref().filter(|_| !self.leaves_wall);
-        if let (Some(kept), Some(view)) = (&mut self.plan, on_wall.and_then(|it| it.view_wall())) {
+        if let (Some(kept), Some(view)) =
+            (&mut self.plan, on_wall.and_then(|it| it.schedule.view_wall()))
+        {
             *kept = view.due;
         }
         let (due, leaves_wall) = self.resume_at(queuing.due);
@@ -195,15 +196,9 @@ impl Control {
     }
 
     /// Notes a change for when the worker that has the task queues it again.
-    /// Returns a schedule that the caller, who holds no lock then, has to drop: its trigger is the user's.
     fn note(&mut self, change: Change) -> Carried {
-        let toggles = (self.is_paused, matches!(change, Change::Pause | Change::Resume));
-        let replaced = self.noted(change);
-        let had_effect = !toggles.1 || toggles.0 != self.is_paused;
-        Carried { had_effect, unused: replaced, ..Carried::default() }
-    }
-
-    fn noted(&mut self, change: Change) -> Option<Schedule> {
+        let was_paused = self.is_paused;
+        let mut carried = Carried { had_effect: true, ..Carried::default() };
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
@@ -218,15 +213,17 @@ impl Control {
             // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.has_due_plan(now) => self.asked = Some(now),
             Change::RunNow(now) => self.extra = Some(now),
-            Change::Pause => self.is_paused = true,
-            Change::Resume => self.is_paused = false,
+            Change::Pause | Change::Resume => {
+                self.is_paused = matches!(change, Change::Pause);
+                carried.had_effect = was_paused != self.is_paused;
+            }
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 self.asked = None;
-                return self.schedule.replace(schedule);
+                carried.unused = self.schedule.replace(schedule);
             }
         }
-        None
+        carried
     }
 
     /// Returns `true` if the run that is planned for after the present one is due.

@@ -163,7 +163,7 @@ impl Layer for Gated {
         if call.is_by_hand() {
             return Ok(());
         }
-        if call.has_answer() {
+        if call.noted(|it| it.has_answer) == Some(true) {
             // It has let the run through. A run under a lease has a token of its own.
             call.run.replace_token(task.token);
             call.run.has_passed();
@@ -342,7 +342,7 @@ impl Call<'_> {
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         self.run.hold_lease(HeldLease { lease, token, replaced: None });
         if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
-            self.then(|call| call.leave_leased());
+            self.extras().after_body = Some(|call| call.leave_leased());
             return GateAnswer::Run;
         }
         self.leave_lease(RunEnd::NotRun, None);
@@ -419,14 +419,14 @@ impl Call<'_> {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
-        self.keep_tick();
+        self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
     }
 
     /// Keeps the tick, and has the task parked until the answer is there.
     fn wait_for(&mut self, answer: PendingEntry, asked: Asked) -> RunOutcome {
         let run = self.run;
-        self.await_answer();
+        self.extras().awaits_answer = true;
         self.note_put_off(asked.entry);
         let (sequence, task) = (run.id(), Arc::downgrade(run.task()));
         run.task().with(|parts| {
@@ -442,7 +442,7 @@ impl Call<'_> {
             }
             layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
         });
-        self.keep_tick();
+        self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
     }
 
@@ -461,7 +461,7 @@ impl Call<'_> {
             run.stats().count_skip(run.uncounted());
         }
         if is_extra {
-            self.keep_tick();
+            self.extras().keeps_tick = true;
         }
         skipped
     }

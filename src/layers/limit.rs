@@ -60,11 +60,11 @@ impl Layer for TimeLimit {
     fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         self.is_ignored = call.is_by_hand();
         let Some(moment) = self.expiry() else { return Ok(()) };
-        call.note_expiry(moment);
+        call.extras().expiry = Some(moment);
         if moment > call.run.started() {
             return Ok(());
         }
-        call.give_up(CancelReason::TimedOut);
+        call.extras().gives_up = Some(CancelReason::TimedOut);
         Err(NotYet::Refused(Verdict::Again(call.run.started())))
     }
 

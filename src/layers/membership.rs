@@ -141,7 +141,7 @@ impl Layer for Membership {
     }
 
     fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
-        self.asked = call.awaits_answer().then_some(until);
+        self.asked = call.noted(|it| it.awaits_answer.then_some(until)).flatten();
     }
 
     fn on_replan(&mut self, replan: &mut Replan) {

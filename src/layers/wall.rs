@@ -60,7 +60,7 @@ struct TriggerAgain;
 
 impl Question for TriggerAgain {
     fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome> {
-        call.keep_tick();
+        call.extras().keeps_tick = true;
         let (run, hooks) = (call.run, call.hooks);
         Err(match &mut call.plan {
             Some(plan) => plan.ask_again(run, hooks),
@@ -85,7 +85,7 @@ impl Task {
 impl Parts<'_> {
     /// Returns how the plan stands by the wall clock; `None` if it is on another.
     pub(super) fn view_wall(&mut self) -> Option<WallView> {
-        self.plan()?.view_wall()
+        self.plan()?.schedule.view_wall()
     }
 
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.

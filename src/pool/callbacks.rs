@@ -1,8 +1,6 @@
 //! The callbacks that a pool is set up with. They never change; what of the user's code can be replaced is
 //! [`Replaceable`](crate::shared).
 
-use std::fmt;
-
 use super::Starvation;
 use crate::{
     SlowRun,
@@ -17,7 +15,7 @@ type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given: hooks, decorator, and those for the start and end of
 /// threads, for termination, and for what is watched.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
@@ -40,19 +38,5 @@ impl Callbacks {
         if let Some(callback) = callback {
             self.hooks.call_aside(occasion, &***callback);
         }
-    }
-}
-
-impl fmt::Debug for Callbacks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Callbacks")
-            .field("hooks", &self.hooks)
-            .field("decorate", &self.decorate.is_some())
-            .field("thread_start", &self.thread_start.is_some())
-            .field("thread_stop", &self.thread_stop.is_some())
-            .field("terminated", &self.terminated.is_some())
-            .field("slow_run", &self.slow_run.is_some())
-            .field("starvation", &self.starvation.is_some())
-            .finish()
     }
 }

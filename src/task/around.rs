@@ -16,6 +16,7 @@ use std::{fmt, marker::PhantomData, time::Duration};
 
 /// A task that is about to be submitted; the argument of a
 /// [decorator](crate::Builder::decorate_task).
+#[derive(Debug)]
 pub struct Submission<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) is_periodic: bool,
@@ -39,16 +40,6 @@ impl Submission<'_> {
     #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
-    }
-}
-
-impl fmt::Debug for Submission<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Submission")
-            .field("name", &self.name)
-            .field("is_periodic", &self.is_periodic)
-            .field("delay", &self.delay)
-            .finish()
     }
 }
 

@@ -228,9 +228,7 @@ impl Task {
             None => place.map(Ok),
         }
     }
-}
 
-impl Task {
     /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
     /// no worker has it.
     #[inline]

@@ -125,12 +125,7 @@ pub struct FailedRun {
 }
 
 impl FailedRun {
-    /// Returns the failure of a run that has ended its task by taking too long.
-    pub(crate) fn over_limit(run_number: u64, failure: &Failure) -> Self {
-        Self::new(run_number, 1, failure)
-    }
-
-    pub(super) fn new(run_number: u64, in_a_row: u32, failure: &Failure) -> Self {
+    pub(crate) fn new(run_number: u64, in_a_row: u32, failure: &Failure) -> Self {
         Self { run_number, in_a_row, kind: failure.kind(), message: failure.message().into() }
     }
 

@@ -37,7 +37,7 @@
 //! the end, and may end the process. The same line tells of an `Err` that nobody can take any more
 //! ([`Drops::tell_untaken`]).
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use super::{
     Task,
@@ -65,7 +65,7 @@ const UNTAKEN: &str = "nobody has taken this result";
 type OnPanic = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
 /// The hooks of an executor that concern its tasks.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) before: Option<Callback<Before>>,
     pub(crate) after: Option<Callback<After>>,
@@ -290,15 +290,5 @@ impl<'a> Drops<'a> {
             hooks.report(FailureSource::Drop, &task, &panic, None);
         }
         discard(panic);
-    }
-}
-
-impl fmt::Debug for Hooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hooks")
-            .field("before", &self.before.is_some())
-            .field("after", &self.after.is_some())
-            .field("on_failure", &self.on_failure.is_some())
-            .finish()
     }
 }

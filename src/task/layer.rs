@@ -272,7 +272,7 @@ impl Layers {
         let first = answered.unwrap_or(0);
         let mut asking = None;
         for layer in self.all().skip_while(|layer| layer.place() < first) {
-            call.note_answer(answered == Some(layer.place()));
+            call.extras().has_answer = answered == Some(layer.place());
             match layer.before_run(task, call) {
                 Ok(()) => {}
                 Err(NotYet::Refused(verdict)) => return Err(verdict),

@@ -138,15 +138,16 @@ impl<O: Outcome, E: Into<BoxedError>> Report for Result<O, E> {
     }
 }
 
-impl<T: Send + 'static> Outcome for ControlFlow<T> {}
+#[diagnostic::do_not_recommend]
+impl<T: Send + 'static, C: Onward> Outcome for ControlFlow<T, C> {}
 
-impl<T: Send + 'static> Report for ControlFlow<T> {
+impl<T: Send + 'static, C: Onward> Report for ControlFlow<T, C> {
     type Value = T;
 
     fn report(self) -> Result<Step<T>, Failure> {
         Ok(match self {
             Self::Break(value) => Step::Break(value),
-            Self::Continue(()) => Step::Next,
+            Self::Continue(next) => next.named().map_or(Step::Next, Step::Named),
         })
     }
 
@@ -155,37 +156,27 @@ impl<T: Send + 'static> Report for ControlFlow<T> {
     }
 }
 
-impl<T: Send + 'static> Outcome for ControlFlow<T, Duration> {}
+/// The value of a run that another is to follow.
+pub trait Onward {
+    /// Returns when that one is due, if the value says so.
+    fn named(self) -> Option<NamedRun>;
+}
 
-impl<T: Send + 'static> Report for ControlFlow<T, Duration> {
-    type Value = T;
-
-    fn report(self) -> Result<Step<T>, Failure> {
-        Ok(match self {
-            Self::Break(value) => Step::Break(value),
-            Self::Continue(delay) => Step::Named(NamedRun::After(delay)),
-        })
-    }
-
-    fn exhausted() -> Option<T> {
+impl Onward for () {
+    fn named(self) -> Option<NamedRun> {
         None
     }
 }
 
-impl<T: Send + 'static> Outcome for ControlFlow<T, Instant> {}
-
-impl<T: Send + 'static> Report for ControlFlow<T, Instant> {
-    type Value = T;
-
-    fn report(self) -> Result<Step<T>, Failure> {
-        Ok(match self {
-            Self::Break(value) => Step::Break(value),
-            Self::Continue(moment) => Step::Named(NamedRun::At(moment)),
-        })
+impl Onward for Duration {
+    fn named(self) -> Option<NamedRun> {
+        Some(NamedRun::After(self))
     }
+}
 
-    fn exhausted() -> Option<T> {
-        None
+impl Onward for Instant {
+    fn named(self) -> Option<NamedRun> {
+        Some(NamedRun::At(self))
     }
 }
 

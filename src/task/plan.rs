@@ -76,7 +76,7 @@ impl RunOutcome {
 
 /// See the [module](self).
 pub(crate) struct Plan {
-    schedule: Schedule,
+    pub(crate) schedule: Schedule,
     /// The policy that the user has chosen.
     on_failure: Option<FailurePolicy>,
     /// The last failure, if the trigger retries: it is that of the task if no other attempt takes place.
@@ -84,12 +84,12 @@ pub(crate) struct Plan {
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
     /// How many runs in a row have failed.
-    failures: u32,
-    runs: u64,
+    pub(super) failures: u32,
+    pub(super) runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
     /// How many of them the statistics know already: an overdue run is counted at once.
-    counted: u64,
+    pub(super) counted: u64,
 }
 
 impl Plan {
@@ -140,12 +140,6 @@ impl Plan {
         self.schedule.triggered().is_some()
     }
 
-    /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
-    #[inline]
-    pub(crate) fn is_estimated(&self) -> bool {
-        self.schedule.is_on_wall()
-    }
-
     /// Returns the tick of the next run on the wall clock; `None` if it is on another.
     pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
         self.schedule.triggered()?.tick_on_wall()
@@ -156,20 +150,9 @@ impl Plan {
         self.schedule.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
     }
 
-    /// Returns how the plan stands by the wall clock; `None` if it is on another.
-    pub(crate) fn view_wall(&self) -> Option<WallView> {
-        self.schedule.view_wall()
-    }
-
-    /// Returns when a worker is to look at that clock at the latest; `None` if the plan is on another.
+    /// Returns when a worker is to look at the wall clock at the latest; `None` if the plan is on another.
     pub(crate) fn look(&self) -> Option<Timestamp> {
-        self.view_wall().map(|view| view.look)
-    }
-
-    /// Returns how many runs there have been.
-    #[inline]
-    pub(super) fn runs(&self) -> u64 {
-        self.runs
+        self.schedule.view_wall().map(|view| view.look)
     }
 
     /// Returns `true` if one failure is enough to end the task.
@@ -177,29 +160,11 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Returns how many runs in a row have failed.
-    #[inline]
-    pub(super) fn failures(&self) -> u32 {
-        self.failures
-    }
-
     /// Returns how many runs were missed just before the run that was planned and started at these
     /// moments.
     #[inline]
     pub(super) fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
         self.skipped.saturating_add(self.schedule.covered(planned, started))
-    }
-
-    /// Returns how many of them the statistics know already.
-    #[inline]
-    pub(super) fn counted(&self) -> u64 {
-        self.counted
-    }
-
-    /// Returns `true` if a run can be overdue.
-    #[inline]
-    pub(super) fn has_deadline(&self) -> bool {
-        self.schedule.has_deadline()
     }
 
     // Changes to the plan, under the task's lock.
@@ -212,7 +177,7 @@ impl Plan {
         mem::replace(&mut self.schedule, schedule)
     }
 
-    /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.
+    /// Returns how the plan stands by the wall clock, for a run that starts if its moment has come.
     pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
         self.schedule.triggered_mut()?.start_on_wall()
     }

@@ -22,30 +22,30 @@ use crate::{CancelReason, time::Timestamp, trace};
 
 /// The parts that only the runs of some tasks have.
 #[derive(Default)]
-pub(super) struct CallExtras {
+pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
     /// A function of a layer, called when the body has returned, with no lock held.
-    pub(super) after_body: Option<fn(&Call<'_>)>,
+    pub(crate) after_body: Option<fn(&Call<'_>)>,
     /// The moment from which on a run that was due before counts as late.
-    pub(super) late_from: Option<Timestamp>,
+    pub(crate) late_from: Option<Timestamp>,
     /// When the task has to have ended.
-    pub(super) expiry: Option<Timestamp>,
+    pub(crate) expiry: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(super) question: Option<PlacedQuestion>,
     /// The layer whose question is asked.
     pub(super) asking: u8,
     /// True while the layer whose question was answered is asked again.
-    pub(super) has_answer: bool,
+    pub(crate) has_answer: bool,
     pub(super) has_name: bool,
     /// True if the run is beside the schedule.
-    pub(super) is_extra: bool,
+    pub(crate) is_extra: bool,
     /// True if the tick for which the task was taken waits on.
-    pub(super) keeps_tick: bool,
+    pub(crate) keeps_tick: bool,
     /// True if it waits for the answer to a question.
-    pub(super) awaits_answer: bool,
+    pub(crate) awaits_answer: bool,
     /// Why the task is ended after a run that did not take place.
-    pub(super) gives_up: Option<CancelReason>,
+    pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
 }
 
@@ -111,7 +111,7 @@ impl Call<'_> {
         match looked {
             Some(Ok(())) => Ok(()),
             Some(Err(Verdict::Again(moment))) => {
-                self.keep_tick();
+                self.extras().keeps_tick = true;
                 Err(RunOutcome::Again(moment))
             }
             Some(Err(Verdict::Cancelled(reason))) => Err(self.give_back(reason)),
@@ -123,8 +123,8 @@ impl Call<'_> {
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
     /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
-        self.give_up(reason);
-        self.keep_tick();
+        let extras = self.extras();
+        (extras.gives_up, extras.keeps_tick) = (Some(reason), true);
         RunOutcome::Again(self.run.started())
     }
 
@@ -135,7 +135,7 @@ impl Call<'_> {
     /// The outcome of a run that may not: it is left out.
     #[inline]
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
-        if self.plan.as_ref().is_some_and(|plan| plan.has_deadline()) {
+        if self.plan.as_ref().is_some_and(|plan| plan.schedule.has_deadline()) {
             return self.be_in_time_by_plan();
         }
         Ok(())
@@ -143,11 +143,13 @@ impl Call<'_> {
 
     #[inline(never)]
     fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
-        let (run, hooks, late_from) = (self.run, self.hooks, self.late_from());
+        let (run, hooks, late_from) =
+            (self.run, self.hooks, self.noted(|it| it.late_from).flatten());
+        let late_from = late_from.unwrap_or(Timestamp::PAST);
         let is_exempt = self.is_extra() || self.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
-        if run.started() <= run.planned() && !plan.is_estimated() {
+        if run.started() <= run.planned() && !plan.schedule.is_on_wall() {
             return Ok(());
         }
         let left_out = match plan.is_overdue(late_from, run, hooks) {
@@ -162,8 +164,14 @@ impl Call<'_> {
         Err(left_out)
     }
 
-    pub(super) fn extras(&mut self) -> &mut CallExtras {
+    /// Returns the notes of the layers on the run, to add one.
+    pub(crate) fn extras(&mut self) -> &mut CallExtras {
         self.extras.get_or_insert_default()
+    }
+
+    /// Returns what has been noted, unless nothing has.
+    pub(crate) fn noted<T>(&self, look: impl FnOnce(&CallExtras) -> T) -> Option<T> {
+        self.extras.as_ref().map(look)
     }
 
     /// Returns `true` if the run is beside the schedule.
@@ -180,66 +188,5 @@ impl Call<'_> {
     /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
     pub(crate) fn is_run(&self) -> bool {
         self.is_run
-    }
-
-    /// Returns `true` if the layer that is asked has asked its question, which has let the run through.
-    pub(crate) fn has_answer(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.has_answer)
-    }
-
-    /// Notes whether that is so of the layer that is asked next.
-    pub(super) fn note_answer(&mut self, has_answer: bool) {
-        self.extras().has_answer = has_answer;
-    }
-
-    // The notes of the layers on the run.
-
-    /// Notes that the run is beside the schedule.
-    pub(crate) fn note_extra(&mut self) {
-        self.extras().is_extra = true;
-    }
-
-    /// Notes that the task has to have ended at this moment.
-    pub(crate) fn note_expiry(&mut self, moment: Timestamp) {
-        self.extras().expiry = Some(moment);
-    }
-
-    /// Sets a function to be called when the body has returned, with no lock held; not if the run does not take place.
-    pub(crate) fn then(&mut self, after_body: fn(&Call<'_>)) {
-        self.extras().after_body = Some(after_body);
-    }
-
-    /// Notes the moment at which the run was asked for when it was due already: its lateness begins anew then.
-    pub(crate) fn note_late_from(&mut self, asked: Option<Timestamp>) {
-        self.extras().late_from = asked;
-    }
-
-    /// Returns the moment from which on a run that was due before counts as late.
-    pub(super) fn late_from(&self) -> Timestamp {
-        let noted = self.extras.as_ref().and_then(|extras| extras.late_from);
-        noted.unwrap_or(Timestamp::PAST)
-    }
-
-    /// Notes that the tick for which the task was taken waits on.
-    pub(crate) fn keep_tick(&mut self) {
-        self.extras().keeps_tick = true;
-    }
-
-    pub(crate) fn keeps_its_tick(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.keeps_tick)
-    }
-
-    /// Notes that the tick waits for the answer to a question that has been asked.
-    pub(crate) fn await_answer(&mut self) {
-        self.extras().awaits_answer = true;
-    }
-
-    pub(crate) fn awaits_answer(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.awaits_answer)
-    }
-
-    /// Notes that the task is to be ended for this reason, after a run that does not take place.
-    pub(crate) fn give_up(&mut self, reason: CancelReason) {
-        self.extras().gives_up = Some(reason);
     }
 }

@@ -104,6 +104,7 @@ impl FailureSource {
 /// assert_eq!(told.recv()?, (Some("2 of 2".to_owned()), None, true));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
+#[derive(Debug)]
 pub struct FailureReport<'a> {
     source: FailureSource,
     task: &'a Subject,
@@ -244,20 +245,5 @@ impl fmt::Display for FailureReport<'_> {
             Some(Duration::ZERO) => f.write_str("; again at once"),
             Some(span) => write!(f, "; again in {span:?}"),
         }
-    }
-}
-
-impl fmt::Debug for FailureReport<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FailureReport")
-            .field("source", &self.source)
-            .field("task_id", &self.task_id())
-            .field("task_name", &self.task_name())
-            .field("run_number", &self.run_number())
-            .field("attempt", &self.attempt())
-            .field("again_in", &self.again_in())
-            .field("message", &self.message())
-            .field("location", &self.location())
-            .finish()
     }
 }

@@ -91,11 +91,11 @@ impl Run {
     pub(super) fn begin(&self, plan: Option<&Plan>, is_extra: bool, has_name: bool) {
         self.stats().begin(self.id, if has_name { self.task.name() } else { None });
         let Some(plan) = plan else { return };
-        self.number.set(plan.runs() + 1);
-        self.attempt.set(plan.failures().saturating_add(1));
+        self.number.set(plan.runs + 1);
+        self.attempt.set(plan.failures.saturating_add(1));
         if !is_extra {
             self.missed.set(plan.missed(self.planned(), self.started()));
-            self.counted.set(plan.counted());
+            self.counted.set(plan.counted);
         }
     }
 

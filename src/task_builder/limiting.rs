@@ -104,7 +104,7 @@ fn end_over_limit(
     exceeded: &Exceeded,
 ) {
     let failure = Failure::of_time_limit(budget);
-    let failed = FailedRun::over_limit(run.number, &failure);
+    let failed = FailedRun::new(run.number, 1, &failure);
     let found = run.task.time_out(limit, Some(failed), hooks.drops(run.id));
     if found != Cancellation::TooLate {
         exceeded.note(&*run.task, run.id);

@@ -39,7 +39,7 @@ fn executors_and_their_parts_can_be_printed() {
         .max_pending(7)
         .before_execute(|_| ());
     shows(&builder, &["Builder", "core_pool_size: 3", "\"clerk\"", "max_pending: Some(7)"]);
-    shows(&builder, &["Builder", "Callbacks", "Hooks", "before: true", "after: false"]);
+    shows(&builder, &["Builder", "Callbacks", "Hooks", "before: Some(user code)", "after: None"]);
     let executor = builder.build().expect("the settings are good");
     shows(&executor, &["ScheduledThreadPoolExecutor", "clerk"]);
     shows(&executor.handle(), &["Handle", "clerk", "Running"]);
