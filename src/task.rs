@@ -135,7 +135,6 @@ impl Task {
         seen
     }
 
-    /// Gives a periodic task that is not queued yet its plan.
     pub(crate) fn set_plan(&self, plan: Plan) {
         self.with(|parts| {
             if let Some(place) = &mut parts.plan {
@@ -144,7 +143,6 @@ impl Task {
         });
     }
 
-    /// Returns the properties of a task that its submission has to know.
     pub(crate) fn traits(&self) -> Traits {
         self.with(|parts| match parts.plan() {
             None => Traits { refusal: None, look: None, has_trigger: false },
@@ -186,7 +184,6 @@ impl Task {
         })
     }
 
-    /// Notes that code outside the pool may run the task from now on.
     pub(crate) fn give_away(&self) {
         self.with(|parts| parts.extras().is_given_away = true);
     }
@@ -202,7 +199,6 @@ impl Task {
         self.with(|parts| parts.name())
     }
 
-    /// Returns the span in which the task was submitted, if it is kept.
     fn submitter(&self) -> Option<SubmitterSpan> {
         self.with(|parts| parts.extras_if_any()?.submitter.clone())
     }
@@ -260,7 +256,6 @@ impl Task {
         })
     }
 
-    /// Returns the last run of a periodic task that failed.
     pub(crate) fn last_failure(&self) -> Option<FailedRun> {
         self.with(|parts| parts.extras_if_any().and_then(|extras| extras.last_failure.clone()))
     }

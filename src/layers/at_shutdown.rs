@@ -25,7 +25,6 @@ pub enum ShutdownPolicy {
     Cancel,
 }
 
-/// See the [module](self).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AtShutdown {
     /// It is kept if it is due, and otherwise by the policy for tasks that run once.

@@ -60,7 +60,6 @@ use crate::{
 
 /// A request to a task that is alive. Its moments are timestamps of the executor's clock.
 pub(crate) enum Change {
-    /// The next run is then.
     At(Timestamp),
     /// The next run is then, unless it is earlier.
     Within(Timestamp),
@@ -242,7 +241,6 @@ impl Control {
     }
 }
 
-/// The outcome of a [change](Change).
 #[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changed {

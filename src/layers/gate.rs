@@ -68,7 +68,6 @@ use crate::{
     unwind::discard,
 };
 
-/// The gate of a task, and the ticks about which it is to be asked again.
 pub(crate) struct Gated {
     /// Until the task has ended.
     gate: Option<Arc<dyn RunGate>>,
@@ -113,11 +112,9 @@ impl ParkedTask {
     }
 }
 
-/// The gate is asked about this tick.
 struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    /// The answer, if it has been asked.
     awaited: Option<AwaitedReply>,
 }
 
@@ -223,7 +220,6 @@ impl Task {
         discard(awaited);
     }
 
-    /// Returns `true` if a gate is asked before each run.
     pub(crate) fn has_gate(&self) -> bool {
         self.with(|parts| {
             parts.layers().is_some_and(|layers| {
@@ -233,7 +229,6 @@ impl Task {
     }
 }
 
-/// The outcome of a question.
 enum GateAnswer {
     Run,
     Skip,
@@ -297,7 +292,6 @@ impl Call<'_> {
         is_lost
     }
 
-    /// Asks the gate; `None` if it panics.
     fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> Option<Entry> {
         let plan = self.plan.as_ref();
         let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
@@ -349,7 +343,6 @@ impl Call<'_> {
         GateAnswer::Skip
     }
 
-    /// Leaves the lease, if the run holds one.
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
         let Some(held) = self.run.release_lease() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
@@ -446,7 +439,6 @@ impl Call<'_> {
         RunOutcome::Again(asked.entry)
     }
 
-    /// Leaves the run out.
     fn skip(&mut self) -> RunOutcome {
         let (run, is_extra) = (self.run, self.is_extra());
         let skipped = match &mut self.plan {

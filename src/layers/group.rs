@@ -67,11 +67,9 @@ use crate::{
     wait::{Place, Watched, WatchedGuard},
 };
 
-/// See the [module](self).
 pub(crate) struct GroupState {
     name: Arc<str>,
     dispatcher: Weak<dyn Dispatcher>,
-    /// The policy of members that have none of their own.
     at_shutdown: Option<ShutdownPolicy>,
     /// Where the runs of members are recorded, if they are.
     #[cfg(feature = "histograms")]
@@ -82,11 +80,8 @@ pub(crate) struct GroupState {
 /// The settings with which a group begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupLimits {
-    /// How many members may run at once.
     pub(crate) limit: usize,
-    /// How many workers stay free for others.
     pub(crate) reserved: usize,
-    /// How many workers the pool may have.
     pub(crate) workers: usize,
 }
 
@@ -145,7 +140,6 @@ impl GroupState {
         }
     }
 
-    /// Sets the recorder for the runs of members.
     #[cfg(feature = "histograms")]
     pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
         Self { recorder, ..self }
@@ -159,7 +153,6 @@ impl GroupState {
         &self.name
     }
 
-    /// Returns `true` if this is a group of that pool.
     pub(crate) fn belongs_to<D: Dispatcher>(&self, dispatcher: &Arc<D>) -> bool {
         std::ptr::addr_eq(self.dispatcher.as_ptr(), Arc::as_ptr(dispatcher))
     }
@@ -262,7 +255,6 @@ impl GroupState {
         self.roll.lock().parks(sequence)
     }
 
-    /// Counts a run of a member.
     pub(super) fn count_run(&self, has_failed: bool) {
         let mut roll = self.roll.lock();
         roll.counts.runs += 1;
@@ -324,7 +316,6 @@ impl GroupState {
         self.change(|roll| std::mem::take(&mut roll.is_paused))
     }
 
-    /// Returns the counts, at one moment.
     pub(crate) fn counts(&self) -> Counted {
         self.roll.lock().counted()
     }

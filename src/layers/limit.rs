@@ -26,13 +26,10 @@ use crate::{
 /// A value that lives until its task has ended. Dropping it is user code.
 pub(crate) type Attachment = Box<dyn Send>;
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct TimeLimit {
     of_task: Option<Budget>,
-    /// The limit of the present run of a periodic task.
     of_run: Option<RunLimit>,
-    /// True if the task is run by hand.
     is_ignored: bool,
     attachment: Option<Attachment>,
 }

@@ -35,11 +35,9 @@ use crate::{
     unwind::discard,
 };
 
-/// The membership of a task in a group.
 pub(crate) struct Membership {
     group: Arc<GroupState>,
     at_shutdown: AtShutdown,
-    /// The sequence of the task, once it has entered.
     sequence: Option<u64>,
     has_left: bool,
     /// The run for which a worker has taken the task, if the group has refused that run.
@@ -257,7 +255,6 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Returns the membership of a task that has not left its group.
     fn membership(&mut self) -> Option<&mut Membership> {
         self.layers()?.get::<Membership>().filter(|membership| !membership.has_left)
     }

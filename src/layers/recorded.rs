@@ -7,7 +7,6 @@ use crate::{
     task::{Call, Core, Layer, NotYet},
 };
 
-/// See the [module](self).
 pub(crate) struct Recorded(pub(crate) Arc<Recorders>);
 
 impl Layer for Recorded {

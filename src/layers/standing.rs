@@ -7,7 +7,6 @@
 use super::control::Change;
 use crate::time::Timestamp;
 
-/// How a task stands that is in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standing {
     pub(super) plan: Timestamp,
@@ -29,13 +28,11 @@ impl Standing {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
 
-    /// Returns when the entry is due.
     pub(super) fn due(self) -> Timestamp {
         let planned = if self.is_paused { Timestamp::NEVER } else { self.plan };
         self.next_extra().unwrap_or(planned)
     }
 
-    /// Returns how the task stands after the change.
     pub(super) fn after(mut self, change: &Change, is_periodic: bool) -> Self {
         match *change {
             Change::At(moment) | Change::Schedule(_, moment) => {

@@ -21,7 +21,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 #[derive(Default)]
 pub(crate) struct OnWall;
 
@@ -83,7 +82,6 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Returns how the plan stands by the wall clock; `None` if it is on another.
     pub(super) fn view_wall(&mut self) -> Option<WallView> {
         self.plan()?.schedule.view_wall()
     }

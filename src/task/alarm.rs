@@ -26,7 +26,6 @@ use super::{
 };
 use crate::unwind::wake_by_ref;
 
-/// See the [module](self).
 pub(crate) struct Alarm {
     waker: Waker,
     /// Its drop wakes.

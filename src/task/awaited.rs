@@ -12,7 +12,6 @@ use crate::{sync::Arc, unwind::discard, wait::Place};
 
 /// A thing that a worker can wait for, as the pool's detection of deadlocks sees it.
 pub(crate) trait Awaited: Send + Sync {
-    /// Returns `true` if it is done, so that the threads that wait for it go on.
     fn is_done(&self) -> bool;
     /// Returns `true` if it can become done although no worker of the pool runs anything, in a pool that
     /// has a timer thread or has none.
@@ -40,7 +39,6 @@ impl Task {
         self.poll_until(Stage::has_left, waker, keep)
     }
 
-    /// Drops the waker of a thread that no longer waits.
     pub(crate) fn forget(&self, place: &mut Place) {
         self.drop_from_extras(|extras| extras.waiters.leave(place));
     }

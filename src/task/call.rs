@@ -41,7 +41,6 @@ use super::{
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
 
-/// The content that a node keeps after a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToStore {
     Body,
@@ -49,7 +48,6 @@ pub(super) enum ToStore {
     Nothing,
 }
 
-/// See the [module](self).
 pub(crate) struct Call<'a> {
     pub(crate) run: &'a Run,
     pub(crate) hooks: &'a Hooks,
@@ -155,14 +153,12 @@ impl Call<'_> {
         self.run.stats().leave();
     }
 
-    /// Says which run this is.
     #[inline]
     pub(crate) fn begin(&mut self) {
         let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
         self.run.begin(self.plan.as_ref(), self.is_extra(), has_name);
     }
 
-    /// Calls the closure, and returns the outcome of the run.
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
         let (run, hooks, is_extra) = (self.run, self.hooks, self.is_extra());
         if let Some(plan) = self.plan.as_mut().filter(|plan| plan.has_trigger() && !is_extra) {
@@ -192,7 +188,6 @@ impl Call<'_> {
         outcome
     }
 
-    /// Returns `true` if no other run is to come.
     #[inline]
     fn ends(&self) -> bool {
         matches!(self.outcome, RunOutcome::Ended(_) | RunOutcome::Exhausted)
@@ -240,14 +235,12 @@ impl Call<'_> {
         self.outcome = left_out;
     }
 
-    /// Returns the outcome of the run, once there is one.
     pub(crate) fn outcome(&self) -> &RunOutcome {
         &self.outcome
     }
 
     // Third, under the lock again: the outcome is published.
 
-    /// Publishes the outcome, and says what the node keeps.
     pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
         match self.outcome {
             RunOutcome::Ended(Ok(())) if parts.is_plain() => self.finish(parts, Stage::Completed),
@@ -389,7 +382,6 @@ impl Call<'_> {
         }
     }
 
-    /// Wakes the waiters for the end.
     fn wake(&mut self) {
         if let Some(leftovers) = self.extras.as_mut().and_then(|extras| extras.leftovers.take()) {
             let (task, drops) = (&**self.run.task(), self.hooks.drops(self.run.id()));
@@ -449,7 +441,6 @@ impl Call<'_> {
         };
     }
 
-    /// Returns `true` if the time of the task is up.
     pub(super) fn is_over(&self) -> bool {
         let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
         expiry.is_some_and(|expiry| expiry <= self.run.clock().read())

@@ -31,15 +31,12 @@ use crate::{
     wait::WaitList,
 };
 
-/// The lock of a task.
 pub(crate) type TaskLock<C> = Mutex<C, { rank::OUTERMOST }>;
 
-/// The state under that lock, without the type of the content.
 pub(crate) trait Content: Send {
     /// Returns all of it that can be decided about.
     fn open(&mut self) -> Parts<'_>;
 
-    /// Takes over what has been decided.
     fn close(&mut self, decided: Decided);
 }
 
@@ -54,7 +51,6 @@ pub(crate) struct Parts<'a> {
     pub(crate) plan: Option<&'a mut Option<Plan>>,
 }
 
-/// The decision about a task.
 #[must_use]
 pub(crate) struct Decided {
     pub(crate) stage: Stage,
@@ -77,11 +73,9 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// The parts that most tasks do not have.
 #[derive(Default)]
 pub(crate) struct Extras {
     pub(crate) name: Option<Arc<str>>,
-    /// The span in which the task was submitted.
     pub(crate) submitter: Option<SubmitterSpan>,
     pub(crate) token: Option<CancellationToken>,
     /// The code around each run, unless a worker has it.
@@ -89,7 +83,6 @@ pub(crate) struct Extras {
     pub(super) waiters: WaitList,
     /// The waker of the asynchronous task that awaits the future.
     pub(super) awaiting: Option<Waker>,
-    /// True if no call will take the result.
     pub(super) is_abandoned: bool,
     /// True if code outside the pool holds the task and may run it.
     pub(super) is_given_away: bool,
@@ -102,7 +95,6 @@ pub(crate) struct Extras {
 }
 
 impl Parts<'_> {
-    /// Returns `true` if the task has nothing that most tasks do not have.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.extras.is_none() && self.fresh.is_none()
@@ -117,7 +109,6 @@ impl Parts<'_> {
         })
     }
 
-    /// Returns the extras, and allocates them if the task has none yet.
     pub(crate) fn extras(&mut self) -> &mut Extras {
         match &mut self.extras {
             Some(extras) => extras,
@@ -133,7 +124,6 @@ impl Parts<'_> {
         }
     }
 
-    /// Returns `true` if the task may run more than once.
     pub(crate) fn is_periodic(&self) -> bool {
         self.plan.is_some()
     }
@@ -143,7 +133,6 @@ impl Parts<'_> {
         self.plan.as_deref_mut()?.as_mut()
     }
 
-    /// Takes the plan out, with the closure.
     #[inline]
     pub(super) fn take_plan(&mut self) -> Option<Plan> {
         self.plan.as_deref_mut().and_then(Option::take)
@@ -151,7 +140,6 @@ impl Parts<'_> {
 
     // The layers.
 
-    /// Returns the layers of the task, if it may have any.
     pub(crate) fn layers(&mut self) -> Option<&mut Layers> {
         Some(&mut self.extras_if_any()?.layers)
     }
@@ -172,12 +160,10 @@ impl Parts<'_> {
         self.extras_if_any().and_then(|extras| extras.name.clone())
     }
 
-    /// Returns when the task has to have ended.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.layers()?.all().filter_map(|layer| layer.expiry()).min()
     }
 
-    /// Returns `true` if the task waits until it is resumed.
     pub(super) fn is_paused(&mut self) -> bool {
         self.layers().is_some_and(|layers| layers.all().any(|layer| layer.is_paused()))
     }
@@ -191,17 +177,14 @@ impl Parts<'_> {
         Some(self.layers().map_or(next, due))
     }
 
-    /// Returns when the token of the task is raised by itself.
     pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
         self.layers()?.all().find_map(|layer| layer.token_limit())
     }
 
-    /// Returns `true` if the entry of the task, which is in the queue, stays parked.
     pub(crate) fn keeps_parked(&mut self) -> bool {
         self.layers().is_some_and(|layers| layers.all().any(|layer| layer.keeps_parked()))
     }
 
-    /// Returns `true` if an expiry that was armed for this limit is out of date.
     pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
         self.layers().is_some_and(|layers| layers.all().any(|layer| layer.has_moved(limit)))
     }
@@ -210,7 +193,6 @@ impl Parts<'_> {
         self.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
-    /// Ends the task because its time is up, unless it has ended.
     pub(super) fn time_out(&mut self) -> CancelOutcome {
         self.stage.cancel(CancelReason::TimedOut)
     }
@@ -239,7 +221,6 @@ impl Parts<'_> {
         self.plan().and_then(|plan| plan.slot).or(moved)
     }
 
-    /// Notes the slot of the queue in which the task is.
     pub(crate) fn set_slot(&mut self, slot: u32) {
         match self.plan() {
             Some(plan) => plan.slot = Some(slot),
@@ -258,7 +239,6 @@ impl Parts<'_> {
                 .is_some_and(|layers| layers.all().any(|layer| layer.has_run_over_limit()))
     }
 
-    /// Returns `true` if no call will take the result.
     pub(super) fn is_abandoned(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| extras.is_abandoned)
     }

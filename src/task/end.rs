@@ -60,7 +60,6 @@ fn address(task: &Task) -> usize {
     std::ptr::from_ref(task).cast::<()>() as usize
 }
 
-/// The request that an [`End`] makes of a task.
 enum Request<'a> {
     Cancel(CancelReason),
     /// To end because this limit is over. A periodic task keeps the run that has exceeded it.
@@ -78,7 +77,6 @@ pub(crate) struct End<'a> {
     rest: Option<Box<Rest>>,
 }
 
-/// The parts that only some tasks leave.
 #[derive(Default)]
 struct Rest {
     leftovers: Option<Leftovers>,
@@ -191,7 +189,6 @@ impl End<'_> {
     }
 }
 
-/// A claim of the result.
 pub(crate) struct Claiming<'a> {
     /// An `Option` of the type of the result.
     pub(super) place: &'a mut dyn Any,

@@ -35,7 +35,6 @@ use crate::{Failure, FailureKind};
 #[doc(alias = "RetryPolicy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
-    /// How many failures in a row end the task.
     stop_after: Option<NonZeroU32>,
     /// How long to wait after the first failure, and at most after later ones.
     back_off: Option<(Duration, Duration)>,
@@ -88,7 +87,6 @@ impl FailurePolicy {
         self
     }
 
-    /// Returns `true` if a task has to end after `in_a_row` failures in a row.
     pub(crate) fn ends_after(&self, in_a_row: u32) -> bool {
         self.stop_after.is_some_and(|limit| in_a_row >= limit.get())
     }

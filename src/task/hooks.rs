@@ -64,7 +64,6 @@ const UNTAKEN: &str = "nobody has taken this result";
 
 type OnPanic = dyn Fn(&FailureReport<'_>) + Send + Sync;
 
-/// The hooks of an executor that concern its tasks.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
     pub(crate) before: Option<Callback<Before>>,
@@ -73,7 +72,6 @@ pub(crate) struct Hooks {
 }
 
 impl Hooks {
-    /// Calls the hook before a run. An error fails the run.
     #[inline]
     fn before(&self, run: &Run) -> Result<(), Failure> {
         self.before.as_ref().map_or(Ok(()), |before| self.call_before(before, run))
@@ -255,7 +253,6 @@ impl<'a> Drops<'a> {
         Self { hooks: Some(hooks), id: None }
     }
 
-    /// Drops a value. A panic in its drop is reported, and goes no further.
     #[inline(always)]
     pub(crate) fn discard<T>(self, value: T) {
         discard_with(value, |panic| self.report(None, Failure::of_panic(panic)));

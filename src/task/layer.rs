@@ -42,17 +42,14 @@ use crate::{
 pub(crate) struct Core<'a> {
     pub(crate) stage: Stage,
     pub(crate) is_periodic: bool,
-    /// The plan of a periodic task, unless a worker has it or the task has ended.
     pub(crate) plan: Option<&'a mut Plan>,
     pub(crate) name: &'a Option<Arc<str>>,
     pub(crate) token: &'a mut Option<CancellationToken>,
 }
 
-/// The reason for which a run does not begin yet.
 pub(crate) enum NotYet {
     /// It does not: this becomes of the task.
     Refused(Verdict),
-    /// User code has to be asked first.
     Asks(Box<dyn Question>),
 }
 
@@ -92,7 +89,6 @@ impl Deferred {
 
 /// How a task is queued again. The layers change it one after the other.
 pub(crate) struct Queuing {
-    /// When the task is due.
     pub(crate) due: Timestamp,
     /// Where its entry waits, unless for that moment.
     pub(crate) elsewhere: Option<Timing>,
@@ -122,7 +118,6 @@ impl Queuing {
 pub(crate) struct Replan {
     /// The plan, if it is another one, or the same moment was asked for.
     pub(crate) plan: Option<Timestamp>,
-    /// When the task is due.
     pub(crate) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
@@ -138,7 +133,6 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// Keeps a value of the user's, if there is one.
     pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
         if let Some(value) = value {
             self.values.push(Box::new(value));
@@ -157,12 +151,9 @@ impl<L: Any> AsAny for L {
     }
 }
 
-/// One of the layers; see the [module](self).
 pub(crate) trait Layer: AsAny + Send {
-    /// Returns its place in the order.
     fn place(&self) -> u8;
 
-    /// May this run begin?
     fn before_run(&mut self, _: &mut Core<'_>, _: &mut Call<'_>) -> Result<(), NotYet> {
         Ok(())
     }
@@ -174,24 +165,18 @@ pub(crate) trait Layer: AsAny + Send {
     /// no such call: the task is queued again ([`on_requeue`](Self::on_requeue)), or it ends ([`on_end`](Self::on_end)).
     fn after_run(&mut self, _: &mut Call<'_>) {}
 
-    /// The task is queued again.
     fn on_requeue(&mut self, _: &mut Core<'_>, _: &mut Queuing) {}
 
-    /// The run waits on, until this moment.
     fn on_put_off(&mut self, _: &Call<'_>, _until: Timestamp) {}
 
-    /// The task is in the queue, and due at another moment.
     fn on_replan(&mut self, _: &mut Replan) {}
 
-    /// The task has ended.
     fn on_end(&mut self, _: &Core<'_>, _: &mut Left) {}
 
-    /// Returns when the task has to have ended.
     fn expiry(&self) -> Option<Timestamp> {
         None
     }
 
-    /// Returns when the token of the task is raised by itself.
     fn token_limit(&self) -> Option<Timestamp> {
         None
     }
@@ -202,12 +187,10 @@ pub(crate) trait Layer: AsAny + Send {
         false
     }
 
-    /// Returns `true` if an expiry that was armed for this limit is out of date.
     fn has_moved(&self, _limit: Timestamp) -> bool {
         false
     }
 
-    /// Returns `true` if the task waits until it is resumed.
     fn is_paused(&self) -> bool {
         false
     }
@@ -223,7 +206,6 @@ pub(crate) trait Layer: AsAny + Send {
     }
 }
 
-/// The layers of one task, in their order.
 #[derive(Default)]
 pub(crate) struct Layers(Vec<Box<dyn Layer>>);
 
@@ -239,7 +221,6 @@ impl Layers {
         self.0.insert(index, Box::new(layer));
     }
 
-    /// Returns the layer of this type, if the task has it.
     pub(crate) fn get<L: Layer>(&mut self) -> Option<&mut L> {
         self.all().find_map(|layer| layer.as_any().downcast_mut())
     }
@@ -252,7 +233,6 @@ impl Layers {
         self.get().unwrap_or_else(|| unreachable!("the task has it"))
     }
 
-    /// Returns the layers, in their order.
     pub(crate) fn all(&mut self) -> impl Iterator<Item = &mut dyn Layer> {
         self.0.iter_mut().map(|layer| &mut **layer)
     }

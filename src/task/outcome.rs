@@ -75,7 +75,6 @@ pub trait Outcome: Report {}
 /// The step that follows from the outcome of one run.
 #[derive(Debug)]
 pub enum Step<T> {
-    /// The next run is the trigger's.
     Next,
     /// The next run is the one that this run has named.
     Named(NamedRun),
@@ -86,16 +85,13 @@ pub enum Step<T> {
 /// When the next run is due, by what a run has returned.
 #[derive(Debug)]
 pub enum NamedRun {
-    /// This long after the end of the run.
     After(Duration),
-    /// At this moment.
     At(Instant),
 }
 
 /// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
 /// outside of the crate.
 pub trait Report {
-    /// The result of the task.
     type Value: Send + 'static;
 
     /// Returns what follows, or why the run has failed. User code: the caller holds no lock.

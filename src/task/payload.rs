@@ -59,22 +59,16 @@ pub(crate) trait Payload: Send + Sync {
     /// Returns the state under the task's lock, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
 
-    /// Runs the task once, as `call` says.
     fn call(&self, call: &mut Call<'_>);
 
-    /// Ends the task, or drops its result, as `end` says.
     fn end(&self, end: &mut End<'_>);
 
-    /// Takes the result, if there is one, as `claiming` says.
     fn claim(&self, claiming: &mut Claiming<'_>);
 
-    /// Returns `true` if the task may run more than once.
     fn is_periodic(&self) -> bool;
 }
 
-/// The body of a task: the code that it runs.
 pub(crate) trait Body: Send + Sized + 'static {
-    /// The result of the task.
     type Value: Send + 'static;
 
     /// Where the plan is: nowhere for what runs once.
@@ -98,7 +92,6 @@ pub(crate) trait Body: Send + Sized + 'static {
     }
 }
 
-/// The place of a plan in a node.
 pub(crate) trait PlanPlace: Send + 'static {
     fn get(&mut self) -> Option<&mut Option<Plan>>;
 }
@@ -213,7 +206,6 @@ impl<B: Body> Slot<B> {
         mem::forget(mem::replace(self, extended));
     }
 
-    /// Keeps the extras of a task that had none.
     #[inline]
     fn keep(&mut self, fresh: Option<Box<Extras>>) {
         if let Some(extras) = fresh {
@@ -240,7 +232,6 @@ impl<B: Body> Content for Cell<B> {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 
 impl<B: Body> Node<B> {
@@ -256,7 +247,6 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    /// A task that runs a closure once.
     #[inline]
     pub(crate) fn once(closure: F) -> Arc<Self> {
         Arc::new(Self::new(OneShot(closure), ()))

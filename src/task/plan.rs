@@ -29,7 +29,6 @@ pub(crate) type RunReport = Result<Next, Failure>;
 /// The next step, by what a run has returned.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// The next run is the trigger's.
     Planned,
     /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
     Named(Box<NamedRun>),
@@ -43,7 +42,6 @@ pub(crate) enum Next {
 pub(crate) enum RunOutcome {
     /// It was the last run. If it has succeeded there is a value.
     Ended(Result<(), Failure>),
-    /// Another run is planned for this moment.
     Again(Timestamp),
     /// Another run is planned for this moment, although this one failed.
     Failed(Timestamp, Failure),
@@ -74,16 +72,13 @@ impl RunOutcome {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Plan {
     pub(crate) schedule: Schedule,
-    /// The policy that the user has chosen.
     on_failure: Option<FailurePolicy>,
     /// The last failure, if the trigger retries: it is that of the task if no other attempt takes place.
     last_failure: Option<Failure>,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
-    /// How many runs in a row have failed.
     pub(super) failures: u32,
     pub(super) runs: u64,
     /// How many runs were left out after the last one.
@@ -123,7 +118,6 @@ impl Plan {
         self.attempt().is_some()
     }
 
-    /// Returns which attempt the run is that the trigger has planned last, if it retries.
     fn attempt(&self) -> Option<Attempt> {
         self.schedule.triggered()?.attempt
     }
@@ -155,7 +149,6 @@ impl Plan {
         self.schedule.view_wall().map(|view| view.look)
     }
 
-    /// Returns `true` if one failure is enough to end the task.
     pub(super) fn ends_by_failure(&self) -> bool {
         self.policy().ends_after(1)
     }
@@ -182,14 +175,12 @@ impl Plan {
         self.schedule.triggered_mut()?.start_on_wall()
     }
 
-    /// Notes that a gate has put the run off, for a plan on the wall clock.
     pub(crate) fn put_off(&mut self, until: Timestamp) {
         if let Some(triggered) = self.schedule.triggered_mut() {
             triggered.put_off(until);
         }
     }
 
-    /// Forgets the plan on the wall clock.
     pub(crate) fn leave_wall(&mut self) {
         if let Some(triggered) = self.schedule.triggered_mut() {
             triggered.leave_plan();
@@ -320,7 +311,6 @@ impl Plan {
         self.ask(run, took_place, ended(), hooks)
     }
 
-    /// Asks the trigger for the next run.
     #[inline(never)]
     fn ask(
         &mut self,
@@ -400,7 +390,6 @@ impl Plan {
         RunOutcome::of(covered.and_then(|()| self.next(run, false, || run.clock().read(), hooks)))
     }
 
-    /// Asks the trigger again for the run that it has planned.
     #[cold]
     pub(crate) fn ask_again(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (runs, failures, planned) = (self.runs, self.failures, run.planned());

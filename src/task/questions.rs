@@ -29,20 +29,16 @@ pub(crate) struct CallExtras {
     pub(crate) after_body: Option<fn(&Call<'_>)>,
     /// The moment from which on a run that was due before counts as late.
     pub(crate) late_from: Option<Timestamp>,
-    /// When the task has to have ended.
     pub(crate) expiry: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(super) question: Option<PlacedQuestion>,
-    /// The layer whose question is asked.
     pub(super) asking: u8,
     /// True while the layer whose question was answered is asked again.
     pub(crate) has_answer: bool,
     pub(super) has_name: bool,
-    /// True if the run is beside the schedule.
     pub(crate) is_extra: bool,
     /// True if the tick for which the task was taken waits on.
     pub(crate) keeps_tick: bool,
-    /// True if it waits for the answer to a question.
     pub(crate) awaits_answer: bool,
     /// Why the task is ended after a run that did not take place.
     pub(crate) gives_up: Option<CancelReason>,
@@ -174,13 +170,11 @@ impl Call<'_> {
         self.extras.as_ref().map(look)
     }
 
-    /// Returns `true` if the run is beside the schedule.
     #[inline]
     pub(crate) fn is_extra(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.is_extra)
     }
 
-    /// Returns `true` if the task is run by hand, and not by a worker.
     pub(crate) fn is_by_hand(&self) -> bool {
         !self.run.keeps_limits()
     }

@@ -35,7 +35,6 @@ use crate::{
 
 scoped_thread_local!(static CURRENT: Run);
 
-/// One run of one task.
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
     worker: Rc<WorkerContext>,
@@ -120,18 +119,15 @@ impl Run {
         self.worker.passed.set(Some((self.planned(), self.started())));
     }
 
-    /// Keeps the lease of the run's gate.
     pub(crate) fn hold_lease(&self, held: HeldLease) {
         debug_assert!(!self.is_leased(), "a worker has one run at a time");
         *self.worker.held.borrow_mut() = Some(held);
     }
 
-    /// Returns the lease that the run holds.
     pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
         self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
     }
 
-    /// Returns `true` if the run holds a lease.
     pub(super) fn is_leased(&self) -> bool {
         self.worker.held.borrow().is_some()
     }
@@ -143,7 +139,6 @@ impl Run {
         }
     }
 
-    /// Returns the lease that the run has held of its gate.
     pub(crate) fn release_lease(&self) -> Option<HeldLease> {
         self.worker.held.borrow_mut().take()
     }
@@ -163,7 +158,6 @@ impl Run {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Records the run in these recorders.
     #[cfg(feature = "histograms")]
     pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.worker.record_in(recorders);
@@ -174,7 +168,6 @@ impl Run {
         CURRENT.set(self, part)
     }
 
-    /// Records that so many runs more were missed before this one.
     pub(super) fn add_missed(&self, runs: u64) {
         self.missed.set(self.missed.get().saturating_add(runs));
     }
@@ -208,7 +201,6 @@ impl Run {
         self.worker.keeps_limits
     }
 
-    /// Returns what a report says of this run.
     pub(super) fn subject(&self) -> Subject {
         let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number.get()));
         Subject { id, name, run, attempt: None }
@@ -224,7 +216,6 @@ impl Run {
         FailedRun::new(self.number.get(), self.failures.get(), failure)
     }
 
-    /// Returns the user's view of this run.
     pub(super) fn context(&self) -> TaskContext {
         TaskContext {
             task: Arc::clone(&self.task),
@@ -245,13 +236,11 @@ impl Run {
         (id == self.id).then_some(moment)
     }
 
-    /// Returns the parent of the task's token.
     pub(crate) fn stop(&self) -> CancellationToken {
         let held = self.worker.held.borrow();
         held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
     }
 
-    /// Returns `true` if the tasks of this worker have been asked to stop.
     pub(super) fn is_stopped(&self) -> bool {
         self.worker.stop.is_cancelled()
     }
@@ -292,7 +281,6 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run that the calling thread is in.
     pub(crate) fn current() -> Option<CurrentRun> {
         Self::with_current(|run| CurrentRun {
             task: Arc::clone(&run.task),
@@ -314,7 +302,6 @@ impl Run {
         CURRENT.is_set()
     }
 
-    /// Returns `true` if `task` is the innermost task that the calling thread is running.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
     }
@@ -326,17 +313,14 @@ impl Run {
 pub(crate) struct CurrentRun {
     pub(crate) task: Arc<Task>,
     pub(crate) id: u64,
-    /// Which run of the task it is, 1 for the first.
     pub(crate) number: u64,
     pub(crate) started: Timestamp,
     /// True if one failure is enough to end the task.
     pub(crate) ends_by_failure: bool,
-    /// The parent of the task's token.
     pub(crate) stop: CancellationToken,
 }
 
 impl CurrentRun {
-    /// Returns what a report says of this run.
     pub(crate) fn subject(&self) -> Subject {
         let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number));
         Subject { id, name, run, attempt: None }

@@ -96,7 +96,6 @@ pub(crate) enum Stage {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CancelOutcome {
-    /// The task had ended before.
     TooLate,
     /// The task was waiting; the caller takes its closure out, which will not run any more.
     Waiting,
@@ -162,7 +161,6 @@ impl Stage {
         matches!(self, Self::Cancelled { body_runs: true, .. })
     }
 
-    /// Returns `true` if the task has ended.
     pub(crate) fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Running)
     }
@@ -178,7 +176,6 @@ impl Stage {
         matches!(self, Self::Scheduled)
     }
 
-    /// Ends the task as cancelled, unless it has ended.
     #[inline]
     pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome {
         let body_runs = match self {
@@ -200,7 +197,6 @@ impl Stage {
         is_there
     }
 
-    /// Claims the result; `None` if there is none yet.
     pub(super) fn claim(&mut self) -> Option<Claimed> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,

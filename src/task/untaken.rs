@@ -22,7 +22,6 @@ use crate::{
     unwind::{contain, discard},
 };
 
-/// Returns `true` if values of this type are a `Result`.
 #[inline(always)]
 pub(crate) fn is_result<T>() -> bool {
     type_name::<T>().starts_with("core::result::Result<")

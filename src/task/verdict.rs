@@ -24,24 +24,20 @@ pub(crate) enum Verdict {
     /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or it is not to
     /// run.
     Cancelled(CancelReason),
-    /// Run the task again at this moment.
     Again(Timestamp),
 }
 
-/// The outcome of queuing a task again.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeued {
     /// It is to end: for this reason, or because the queue has refused it or it was cancelled meanwhile.
     Refused(Option<CancelReason>),
-    /// It is in the queue.
     Queued,
 }
 
 /// Where a call that ends a task found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
-    /// The task had ended before.
     TooLate,
     /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued
     /// again.

@@ -16,7 +16,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// The lease of a gate that a run holds.
 pub(crate) struct HeldLease {
     pub(crate) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
@@ -25,10 +24,8 @@ pub(crate) struct HeldLease {
     pub(crate) replaced: Option<CancellationToken>,
 }
 
-/// The state that all runs on one worker share.
 pub(crate) struct WorkerContext {
     pub(super) clock: Clock,
-    /// The parent of the tasks' tokens.
     pub(super) stop: CancellationToken,
     pub(crate) stats: Arc<WorkerStats>,
     /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
@@ -46,7 +43,6 @@ pub(crate) struct WorkerContext {
     /// same task, or of one with the same name, need not count a reference up and down.
     #[cfg(feature = "histograms")]
     recorders: RefCell<Option<Arc<Recorders>>>,
-    /// The present run is recorded apart.
     #[cfg(feature = "histograms")]
     is_apart: Cell<bool>,
     /// For when the present run was planned and when it started, if its gate was asked.
@@ -78,7 +74,6 @@ impl WorkerContext {
         }
     }
 
-    /// Records the present run in these recorders.
     #[cfg(feature = "histograms")]
     pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
         self.is_apart.set(true);

@@ -67,7 +67,6 @@ pub(in crate::layers) fn change_waiting(
     }
 }
 
-/// Does what follows once the entry was moved.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,

@@ -41,7 +41,6 @@ impl Keeps {
     }
 }
 
-/// How a member has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberEnd {
     Completed,
@@ -56,7 +55,6 @@ pub(crate) struct EndedMembers {
     pub(crate) cancelled: Vec<(u64, Option<Arc<str>>)>,
 }
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct GroupEnd {
     pub(super) stage: EndStage,
@@ -64,7 +62,6 @@ pub(super) struct GroupEnd {
     keeps: Option<Keeps>,
     /// The tasks that the executor keeps since it was shut down.
     executor_keeps: Option<Keeps>,
-    /// The number of submissions that are under way.
     pub(super) joining: usize,
     pub(super) is_terminated: bool,
     log: Option<EndedMembers>,
@@ -90,7 +87,6 @@ impl GroupEnd {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Returns `true` if the group may be paused.
     pub(super) fn admits_pauses(&self) -> bool {
         self.stage == EndStage::Open && self.executor_keeps.is_none()
     }

@@ -45,10 +45,8 @@ pub(crate) enum Turn {
     Ends(CancelReason),
 }
 
-/// A member that enters.
 pub(crate) struct Entrant {
     pub(crate) task: Weak<Task>,
-    /// The slot of the queue, if it is known.
     pub(crate) slot: u32,
     pub(crate) at_shutdown: AtShutdown,
     /// True if it was not due when it was submitted.
@@ -108,7 +106,6 @@ enum Stands {
     CalledOff(CancelReason),
 }
 
-/// See the [module](self).
 pub(super) struct Roll {
     pub(super) limits: GroupLimits,
     pub(super) is_paused: bool,
@@ -142,7 +139,6 @@ impl Roll {
         limit.min(workers.saturating_sub(reserved)).max(1)
     }
 
-    /// Returns how many permits the members have.
     fn taken(&self) -> usize {
         self.running + self.asking
     }
@@ -151,7 +147,6 @@ impl Roll {
         if self.is_paused { 0 } else { self.permits().saturating_sub(self.taken()) }
     }
 
-    /// Returns `true` if it is the turn of this pending member.
     fn is_first(&self, sequence: u64, due: Timestamp) -> bool {
         let free = self.free();
         // The first comparison spares a group that is hardly limited the walk.
@@ -307,7 +302,6 @@ impl Roll {
         }
     }
 
-    /// Returns `true` if this member waits for its turn in the queue.
     pub(super) fn parks(&self, sequence: u64) -> bool {
         self.members.get(&sequence).is_some_and(Member::is_parked)
     }

@@ -19,7 +19,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 pub(crate) struct RateLimit {
     most: usize,
     span: Duration,
