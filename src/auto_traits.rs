@@ -81,8 +81,6 @@ impl<T> RefUnwindSafe for ScheduledFuture<T> {}
 impl<T> UnwindSafe for ExecutorCompletionService<T> {}
 impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}
 
-// As with a drained task: its closures are called with a value of their own, and elsewhere.
-
 impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 

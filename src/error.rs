@@ -434,46 +434,34 @@ pub enum RejectionReason {
 
 impl fmt::Display for RejectionReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shutdown => f.write_str(
-                "the task was rejected: the executor was shut down",
-            ),
-            Self::ZeroPeriod => f.write_str(
-                "the task was rejected: its period or delay is zero; the shortest is one nanosecond",
-            ),
-            Self::BackOffWithinPeriod => f.write_str(
-                "the task was rejected: its back-off is never longer than its period, and so has no effect; \
-                 make it longer, or give the trigger a `retry`, which tries again sooner",
-            ),
-            Self::NeverRuns => f.write_str(
-                "the task was rejected: its trigger has no first run; \
-                 check the moments that it was given",
-            ),
-            Self::Spawn(error) => write!(
-                f,
-                "the task was rejected: no thread could be started for it: {error}; \
-                 try again when the system can start one"
-            ),
-            Self::Saturated => f.write_str(
-                "the task was rejected: as many tasks are waiting as `max_pending` admits; \
-                 try again later, or use a handler that blocks or runs the task in the caller",
-            ),
-            Self::Full => f.write_str(
-                "the task was rejected: the queue has no room for one more task; \
-                 try again when some have run",
-            ),
-            Self::GroupShutdown => f.write_str(
-                "the task was rejected: its group was shut down; make a new group",
-            ),
-            Self::ForeignGroup => f.write_str(
-                "the task was rejected: its group is one of another executor; \
-                 submit it there, or make a group of this one",
-            ),
-            Self::UnsharedTrigger => f.write_str(
-                "the task was rejected: behind a gate its jitter has to be the same on every replica; \
-                 give the task a name, or the jitter a name or a seed",
-            ),
-        }
+        f.write_str("the task was rejected: ")?;
+        let rest = match self {
+            Self::Shutdown => "the executor was shut down",
+            Self::ZeroPeriod => "its period or delay is zero; the shortest is one nanosecond",
+            Self::BackOffWithinPeriod => {
+                "its back-off is never longer than its period, and so has no effect; \
+                 make it longer, or give the trigger a `retry`, which tries again sooner"
+            }
+            Self::NeverRuns => "its trigger has no first run; check the moments that it was given",
+            Self::Spawn(error) => {
+                write!(f, "no thread could be started for it: {error}")?;
+                "; try again when the system can start one"
+            }
+            Self::Saturated => {
+                "as many tasks are waiting as `max_pending` admits; \
+                 try again later, or use a handler that blocks or runs the task in the caller"
+            }
+            Self::Full => "the queue has no room for one more task; try again when some have run",
+            Self::GroupShutdown => "its group was shut down; make a new group",
+            Self::ForeignGroup => {
+                "its group is one of another executor; submit it there, or make a group of this one"
+            }
+            Self::UnsharedTrigger => {
+                "behind a gate its jitter has to be the same on every replica; \
+                 give the task a name, or the jitter a name or a seed"
+            }
+        };
+        f.write_str(rest)
     }
 }
 
@@ -508,31 +496,32 @@ pub enum ConfigError {
 
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
+        let rest = match self {
             Self::InvalidThreadName(name) => {
-                write!(f, "{name:?} cannot name a thread because it contains a NUL character; remove it")
+                write!(f, "{name:?} ")?;
+                "cannot name a thread because it contains a NUL character; remove it"
             }
-            Self::ZeroKeepAlive => f.write_str(
-                "core threads cannot time out with a keep-alive of zero; set a longer one first",
-            ),
-            Self::ZeroMaxPending => f.write_str(
+            Self::ZeroKeepAlive => {
+                "core threads cannot time out with a keep-alive of zero; set a longer one first"
+            }
+            Self::ZeroMaxPending => {
                 "an executor with `max_pending` zero would never run a task; let at least one wait, \
-                 or leave `max_pending` out for no bound",
-            ),
-            Self::ZeroLimit => f.write_str(
+                 or leave `max_pending` out for no bound"
+            }
+            Self::ZeroLimit => {
                 "a group with a limit of zero would never run a task; let at least one run, \
-                 and pause the group to keep its tasks from running",
-            ),
-            Self::ZeroStarvationTime => f.write_str(
+                 and pause the group to keep its tasks from running"
+            }
+            Self::ZeroStarvationTime => {
                 "starvation cannot be reported after no time at all, since every task waits for a moment; \
-                 set a longer one, of seconds for instance",
-            ),
-            Self::Spawn(error) => write!(
-                f,
-                "a core thread could not be started: {error}; \
-                 ask for fewer, or leave out `prestart_core_threads`"
-            ),
-        }
+                 set a longer one, of seconds for instance"
+            }
+            Self::Spawn(error) => {
+                write!(f, "a core thread could not be started: {error}")?;
+                "; ask for fewer, or leave out `prestart_core_threads`"
+            }
+        };
+        f.write_str(rest)
     }
 }
 

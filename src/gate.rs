@@ -277,7 +277,7 @@ pub enum RunEnd<'a> {
 }
 
 /// One moment of a task's schedule, about which a gate is asked.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Tick<'a> {
     pub(crate) id: u64,
     pub(crate) name: Option<&'a str>,
@@ -359,21 +359,6 @@ impl Tick<'_> {
     #[must_use]
     pub fn clock(&self) -> &Clock {
         self.clock
-    }
-}
-
-impl fmt::Debug for Tick<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tick")
-            .field("task_id", &self.task_id())
-            .field("name", &self.name)
-            .field("run_number", &self.number)
-            .field("planned_wall", &self.planned_wall())
-            .field("is_on_wall", &self.is_on_wall())
-            .field("attempt", &self.attempt)
-            .field("is_periodic", &self.is_periodic)
-            .field("is_extra", &self.is_extra)
-            .finish_non_exhaustive()
     }
 }
 

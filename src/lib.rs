@@ -289,49 +289,37 @@ mod patience;
 /// one sends itself a signal.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../docs/book/first-task.md")]
-    struct FirstTask;
-    #[doc = include_str!("../docs/book/series.md")]
-    struct Series;
-    #[cfg(feature = "cron")]
-    #[doc = include_str!("../docs/book/calendar.md")]
-    struct Calendar;
-    #[doc = include_str!("../docs/book/cancelling.md")]
-    struct Cancelling;
-    #[doc = include_str!("../docs/book/timers.md")]
-    struct Timers;
-    #[doc = include_str!("../docs/book/groups.md")]
-    struct Groups;
-    #[doc = include_str!("../docs/book/testing-time.md")]
-    struct TestingTime;
-    #[cfg(all(feature = "histograms", feature = "metrics", feature = "serde"))]
-    #[doc = include_str!("../docs/book/observability.md")]
-    struct Observability;
-    #[doc = include_str!("../docs/book/driven.md")]
-    struct Driven;
-    #[doc = include_str!("../docs/book/precision.md")]
-    struct Precision;
-    #[doc = include_str!("../docs/book/coming-from-tokio.md")]
-    struct ComingFromTokio;
-    #[cfg(feature = "cron")]
-    #[doc = include_str!("../docs/book/cookbook/timers.md")]
-    struct CookbookTimers;
-    #[doc = include_str!("../docs/book/cookbook/requests.md")]
-    struct CookbookRequests;
-    #[doc = include_str!("../docs/book/cookbook/load.md")]
-    struct CookbookLoad;
-    #[doc = include_str!("../docs/book/cookbook/async-code.md")]
-    struct CookbookAsyncCode;
-    #[cfg(unix)]
-    #[doc = include_str!("../docs/book/cookbook/stopping.md")]
-    struct CookbookStopping;
-    #[cfg(feature = "metrics")]
-    #[doc = include_str!("../docs/book/cookbook/watching.md")]
-    struct CookbookWatching;
-    #[doc = include_str!("../docs/book/cookbook/testing.md")]
-    struct CookbookTesting;
-    #[doc = include_str!("../docs/coming-from-java.md")]
-    struct ComingFromJava;
+    macro_rules! pages {
+        ($($(#[$feature:meta])? $page:ident: $path:literal;)+) => {
+            $($(#[$feature])? #[doc = include_str!($path)] struct $page;)+
+        };
+    }
+
+    pages! {
+        Readme: "../README.md";
+        FirstTask: "../docs/book/first-task.md";
+        Series: "../docs/book/series.md";
+        #[cfg(feature = "cron")]
+        Calendar: "../docs/book/calendar.md";
+        Cancelling: "../docs/book/cancelling.md";
+        Timers: "../docs/book/timers.md";
+        Groups: "../docs/book/groups.md";
+        TestingTime: "../docs/book/testing-time.md";
+        #[cfg(all(feature = "histograms", feature = "metrics", feature = "serde"))]
+        Observability: "../docs/book/observability.md";
+        Driven: "../docs/book/driven.md";
+        Precision: "../docs/book/precision.md";
+        ComingFromTokio: "../docs/book/coming-from-tokio.md";
+        #[cfg(feature = "cron")]
+        CookbookTimers: "../docs/book/cookbook/timers.md";
+        CookbookRequests: "../docs/book/cookbook/requests.md";
+        CookbookLoad: "../docs/book/cookbook/load.md";
+        CookbookAsyncCode: "../docs/book/cookbook/async-code.md";
+        #[cfg(unix)]
+        CookbookStopping: "../docs/book/cookbook/stopping.md";
+        #[cfg(feature = "metrics")]
+        CookbookWatching: "../docs/book/cookbook/watching.md";
+        CookbookTesting: "../docs/book/cookbook/testing.md";
+        ComingFromJava: "../docs/coming-from-java.md";
+    }
 }

@@ -39,15 +39,11 @@ impl Handle {
     /// The same as [`repeat`](Self::repeat).
     #[doc(alias = "coalesce")]
     #[track_caller]
-    pub fn debounce<F, O>(
+    pub fn debounce<O: Outcome>(
         &self,
         quiet: Duration,
-        body: F,
-    ) -> Result<Debounced, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Debounced, RejectedExecutionError> {
         self.task().debounce(quiet, body)
     }
 
@@ -78,15 +74,11 @@ impl Handle {
     /// The same as [`repeat`](Self::repeat).
     #[doc(alias("rate_limit", "RateLimiter"))]
     #[track_caller]
-    pub fn throttle<F, O>(
+    pub fn throttle<O: Outcome>(
         &self,
         period: Duration,
-        body: F,
-    ) -> Result<Throttled, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Throttled, RejectedExecutionError> {
         self.task().throttle(period, body)
     }
 }
@@ -108,15 +100,11 @@ impl TaskBuilder<'_> {
     ///
     /// The same as [`Handle::debounce`](Handle::debounce).
     #[track_caller]
-    pub fn debounce<F, O>(
+    pub fn debounce<O: Outcome>(
         self,
         quiet: Duration,
-        body: F,
-    ) -> Result<Debounced, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Debounced, RejectedExecutionError> {
         Debounced::submit(self, quiet, body)
     }
 
@@ -126,15 +114,11 @@ impl TaskBuilder<'_> {
     ///
     /// The same as [`Handle::throttle`](Handle::throttle).
     #[track_caller]
-    pub fn throttle<F, O>(
+    pub fn throttle<O: Outcome>(
         self,
         period: Duration,
-        body: F,
-    ) -> Result<Throttled, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Throttled, RejectedExecutionError> {
         Throttled::submit(self, period, body)
     }
 }

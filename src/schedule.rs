@@ -60,12 +60,6 @@ pub(crate) enum Schedule {
     Unshared,
 }
 
-/// The name that the replicas of a task with a gate have in common, if it has one.
-#[derive(Clone, Copy)]
-pub(crate) struct SharedName<'a> {
-    pub(crate) name: Option<&'a str>,
-}
-
 /// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextRun {
@@ -84,18 +78,16 @@ impl Schedule {
     }
 
     /// Returns the schedule that a trigger stands for, and when its first run is. `shared` is there for a
-    /// task with a gate, and is the name of the task. Calls the trigger, which is user code.
+    /// task with a gate, and is the task's name, if it has one. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
-        shared: Option<SharedName<'_>>,
+        shared: Option<Option<&str>>,
         clock: &Clock,
         now: Timestamp,
     ) -> (Self, Timestamp) {
-        if let Some(SharedName { name }) = shared {
-            if !trigger.share(name) {
-                return (Self::Unshared, Timestamp::NEVER);
-            }
+        if shared.is_some_and(|name| !trigger.share(name)) {
+            return (Self::Unshared, Timestamp::NEVER);
         }
         let any: &dyn Any = &trigger;
         if let Some(Every { period, first }) = any.downcast_ref() {
@@ -230,21 +222,6 @@ impl Schedule {
             MissedRuns::Delay if late() == 0 => NextRun { next: on_grid(0), skipped: 0 },
             MissedRuns::Delay => NextRun { next: started.after_times(period, 1), skipped: 0 },
         })
-    }
-
-    /// Returns when the tick after one comes that was planned for `planned` and is delivered now.
-    pub(crate) fn next_tick(&self, planned: Timestamp, now: Timestamp) -> Timestamp {
-        self.plan(planned, now, || now).map_or(Timestamp::NEVER, |plan| plan.next)
-    }
-
-    /// Returns `true` if a tick that was planned for `planned` is not delivered any more.
-    pub(crate) fn leaves_out_tick(
-        &mut self,
-        planned: Timestamp,
-        now: Timestamp,
-        clock: &Clock,
-    ) -> bool {
-        self.is_overdue(planned, planned, now, clock)
     }
 
     /// Returns `true` if the next run is planned on the wall clock.

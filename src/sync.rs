@@ -47,7 +47,7 @@ pub(crate) use self::{
         atomic, cores, is_finished, scoped_thread_local, spin_loop, thread, thread_local,
         thread_number,
     },
-    parker::{ParkedThread, Parker, WakeObserver, spin_until},
+    parker::{ParkedThread, Parker, spin_until},
 };
 
 /// Atomics that belong to the process and order nothing: numbers that are given out once, and flags

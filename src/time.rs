@@ -41,8 +41,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use self::manual::ClockState;
 pub use self::manual::ManualClock;
-use self::manual::Presence;
 pub(crate) use self::wall::estimate;
 use crate::sync::{
     Parker,
@@ -283,49 +283,47 @@ impl Clock {
     pub(crate) fn wait<'a>(&'a self, parker: &'a Parker) -> Wait<'a> {
         if self.is_manual() {
             // Before any other thread gets the waker for this wait.
-            Presence::of(parker);
+            parker.presence();
         }
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
+    /// Tells the clock, if it is a manual one.
+    fn tell(&self, news: impl FnOnce(&mut ClockState)) {
+        if let Some(manual) = self.manual() {
+            manual.change(news);
+        }
+    }
+
     /// Tells the clock that a worker thread is about to start; see [`ManualClock`].
     pub(crate) fn worker_starts(&self) {
-        if let TimeSource::Manual(manual) = &self.source {
-            manual.worker_starts();
-        }
+        self.tell(|state| state.workers += 1);
     }
 
     /// Says that the calling thread, whose parker this is, is that worker. Returns what it was
     /// before, for [`worker_leaves`](Self::worker_leaves).
     pub(crate) fn worker_begins(&self, parker: &Parker) -> WorkerOf {
-        let clock = self.manual().map_or(0, ManualClock::address);
-        WorkerOf(Presence::set_works_for(parker, clock))
+        WorkerOf(parker.set_works_for(self.manual().map_or(0, ManualClock::address)))
     }
 
     /// Says that the calling thread is again what it was before it became a worker.
     pub(crate) fn worker_leaves(parker: &Parker, before: WorkerOf) {
-        Presence::set_works_for(parker, before.0);
+        parker.set_works_for(before.0);
     }
 
     /// Says that a worker of this clock begins to wait for something that it does not do itself.
     pub(crate) fn driver_waits(&self) {
-        if let TimeSource::Manual(manual) = &self.source {
-            manual.driver_waits();
-        }
+        self.tell(ClockState::driver_waits);
     }
 
     /// Says that such a worker has its answer.
     pub(crate) fn driver_goes_on(&self) {
-        if let TimeSource::Manual(manual) = &self.source {
-            manual.driver_goes_on();
-        }
+        self.tell(|state| state.waiting_drivers -= 1);
     }
 
     /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
-        if let TimeSource::Manual(manual) = &self.source {
-            manual.worker_ended();
-        }
+        self.tell(ClockState::worker_ended);
     }
 }
 
@@ -362,15 +360,15 @@ impl Wait<'_> {
             Some(instant) => self.parker.park_until(instant),
             None => self.parker.park(),
         }
-        Presence::notice_after_park(self.parker);
+        self.parker.notice();
     }
 }
 
 impl Drop for Wait<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let (true, Some(manual)) = (self.is_counted.get(), self.clock.manual()) {
-            manual.wait_ends();
+        if self.is_counted.get() {
+            self.clock.tell(|state| state.waiting -= 1);
         }
     }
 }

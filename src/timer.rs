@@ -447,8 +447,9 @@ impl Interval {
             let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
             let now = clock.read();
             let tick = clock.instant_of(planned).unwrap_or_else(|| clock.now());
-            let is_left_out = period.leaves_out_tick(planned, now, clock);
-            self.sleep.move_to(period.next_tick(planned, now));
+            let is_left_out = period.is_overdue(planned, planned, now, clock);
+            let plan = period.plan(planned, now, || now);
+            self.sleep.move_to(plan.map_or(Timestamp::NEVER, |plan| plan.next));
             if !is_left_out {
                 return Poll::Ready(Ok(tick));
             }

@@ -321,6 +321,7 @@ impl Error for Cancelled {}
 /// Completes when a token is raised; from [`CancellationToken::cancelled`]. Dropping it leaves nothing
 /// on the token.
 #[must_use = "it waits for nothing unless it is awaited"]
+#[derive(Debug)]
 pub struct WaitForCancellation {
     token: CancellationToken,
     places: Places,
@@ -342,12 +343,6 @@ impl Future for WaitForCancellation {
 impl Drop for WaitForCancellation {
     fn drop(&mut self) {
         self.token.forget(&mut self.places);
-    }
-}
-
-impl fmt::Debug for WaitForCancellation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WaitForCancellation").field("token", &self.token).finish()
     }
 }
 

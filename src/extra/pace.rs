@@ -75,6 +75,7 @@ const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 
 /// The moment before which a run does not take place, shared by a handle and a gate; see the [module](self).
+#[derive(Debug)]
 struct Word(AtomicU64);
 
 impl Word {
@@ -147,6 +148,7 @@ impl Word {
 }
 
 /// A clock whose moments are numbers: nanoseconds since this was made, counted from [`FIRST`].
+#[derive(Debug)]
 struct Time {
     clock: Clock,
     origin: Instant,

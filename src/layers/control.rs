@@ -51,7 +51,7 @@ pub(super) use self::waiting::change_waiting;
 use super::{OnWall, Order, standing::Standing};
 use crate::{
     entry::EntryMover,
-    schedule::{MissedRuns, Schedule, SharedName},
+    schedule::{MissedRuns, Schedule},
     task::{Call, Core, Deferred, Layer, NotYet, Parts, Queuing, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
@@ -78,7 +78,7 @@ impl Change {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
         let name = of.name();
-        let shared = of.has_gate().then_some(SharedName { name: name.as_deref() });
+        let shared = of.has_gate().then_some(name.as_deref());
         let (schedule, first) = Schedule::of(trigger, missed, shared, clock, clock.read());
         schedule.is_possible().then_some(Self::Schedule(schedule, first))
     }

@@ -75,8 +75,8 @@ impl Token {
         Self(Unparker::default())
     }
 
-    pub(super) fn unparker(&self) -> Unparker {
-        self.0.clone()
+    pub(super) fn unparker(&self) -> &Unparker {
+        &self.0
     }
 
     pub(super) fn park(&self) {
@@ -91,7 +91,7 @@ impl Token {
         *stored = false;
     }
 
-    pub(super) fn park_until(&self, _: Instant) {
+    pub(super) fn park_deadline(&self, _: Instant) {
         unreachable!("the model's time is the manual clock's");
     }
 }

@@ -3,10 +3,10 @@
 //! could take a token that was meant for this crate.)
 
 pub(crate) use scoped_tls::scoped_thread_local;
-use std::{cell::Cell, time::Instant};
+use std::cell::Cell;
 pub(crate) use std::{hint::spin_loop, thread, thread_local};
 
-pub(super) use crossbeam_utils::sync::Unparker;
+pub(super) use crossbeam_utils::sync::{Parker as Token, Unparker};
 pub(crate) use num_cpus::get as cores;
 
 use super::process;
@@ -61,27 +61,6 @@ impl<T: ?Sized> Lock<T> {
             }
         }
         self.0.lock()
-    }
-}
-
-/// The token on which a thread parks.
-pub(super) struct Token(crossbeam_utils::sync::Parker);
-
-impl Token {
-    pub(super) fn new() -> Self {
-        Self(crossbeam_utils::sync::Parker::new())
-    }
-
-    pub(super) fn unparker(&self) -> Unparker {
-        self.0.unparker().clone()
-    }
-
-    pub(super) fn park(&self) {
-        self.0.park();
-    }
-
-    pub(super) fn park_until(&self, instant: Instant) {
-        self.0.park_deadline(instant);
     }
 }
 

@@ -21,16 +21,15 @@
 //! ([`spin_until`]): that may be the one it waits for, and in any case no other thread is kept from
 //! working.
 //!
-//! # Observers
+//! # Presence
 //!
-//! A manual clock has to know whether a sleeping thread was woken and has not come back yet. It
-//! puts a [`WakeObserver`] of its own on each thread that waits on it. A thread that never waits on
-//! a manual clock has none: to wake it is one load, which finds nothing, and the unpark. The
-//! observer belongs to the thread and not to one of its wakers, because a thread is named on lists
-//! of waiters by its waker, and that must not change.
+//! A manual clock has to know whether a sleeping thread was woken and has not come back yet: such a thread is on its way,
+//! although it may not have a core. So a thread that waits on a manual clock or works for one has a [`Presence`], from before
+//! any other thread has its waker. Each wake-up is counted there before the unpark, and the thread takes note of the count
+//! after each park, before it looks at what the wake-ups were about. On a manual clock it is off the list by then, so a
+//! wake-up that comes later is never taken for one that was noticed. To wake any other thread costs one load more.
 
 use std::{
-    any::Any,
     cell::Cell,
     rc::Rc,
     task::{Wake, Waker},
@@ -39,6 +38,7 @@ use std::{
 
 use super::{
     Arc, OnceLock,
+    atomic::{AtomicU32, AtomicUsize, Ordering},
     backend::{Token, Unparker},
     rank, spin_loop, thread, thread_local,
 };
@@ -58,15 +58,33 @@ pub(crate) struct Parker {
 /// A thread, as the others see it that wake it.
 pub(crate) struct ParkedThread {
     unparker: Unparker,
-    observer: OnceLock<Box<dyn WakeObserver>>,
+    presence: OnceLock<Presence>,
 }
 
-/// An observer of the wake-ups of one thread.
-pub(crate) trait WakeObserver: Send + Sync + 'static {
-    /// The thread is about to be unparked. Runs in the thread that wakes it.
-    fn on_wake(&self);
+/// The record that the manual clocks keep of one thread; see the [module](self).
+#[derive(Default)]
+pub(crate) struct Presence {
+    /// How often the thread was woken.
+    wakes: AtomicU32,
+    /// How many of these wake-ups the thread has noticed.
+    noticed: AtomicU32,
+    /// The address of the clock whose worker the thread is; zero if it is no such worker.
+    works_for: AtomicUsize,
+}
 
-    fn as_any(&self) -> &dyn Any;
+impl Presence {
+    /// The calling thread takes note of every wake-up so far.
+    pub(crate) fn notice(&self) {
+        // Ordering: acquires what was done before the wake-ups, from `wake_by_ref`.
+        let wakes = self.wakes.load(Ordering::Acquire);
+        // Relaxed: orders no other access; other threads read it when the thread is on their list.
+        self.noticed.store(wakes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn works_for(&self, clock: usize) -> bool {
+        // Relaxed: orders no other access; only the thread itself reads and writes it.
+        self.works_for.load(Ordering::Relaxed) == clock
+    }
 }
 
 impl Wake for ParkedThread {
@@ -75,25 +93,31 @@ impl Wake for ParkedThread {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(observer) = self.observer.get() {
-            observer.on_wake();
+        if let Some(presence) = self.presence.get() {
+            // Ordering: releases what was done before the wake-up to `notice`.
+            presence.wakes.fetch_add(1, Ordering::Release);
         }
         self.unparker.unpark();
     }
 }
 
 impl ParkedThread {
-    /// The observer of this thread, if it has one of that type.
-    pub(crate) fn observer<O: WakeObserver>(&self) -> Option<&O> {
-        self.observer.get().and_then(|observer| observer.as_any().downcast_ref())
+    /// Returns `true` if the thread has a presence, was woken and has not taken note of that.
+    pub(crate) fn is_woken(&self) -> bool {
+        // Relaxed: orders no other access; a wake-up that came before is seen in any case.
+        self.presence.get().is_some_and(|presence| {
+            presence.wakes.load(Ordering::Relaxed) != presence.noticed.load(Ordering::Relaxed)
+        })
     }
 }
 
 impl Parker {
     fn new() -> Self {
         let token = Token::new();
-        let thread =
-            Arc::new(ParkedThread { unparker: token.unparker(), observer: OnceLock::new() });
+        let thread = Arc::new(ParkedThread {
+            unparker: token.unparker().clone(),
+            presence: OnceLock::new(),
+        });
         let waker = Waker::from(Arc::clone(&thread));
         Self { token, thread, waker, spin: AdaptiveSpin::new() }
     }
@@ -117,10 +141,25 @@ impl Parker {
         &self.thread
     }
 
-    /// From now on `observer` is told of every wake-up of this thread, unless the thread has an
-    /// observer already.
-    pub(crate) fn observe(&self, observer: impl WakeObserver) {
-        self.thread.observer.get_or_init(|| Box::new(observer));
+    /// Returns the presence of this thread, which it has from now on.
+    pub(crate) fn presence(&self) -> &Presence {
+        self.thread.presence.get_or_init(Presence::default)
+    }
+
+    /// Says for which manual clock this thread works from now on: for none if that is zero. Returns the one before.
+    pub(crate) fn set_works_for(&self, clock: usize) -> usize {
+        if clock == 0 && self.thread.presence.get().is_none() {
+            return 0;
+        }
+        // Relaxed: orders no other access; only the thread itself reads and writes it.
+        self.presence().works_for.swap(clock, Ordering::Relaxed)
+    }
+
+    /// Takes note of every wake-up, if the thread has a presence.
+    pub(crate) fn notice(&self) {
+        if let Some(presence) = self.thread.presence.get() {
+            presence.notice();
+        }
     }
 
     /// Sleeps until the thread is woken, or not at all if that has happened already.
@@ -132,7 +171,7 @@ impl Parker {
     /// The same, but at most until `instant`.
     pub(crate) fn park_until(&self, instant: Instant) {
         rank::assert_none_held("a thread is about to sleep");
-        self.token.park_until(instant);
+        self.token.park_deadline(instant);
     }
 }
 

@@ -1,9 +1,8 @@
 //! The order of the locks, and the check that every thread keeps it.
 //!
 //! Two threads that take the same two locks in opposite orders can wait for each other for ever.
-//! So there is one order for all locks of the crate, and a thread takes a lock only if it comes
-//! after every lock that the thread holds. The page `docs/locks.md` lists each lock, its place in
-//! this order, and every function that holds more than one.
+//! So a thread takes a lock only if it comes after every lock that the thread holds. The page `docs/locks.md` lists each
+//! lock with its place.
 //!
 //! ```text
 //!   OUTERMOST  ──▶  READY_LIST  ──▶  STRIPE 0 ──▶ … ──▶ STRIPE 15  ──▶  LEAF
@@ -15,17 +14,13 @@
 //! * A lock is a [`LEAF`] unless it says otherwise. A thread that holds a leaf takes no other lock,
 //!   so a leaf can be taken under any lock that is none.
 //!
-//! Places are compared strictly: two locks of one rank are never held together, apart from stripes
-//! with different numbers. That rules out two outermost locks, two leaves, and the locks of two
-//! queues in one thread.
+//! Two locks of one rank are never held together, apart from stripes with different numbers.
 //!
 //! # How it is checked
 //!
-//! A rank is a parameter of the lock's type, and a number exists in debug builds only. Debug builds
-//! keep the places of the held locks for each thread. They grow from the first to the last because
-//! each was checked when it was taken, so comparing with the last one is enough. The check comes
-//! before the thread blocks: a reversed order is reported by the first thread that uses it, whether
-//! or not another thread stands in its way. Release builds contain neither field nor instruction.
+//! A rank is a parameter of the lock's type. Debug builds keep the places of the locks that each thread holds, and a lock
+//! is compared with the last of them before the thread blocks: the first thread that reverses the order reports it, whether
+//! or not another stands in its way. Release builds contain neither field nor instruction.
 //!
 //! Two more rules use the same list: no user code runs ([`unwind`](crate::unwind)) and no thread
 //! parks while a lock is held.
@@ -54,76 +49,22 @@ pub(crate) fn assert_none_held(what: &str) {
 #[cfg(debug_assertions)]
 #[allow(clippy::panic, reason = "a broken order is a defect of the crate, found in debug builds")]
 mod checked {
-    use std::{cell::RefCell, fmt};
+    use std::{any::type_name, cell::RefCell};
 
-    use super::{LEAF, OUTERMOST, READY_LIST, STRIPE};
+    use super::{OUTERMOST, READY_LIST, STRIPE};
     use crate::sync::thread_local;
 
-    /// Sixteen stripes, and one lock of each other rank.
-    const MOST: usize = 19;
-
-    /// A lock's place in the order, and a name for it.
-    #[derive(Clone, Copy)]
-    struct Place {
-        rank: u8,
-        number: u8,
-        /// The type of what the lock protects.
-        name: &'static str,
-    }
-
-    impl Place {
-        fn is_before(&self, other: &Self) -> bool {
-            (self.rank, self.number) < (other.rank, other.number)
-        }
-    }
-
-    impl fmt::Display for Place {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            let rank = match self.rank {
-                OUTERMOST => "outermost",
-                READY_LIST => "ready list",
-                STRIPE => return write!(f, "`{}` (stripe {})", self.name, self.number),
-                LEAF => "leaf",
-                _ => "unknown rank",
-            };
-            write!(f, "`{}` ({rank})", self.name)
-        }
-    }
-
-    /// The held locks of one thread, in their order. An array, so that locking allocates nothing.
-    struct Stack {
-        places: [Option<Place>; MOST],
-        len: usize,
-    }
-
-    impl Stack {
-        fn last(&self) -> Option<&Place> {
-            self.places[..self.len].last().and_then(Option::as_ref)
-        }
-
-        fn push(&mut self, place: Place) {
-            self.places[self.len] = Some(place);
-            self.len += 1;
-        }
-
-        /// Locks may be released in any order; what is left keeps its own.
-        fn remove(&mut self, place: Place) {
-            let is_it = |held: &Option<Place>| {
-                held.is_some_and(|held| (held.rank, held.number) == (place.rank, place.number))
-            };
-            if let Some(index) = self.places[..self.len].iter().rposition(is_it) {
-                self.places.copy_within(index + 1..self.len, index);
-                self.len -= 1;
-            }
-        }
-    }
+    /// One for each rank, and one for each of sixteen stripes.
+    const PLACES: usize = 19;
+    const LAST: usize = PLACES - 1;
 
     thread_local! {
-        static STACK: RefCell<Stack> = const { RefCell::new(Stack { places: [None; MOST], len: 0 }) };
+        /// The types of what the held locks protect, by the places of these locks. Locking allocates nothing.
+        static HELD: RefCell<[Option<&'static str>; PLACES]> = const { RefCell::new([None; PLACES]) };
     }
 
     /// One held lock, for as long as this lives.
-    pub(in crate::sync) struct Held(Place);
+    pub(in crate::sync) struct Held(usize);
 
     impl Held {
         /// Adds a lock of a `T` to those that the thread holds.
@@ -133,34 +74,47 @@ mod checked {
         /// If the order forbids it.
         #[track_caller]
         pub(in crate::sync) fn new<T: ?Sized>(rank: u8, number: u8) -> Self {
-            let place = Place { rank, number, name: std::any::type_name::<T>() };
-            // A thread that is being torn down may have lost its list; then nothing is checked.
-            let last = STACK.try_with(|stack| {
-                let mut stack = stack.borrow_mut();
-                let last = stack.last().copied().filter(|held| !held.is_before(&place));
-                if last.is_none() {
-                    stack.push(place);
-                }
-                last
-            });
-            if let Ok(Some(held)) = last {
-                panic!("a thread that holds {held} takes {place}: see docs/locks.md");
+            let place = match rank {
+                OUTERMOST | READY_LIST => rank.into(),
+                STRIPE => (STRIPE + number).into(),
+                _ => LAST,
+            };
+            if let Some(held) = last_held().filter(|(held, _)| *held >= place) {
+                let (held, taken) = (shown(held), shown((place, type_name::<T>())));
+                panic!("a thread that holds {held} takes {taken}: see docs/locks.md");
             }
+            let _ = HELD.try_with(|held| held.borrow_mut()[place] = Some(type_name::<T>()));
             Self(place)
         }
     }
 
     impl Drop for Held {
         fn drop(&mut self) {
-            let _ = STACK.try_with(|stack| stack.borrow_mut().remove(self.0));
+            let _ = HELD.try_with(|held| held.borrow_mut()[self.0] = None);
+        }
+    }
+
+    /// Returns the last lock in the order that the thread holds. One that is being torn down may have lost its list;
+    /// then nothing is checked.
+    fn last_held() -> Option<(usize, &'static str)> {
+        let held = HELD.try_with(|held| *held.borrow()).ok()?;
+        let place = held.iter().rposition(Option::is_some)?;
+        Some((place, held[place]?))
+    }
+
+    fn shown((place, protects): (usize, &str)) -> String {
+        match place {
+            0 => format!("`{protects}` (outermost)"),
+            1 => format!("`{protects}` (ready list)"),
+            LAST => format!("`{protects}` (leaf)"),
+            stripe => format!("`{protects}` (stripe {})", stripe - usize::from(STRIPE)),
         }
     }
 
     #[track_caller]
     pub(super) fn assert_none_held(what: &str) {
-        let last = STACK.try_with(|stack| stack.borrow().last().copied());
-        if let Ok(Some(held)) = last {
-            panic!("{what} under the lock of {held}: see docs/locks.md");
+        if let Some(held) = last_held() {
+            panic!("{what} under the lock of {}: see docs/locks.md", shown(held));
         }
     }
 }

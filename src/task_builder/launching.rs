@@ -25,7 +25,7 @@ use crate::{
     entry::{Ticket, Timing},
     layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
-    schedule::{Schedule, SharedName},
+    schedule::Schedule,
     sync::Arc,
     task::{Around, Drops, Layers, Node, Plan, Task},
     time::Timestamp,
@@ -84,7 +84,7 @@ impl TaskBuilder<'_> {
     ) -> Result<TaskHandle, RejectedExecutionError> {
         let clock = self.clock();
         let (now, missed) = (clock.read(), self.missed.unwrap_or(MissedRuns::Coalesce));
-        let shared = self.gate.as_ref().map(|_| SharedName { name: self.name.as_deref() });
+        let shared = self.gate.as_ref().map(|_| self.name.as_deref());
         match contain(|| Schedule::of(trigger, missed, shared, clock, now)) {
             Ok((period, first)) => {
                 task.set_plan(Plan::new(period, self.on_failure));

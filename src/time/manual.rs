@@ -19,7 +19,7 @@
 //! thread whose deadline has come.
 //!
 //! A thread that has news for a sleeper wakes it, and the sleeper counts as busy from that call on,
-//! not from when it gets a core: the wake-up is counted ([`presence`]), and only the sleeper, back
+//! not from when it gets a core: the wake-up is counted ([`Parker::presence`]), and only the sleeper, back
 //! from its park and off the list, takes note of it. So `run_until_idle`, called after `schedule`,
 //! waits for what `schedule` set in motion.
 //!
@@ -58,11 +58,10 @@
 //! that was about to sleep leaves the list, wakes the wakers, and does not sleep this time; its
 //! caller looks again.
 
-mod presence;
 mod state;
 
-pub(super) use self::presence::Presence;
-use self::state::{ClockAlarm, ClockState, Sleeper};
+pub(super) use self::state::ClockState;
+use self::state::{ClockAlarm, Sleeper};
 use super::{PAST, Timestamp, long_before, saturating_nanos};
 use crate::{
     sync::{Arc, Mutex, OnceLock, Parker},
@@ -396,13 +395,13 @@ impl ManualClock {
             parker.park();
             state = self.shared.state.lock();
             state.give_up_idle(parker.thread());
-            Presence::notice_after_park(&parker);
+            parker.notice();
             moves += u32::from(state.now() > end);
         }
     }
 
     /// Makes a change after which the clock may go on by itself.
-    fn change(&self, change: impl FnOnce(&mut ClockState)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
         loop {
@@ -431,13 +430,13 @@ impl ManualClock {
     }
 
     /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says
-    /// whether the clock counts this wait: see [`wait_ends`](Self::wait_ends).
+    /// whether the clock counts this wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
         if state.now() >= until {
             return;
         }
-        let presence = Presence::of(parker);
+        let presence = parker.presence();
         let is_worker = presence.works_for(self.address());
         if !is_worker && !is_counted.replace(true) {
             state.wait_begins();
@@ -457,11 +456,6 @@ impl ManualClock {
         let mut state = self.shared.state.lock();
         state.end_sleep(parker.thread());
         presence.notice();
-    }
-
-    /// Ends a counted wait of the calling thread, which has its answer.
-    pub(super) fn wait_ends(&self) {
-        self.change(ClockState::wait_ends);
     }
 
     /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.
@@ -488,28 +482,9 @@ impl ManualClock {
         discard(alarm);
     }
 
-    pub(super) fn worker_starts(&self) {
-        self.shared.state.lock().workers += 1;
-    }
-
     /// Returns an address that no other clock has as long as this one exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
-    }
-
-    pub(super) fn driver_waits(&self) {
-        self.shared.state.lock().driver_waits();
-    }
-
-    pub(super) fn driver_goes_on(&self) {
-        self.shared.state.lock().driver_goes_on();
-    }
-
-    pub(super) fn worker_ended(&self) {
-        self.change(|state| {
-            state.workers -= 1;
-            state.tell_if_idle();
-        });
     }
 
     /// Returns how often a thread has gone to sleep.

@@ -110,7 +110,7 @@ pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
 }
 
 /// A calendar; from [`cron()`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Cron {
     expression: Box<str>,
     zone: Box<str>,
@@ -298,17 +298,6 @@ impl Policy {
 impl fmt::Display for Cron {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} ({})", self.expression, self.zone)
-    }
-}
-
-impl fmt::Debug for Cron {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cron")
-            .field("expression", &self.expression)
-            .field("zone", &self.zone)
-            .field("missing", &self.policy.missing)
-            .field("repeated", &self.policy.repeated)
-            .finish()
     }
 }
 

@@ -20,6 +20,7 @@ use crate::{
 };
 
 /// What a debounced or throttled task shares with its handle. Moments are those of its [`Time`].
+#[derive(Debug)]
 pub(super) struct Calls {
     time: Time,
     /// When the run is due at the earliest, while it is to come and calls may join it.
@@ -32,7 +33,7 @@ pub(super) struct Calls {
 }
 
 /// The calls that wait.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct WaitingCalls {
     /// True if a call waits for the run that is to come, or about which the gate is asked.
     is_called: bool,
@@ -45,15 +46,11 @@ struct WaitingCalls {
 impl Calls {
     /// Submits a task that runs for its calls, and once in a period at most.
     #[track_caller]
-    pub(super) fn submit<F, O>(
+    pub(super) fn submit<O: Outcome>(
         task: TaskBuilder<'_>,
         period: Duration,
-        mut body: F,
-    ) -> Result<Caller, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        mut body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Caller, RejectedExecutionError> {
         let executor = task.handle();
         let calls = Arc::new(Self {
             time: Time::new(executor.clock().clone()),
@@ -136,6 +133,7 @@ impl Calls {
 }
 
 /// The caller's side of such a task.
+#[derive(Debug)]
 pub(super) struct Caller {
     executor: Handle,
     pub(super) task: TaskHandle,

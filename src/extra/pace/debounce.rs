@@ -7,7 +7,7 @@
 //!
 //! The first call asks for a run, and each further one puts it off by the word ([`Calls`]).
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use super::{
     NEVER,
@@ -21,6 +21,7 @@ use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 /// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
 /// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+#[derive(Debug)]
 pub struct Debounced {
     caller: Caller,
     // In nanoseconds.
@@ -30,15 +31,11 @@ pub struct Debounced {
 
 impl Debounced {
     #[track_caller]
-    pub(crate) fn submit<F, O>(
+    pub(crate) fn submit<O: Outcome>(
         task: TaskBuilder<'_>,
         quiet: Duration,
-        body: F,
-    ) -> Result<Self, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Self, RejectedExecutionError> {
         let caller = Calls::submit(task, Duration::ZERO, body)?;
         Ok(Self { caller, quiet: nanos(quiet), max_wait: NEVER })
     }
@@ -144,11 +141,5 @@ impl Debounced {
     #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
         &self.caller.task
-    }
-}
-
-impl fmt::Debug for Debounced {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Debounced").field(&self.caller.task).finish()
     }
 }

@@ -4,7 +4,6 @@
 //! [`pace`](super).
 
 use std::{
-    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -59,13 +58,14 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("keep_alive", "heartbeat", "watchdog", "touch", "renew"))]
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Extender {
     executor: Handle,
     put_off: Arc<PutOff>,
 }
 
 /// What an extender and its gate share.
+#[derive(Debug)]
 struct PutOff {
     time: Time,
     word: Word,
@@ -150,12 +150,6 @@ impl Extender {
     #[inline]
     fn put_off_to(&self, moment: u64) -> bool {
         !self.executor.is_shutdown() && self.put_off.word.raise(false, || moment)
-    }
-}
-
-impl fmt::Debug for Extender {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extender").finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@
 //!
 //! The first call decides when the run is, and each further one joins it by the word ([`Calls`]). The gate keeps the period.
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 use super::calls::{Caller, Calls};
 use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
@@ -17,21 +17,18 @@ use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 /// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
 /// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
 /// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+#[derive(Debug)]
 pub struct Throttled {
     caller: Caller,
 }
 
 impl Throttled {
     #[track_caller]
-    pub(crate) fn submit<F, O>(
+    pub(crate) fn submit<O: Outcome>(
         task: TaskBuilder<'_>,
         period: Duration,
-        body: F,
-    ) -> Result<Self, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Self, RejectedExecutionError> {
         Ok(Self { caller: Calls::submit(task, period, body)? })
     }
 
@@ -66,11 +63,5 @@ impl Throttled {
     #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
         &self.caller.task
-    }
-}
-
-impl fmt::Debug for Throttled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Throttled").field(&self.caller.task).finish()
     }
 }

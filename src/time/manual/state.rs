@@ -6,25 +6,24 @@ use std::{
     time::SystemTime,
 };
 
-use super::presence::is_woken;
 use crate::{
     sync::{Arc, ParkedThread},
     time::Timestamp,
 };
 
-pub(super) struct ClockState {
+pub(in crate::time) struct ClockState {
     now: Timestamp,
     sleepers: Vec<Sleeper>,
     pub(super) alarms: Vec<ClockAlarm>,
     last_alarm: u64,
     /// Worker threads that were started and have not ended.
-    pub(super) workers: usize,
+    pub(in crate::time) workers: usize,
     /// Whether the clock goes on by itself.
     is_auto: bool,
     /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
-    waiting: usize,
+    pub(in crate::time) waiting: usize,
     /// How many workers wait for something besides: each drives an executor until that is there.
-    waiting_drivers: usize,
+    pub(in crate::time) waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
     /// A timestamp, and the wall clock's time at it.
@@ -111,7 +110,7 @@ impl ClockState {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !is_woken(&sleeper.thread);
+        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.thread.is_woken();
         self.sleepers.iter().filter(rests).count() == self.workers
     }
 
@@ -174,18 +173,15 @@ impl ClockState {
         self.have_looked = false;
     }
 
-    pub(super) fn wait_ends(&mut self) {
-        self.waiting -= 1;
-    }
-
     /// Counts a worker that waits for something itself.
-    pub(super) fn driver_waits(&mut self) {
+    pub(in crate::time) fn driver_waits(&mut self) {
         self.waiting_drivers += 1;
         self.have_looked = false;
     }
 
-    pub(super) fn driver_goes_on(&mut self) {
-        self.waiting_drivers -= 1;
+    pub(in crate::time) fn worker_ended(&mut self) {
+        self.workers -= 1;
+        self.tell_if_idle();
     }
 
     /// Moves to the next deadline, if a thread waits and only time can move anything. Returns the
@@ -211,7 +207,7 @@ impl ClockState {
     fn is_waited_for(&self) -> bool {
         self.waiting + self.waiting_drivers > 0
             && self.sleepers.len() == self.waiting + self.workers
-            && !self.sleepers.iter().any(|sleeper| is_woken(&sleeper.thread))
+            && !self.sleepers.iter().any(|sleeper| sleeper.thread.is_woken())
     }
 
     /// Returns the timestamps that threads sleep until.

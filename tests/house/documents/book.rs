@@ -131,7 +131,7 @@ fn the_code_of_each_page_is_run() {
         if path.starts_with("decisions/") || fences.clone().next().is_none() {
             continue;
         }
-        let included = format!("docs/{path}\")]");
+        let included = format!("docs/{path}\"");
         assert!(sources.contains(&included), "{path} is included nowhere");
         assert!(fences.all(|fence| !fence.contains("ignore")), "{path} has code that is not run");
         run += 1;
