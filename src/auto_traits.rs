@@ -1,43 +1,20 @@
 //! Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
 //!
-//! The compiler implements these traits for a type if all its fields have them. Locks, trait objects
-//! and user closures do not, so without this file no handle could be used inside
-//! [`catch_unwind`](std::panic::catch_unwind). This file implements them for groups of types, and says
-//! why that is right. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists the outcome
-//! for every public type.
+//! Locks, trait objects and user closures do not have these traits, so without this file no handle could be used inside
+//! [`catch_unwind`](std::panic::catch_unwind). For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists
+//! the outcome for every public type.
 //!
-//! # State behind a lock
-//!
-//! **No user code runs under a lock of this crate**, and no user value is dropped under one: all of it
-//! goes through [`unwind`](crate::unwind), which asserts it in debug builds. A user's panic comes from
-//! user code, so it never unwinds out of a critical section, and no other thread finds a change half
-//! done. (That is also why the locks have no poisoning: `sync`.) There is one exception, which the
-//! user asks for by name: a `CheapClone` is cloned under the lock of its queue. Nothing is changed
-//! there, so a clone that panics in spite of its promise interrupts no change.
-//!
-//! A hook, a waker or a thread factory that panics can interrupt what the caller's own thread does
-//! *between* two critical sections. Each of these is called when the state is consistent, or under a
-//! guard whose drop makes it consistent again (`Search`, `Reservation`, `WorkerThread`).
-//!
-//! # User closures
-//!
-//! A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
-//! has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after
-//! one of them has panicked, whether or not the user has a `catch_unwind` around anything, so what
-//! they keep behind their own locks has to bear that anyway.
-//!
-//! # Types with a `T`
-//!
-//! * The result of a future is not visible before it is moved out, whole, to one caller, as with a
-//!   `JoinHandle` or a channel. What the caller does with it afterwards does not concern the future.
-//!   So nothing is required of `T`.
-//! * A [`DelayQueue`] also returns clones: after a panic an `Rc<Cell<_>>` that was
-//!   [peeked at](DelayQueue::peek) is still in the queue, in whatever state. So it requires
-//!   `T: UnwindSafe`, which is also enough for a *reference* to the queue, because no `&T` of an
-//!   element inside is ever returned. The types that wait for it (`NextExpired`, `Drain`, ...) hold
-//!   such a reference, and follow.
-//! * Types that own elements directly (`Expired`, `Refused`, `Iter`, ...) are as safe as the
-//!   elements.
+//! * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate
+//!   ([`unwind`](crate::unwind) asserts it), so a user's panic leaves no change half done there. A `CheapClone` is cloned
+//!   under the lock of its queue, where nothing is changed. What may panic *between* two critical sections, a hook, a waker
+//!   or a thread factory, is called when the state is consistent, or under a guard whose drop makes it so.
+//! * **User closures.** A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
+//!   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after a panic in
+//!   any case.
+//! * **The result of a future** is not visible before it is moved out, whole, to one caller. So nothing is required of `T`.
+//! * **A [`DelayQueue`]** also returns clones: after a panic an `Rc<Cell<_>>` that was [peeked at](DelayQueue::peek) is still
+//!   in the queue, in whatever state. So it requires `T: UnwindSafe`, which is also enough for a *reference* to the queue,
+//!   because no `&T` of an element inside is ever returned. Types that own elements directly are as safe as the elements.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 

@@ -6,30 +6,7 @@
 //! run. It lets the run pass, skips it, or says when to ask again. It may also hand out a [`Lease`]: a
 //! permission that can be lost while the run goes on. A task without a gate pays nothing for this.
 //!
-//! This crate has no gate that speaks to other machines. It has the place for one.
-//!
-//! ```
-//! use std::{sync::atomic::{AtomicBool, Ordering}, sync::Arc, time::Duration};
-//! use punctual::{ManualClock, ScheduledThreadPoolExecutor, gate::{self, Entry}};
-//!
-//! let clock = ManualClock::new();
-//! let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-//! let leads = Arc::new(AtomicBool::new(false));
-//! let asked = Arc::clone(&leads);
-//! let leader_only = gate::from_fn(move |_| match asked.load(Ordering::Relaxed) {
-//!     true => Entry::Run,
-//!     false => Entry::Skip,
-//! });
-//! let second = Duration::from_secs(1);
-//! let (initial_delay, period) = (second, second);
-//! executor.task().gate(leader_only).schedule_at_fixed_rate(initial_delay, period, || { /* sweep */ })?;
-//! clock.run_for(3 * second);
-//! leads.store(true, Ordering::Relaxed);
-//! clock.run_for(2 * second);
-//! let counted = executor.statistics();
-//! assert_eq!((counted.gate_skips, counted.runs), (3, 2));
-//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-//! ```
+//! This crate has no gate that speaks to other machines. It has the place for one. [`from_fn`] and [`RunGate`] have examples.
 //!
 //! # The order of things
 //!
@@ -52,12 +29,11 @@
 //! # While a gate is asked
 //!
 //! A gate may block, on a database for instance, for as long as it bounds that itself. The worker is
-//! occupied meanwhile, and every observer sees the task running: it is
-//! [`Running`](crate::TaskState::Running), a graceful shutdown waits for it, and
+//! occupied meanwhile, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for it, and
 //! [`current_task`](crate::current_task) returns it inside the gate. If the task is cancelled meanwhile its
 //! future ends at once. After the answer the task is looked at once more, so its body does not run if it
-//! has been cancelled, if its time limit is up, if its token is raised, or if the executor has been stopped
-//! by [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time of
+//! has been cancelled, if its time limit is up, if its token is raised, or after
+//! [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time of
 //! its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
 //!
 //! # An answer that comes later
@@ -77,15 +53,13 @@
 //!
 //! # A lease that is lost before the body
 //!
-//! Between the answer and the body the process may have been stopped, or no worker may have been free. So the worker
-//! looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place: the
-//! lease is left, and the gate is asked about the tick again at once.
+//! The worker looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place:
+//! the lease is left, and the gate is asked about the tick again at once.
 //!
 //! # Runs by hand
 //!
 //! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
-//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller. The caller
-//! that makes such a run has decided, and the run is no part of the schedule.
+//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller.
 //!
 //! # A gate is user code
 //!
@@ -113,11 +87,11 @@ use crate::{
 /// One gate may serve several tasks, and is asked by several workers at once then.
 ///
 /// ```
-/// use std::{sync::{Arc, atomic::{AtomicBool, Ordering}}, time::Duration};
-/// use punctual::{ManualClock, RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
+/// use std::{sync::atomic::{AtomicBool, Ordering}, time::Duration};
+/// use punctual::{RunGate, gate::{Entry, Tick}};
 ///
 /// /// Waits until the printer is there, and looks every five seconds.
-/// struct Printer(Arc<AtomicBool>);
+/// struct Printer(AtomicBool);
 ///
 /// impl RunGate for Printer {
 ///     fn enter(&self, _: &Tick<'_>) -> Entry {
@@ -125,17 +99,6 @@ use crate::{
 ///         if is_there { Entry::Run } else { Entry::Again(Duration::from_secs(5)) }
 ///     }
 /// }
-///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-/// let is_there = Arc::new(AtomicBool::new(false));
-/// let page = executor.task().gate(Printer(Arc::clone(&is_there))).submit(|| "printed")?;
-/// clock.run_for(Duration::from_secs(12));
-/// is_there.store(true, Ordering::Relaxed);
-/// assert_eq!((page.is_done(), page.delay()), (false, Some(Duration::from_secs(3))));
-/// clock.run_for(Duration::from_secs(3));
-/// assert_eq!(page.join()?, "printed");
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("leader_election", "distributed_lock"))]
 #[diagnostic::on_unimplemented(
@@ -204,18 +167,11 @@ impl fmt::Debug for Entry {
 ///
 /// ```
 /// use std::{sync::Arc, time::Instant};
-/// use punctual::{
-///     CancellationToken, ScheduledThreadPoolExecutor, with_context,
-///     gate::{self, Entry, Lease, RunEnd},
-/// };
+/// use punctual::{CancellationToken, gate::{self, Entry, Lease, RunEnd}};
 ///
-/// struct Permission(u64);
+/// struct Permission;
 ///
 /// impl Lease for Permission {
-///     fn fencing_token(&self) -> Option<u64> {
-///         Some(self.0)
-///     }
-///
 ///     fn watch(&self, _lost: CancellationToken) {
 ///         // Keep it, and raise it when the permission is lost.
 ///     }
@@ -225,12 +181,7 @@ impl fmt::Debug for Entry {
 ///     }
 /// }
 ///
-/// let executor = ScheduledThreadPoolExecutor::new(1);
-/// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission(7))));
-/// let task = executor.task().gate(gate);
-/// let fence = task.submit(with_context(|run| run.fencing_token()))?;
-/// assert_eq!(fence.join()?, Some(7));
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission)));
 /// ```
 pub trait Lease: Send + Sync + 'static {
     /// Returns a number that is larger than that of every lease before, for storages that refuse a
@@ -363,6 +314,16 @@ impl Tick<'_> {
 }
 
 /// Makes a gate of a function.
+///
+/// ```
+/// use punctual::{ScheduledThreadPoolExecutor, gate::{self, Entry}};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let closed = gate::from_fn(|_| Entry::Skip);
+/// let skipped = executor.task().gate(closed).submit(|| ())?;
+/// assert!(skipped.join().is_err_and(|error| error.is_cancelled()));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
 pub fn from_fn<F>(enter: F) -> GateFn<F>
 where
     F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,

@@ -1,11 +1,7 @@
 //! A thread that is started when it is first needed, and the queue that it takes from.
 //!
-//! Two services of this crate need a thread of their own only if they are used: the timeouts of a pool,
-//! and the alarms of the system's clock. Each hands its work to the thread
-//! through a queue, and none may start it twice. That much is here; how the thread is started is the
-//! caller's: a pool has its thread factory do it, the alarms spawn one themselves.
-//!
-//! # One thread
+//! The timeouts of a pool and the alarms of the system's clock need a thread of their own only if they are used. How it is
+//! started is the caller's: a pool has its thread factory do it, the alarms spawn one themselves.
 //!
 //! ```text
 //!             starting()                succeed()
@@ -15,9 +11,7 @@
 //! ```
 //!
 //! Only the holder of a [`Starting`] can have the thread run, and one caller at a time is given it. A caller
-//! that comes while the thread is being started *waits* for what comes of that. (Those of a pool have
-//! waited for the permit to spawn by then, and wait no longer here.)
-//!
+//! that comes while the thread is being started *waits* for what comes of that.
 //! A start that fails leaves the queue behind, and the next caller tries again with the same one.
 
 use crate::{
@@ -29,7 +23,6 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
-/// See the [module](self).
 pub(crate) struct LazyThread<Q> {
     /// Made before the first attempt to start the thread.
     queue: OnceLock<Arc<Q>>,
@@ -92,7 +85,6 @@ impl<Q> LazyThread<Q> {
 }
 
 impl<Q> Starting<'_, Q> {
-    /// Returns the queue that the thread takes from.
     pub(crate) fn queue(&self) -> Arc<Q> {
         Arc::clone(self.queue)
     }

@@ -2,28 +2,16 @@
 //!
 //! # Published on request, and not counted twice
 //!
-//! The executor counts anyway, on cache lines that each worker has for itself, and a snapshot of these counts
-//! never contradicts itself ([`statistics`](crate::statistics)). So nothing is recorded while a task runs. One call
-//! takes a snapshot and hands over each number of it, and the program decides when: at each scrape, or every ten
-//! seconds for a recorder that pushes. Between the calls the feature costs nothing at all.
-//!
-//! To record each run as it happens would cost each run three look-ups in the recorder, on the worker, and the counts
-//! of a scrape would contradict each other, since they would be read one by one.
-//!
+//! The executor counts anyway, and a snapshot of its counts never contradicts itself ([`statistics`](crate::statistics)). So
+//! nothing is recorded while a task runs: one call takes a snapshot and hands over each number of it.
 //! A count is set as an absolute value, which a recorder only ever increases. So of two threads that publish at
 //! the same time the later snapshot stays, in the counts.
 //!
-//! # Labels
+//! A task's name is no label: programs name tasks after customers and files, and each name would be a series that the
+//! recorder never forgets.
 //!
-//! Every series has the label `executor`, whose value the program chooses. A group's series have the label `group` as well, and the
-//! program says for which groups there are any. A task's name is no label: programs
-//! name tasks after customers and files, and each name would be a series that the recorder never forgets. A program whose
-//! names are few records them in a hook ([`Builder::after_execute`](crate::Builder::after_execute)).
-//!
-//! # Where to add one
-//!
-//! [`METRICS`] and [`GROUP_METRICS`] are the lists. `docs/observing.md` has the same lists for readers, and a test compares them. What has
-//! a label more is published beside it, as [`publish_state`] does, and as [histograms](buckets) are, one series for each value.
+//! [`METRICS`] and [`GROUP_METRICS`] are the lists. `docs/observing.md` has them for readers, and a test compares. What has
+//! a label more is published beside it, one series for each value, as [`publish_state`] does and as [histograms](buckets) are.
 
 #[cfg(feature = "histograms")]
 mod buckets;
@@ -35,11 +23,6 @@ use crate::{
     group::{Group, GroupStatistics},
     sync::Arc,
 };
-
-/// The label that every series has.
-const EXECUTOR: &str = "executor";
-/// The label that every series of a group has as well.
-const GROUP: &str = "group";
 
 /// A metric that has one series for each executor, or one for each group, by whose snapshot it is.
 struct Metric<S> {
@@ -94,11 +77,6 @@ const GROUP_METRICS: [Metric<GroupStatistics>; 10] = [
     Metric { name: "punctual_group_runs_failed_total", value: Counter(|now| now.failed_runs), meaning: "Runs of the group's tasks that failed, or exceeded their time limit." },
 ];
 
-/// The one that has a label more.
-const STATE: &str = "punctual_executor_state";
-const STATE_MEANING: &str =
-    "1 in the series of the executor's state, 0 in the series of the other states.";
-
 /// Each state, with the value of its label, which is also the name that `serde` gives it.
 const STATES: [(ExecutorState, &str); 4] = [
     (ExecutorState::Running, "running"),
@@ -115,10 +93,8 @@ impl Handle {
     /// snapshot. `executor` is the value of the label that tells this executor from others; two
     /// executors with the same value would overwrite each other's series.
     ///
-    /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric. Names and labels
-    /// change only with a new major version of this crate.
-    ///
-    /// Groups have metrics of their own: see [`Group::publish_metrics`].
+    /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric; they
+    /// change only with a new major version of this crate. Groups have metrics of their own: see [`Group::publish_metrics`].
     ///
     /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is asked
     /// for each of two dozen series, and for each of forty more where there are histograms. Blocks as long as the recorder does.
@@ -126,7 +102,6 @@ impl Handle {
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// // The program's recorder; `install_recorder` makes it that of the whole process.
     /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// executor.submit(|| ())?.join()?;
@@ -139,20 +114,19 @@ impl Handle {
     #[doc(alias("prometheus", "opentelemetry"))]
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
-        let labels = [label(EXECUTOR, executor)];
+        let labels = [label("executor", executor)];
         METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
         publish_state(now.state, &labels);
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
-            buckets::publish(&buckets::OF_EXECUTOR, seen.pool(), &labels);
+            buckets::publish("punctual_run", "", seen.pool(), &labels);
         }
     }
 }
 
 impl Group {
-    /// Hands the group's [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the
-    /// calling thread uses, as [`Handle::publish_metrics`] does those of the executor, which do not include them as series of their
-    /// own. Each series has the label `executor`, with this value, and the label `group` with the group's name.
+    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those of the executor.
+    /// Each series has the label `executor`, with this value, and the label `group` with the group's name.
     ///
     /// The program says which groups are published, since a recorder never forgets a series: a group for each of ten thousand customers
     /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
@@ -175,11 +149,11 @@ impl Group {
     /// ```
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
-        let labels = [label(EXECUTOR, executor), label(GROUP, self.name())];
+        let labels = [label("executor", executor), label("group", self.name())];
         GROUP_METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
-            buckets::publish(&buckets::OF_GROUP, &seen, &labels);
+            buckets::publish("punctual_group_run", " of the group's tasks", &seen, &labels);
         }
     }
 }
@@ -215,7 +189,11 @@ impl<S> Metric<S> {
 
 /// Publishes a series for each state.
 fn publish_state(state: ExecutorState, labels: &[Label]) {
-    describe_gauge!(STATE, STATE_MEANING);
+    const STATE: &str = "punctual_executor_state";
+    describe_gauge!(
+        STATE,
+        "1 in the series of the executor's state, 0 in the series of the other states."
+    );
     for (known, label) in STATES {
         let is_it = f64::from(u8::from(known == state));
         gauge!(STATE, with(labels, "state", label)).set(is_it);

@@ -23,12 +23,11 @@ impl Handle {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
-    /// let save = executor.debounce(second, || println!("saved"))?.max_wait(10 * second);
+    /// let save = executor.debounce(second, || println!("saved"))?;
     /// for _ in 0..5 {
     ///     save.call(); // a key is pressed
     ///     clock.run_for(second / 2);
     /// }
-    /// assert_eq!(executor.statistics().runs, 0);
     /// clock.run_for(second);
     /// assert_eq!(executor.statistics().runs, 1);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())

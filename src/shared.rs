@@ -1,6 +1,5 @@
-//! User code that can be replaced while an executor works: its thread factory and its rejection handler. They are
-//! shared by all that hold them: [`Shared`] is what a getter returns and a setter takes, [`Replaceable`] is where
-//! the pool keeps it.
+//! User code that can be replaced while an executor works: its thread factory and its rejection handler.
+//! [`Shared`] is what a getter returns and a setter takes, [`Replaceable`] is where the pool keeps it.
 
 use std::{any::Any, fmt, io, ops::Deref};
 
@@ -25,13 +24,8 @@ use crate::{
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let before = executor.rejected_execution_handler();
 /// executor.set_rejected_execution_handler(CallerRunsPolicy);
-/// // … and back, for this one and for another.
-/// executor.set_rejected_execution_handler(before.clone());
-/// let other = ScheduledThreadPoolExecutor::builder()
-///     .rejected_execution_handler(before)
-///     .thread_factory(executor.thread_factory())
-///     .build()?;
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// executor.set_rejected_execution_handler(before.clone()); // and back
+/// let other = ScheduledThreadPoolExecutor::builder().rejected_execution_handler(before);
 /// ```
 pub struct Shared<T: ?Sized>(Arc<T>);
 
@@ -58,12 +52,10 @@ impl<T: ?Sized + 'static> Shared<T> {
     }
 }
 
-/// Puts the factory into an `Arc`, unless it is in one.
 pub(crate) fn share_factory(factory: impl ThreadFactory + 'static) -> Arc<dyn ThreadFactory> {
     Shared::<dyn ThreadFactory>::arc_of(factory, |factory| Arc::new(factory))
 }
 
-/// Puts the handler into an `Arc`, unless it is in one.
 pub(crate) fn share_handler(
     handler: impl RejectedExecutionHandler + 'static,
 ) -> Arc<dyn RejectedExecutionHandler> {

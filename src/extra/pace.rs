@@ -74,7 +74,7 @@ const CLOSED: u64 = 0;
 const FIRST: u64 = 1;
 const NEVER: u64 = u64::MAX;
 
-/// The moment before which a run does not take place, shared by a handle and a gate; see the [module](self).
+/// The moment before which a run does not take place, shared by a handle and a gate.
 #[derive(Debug)]
 struct Word(AtomicU64);
 

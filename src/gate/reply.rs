@@ -88,7 +88,6 @@ impl ReplySlot {
 }
 
 impl PendingEntry {
-    /// Returns `true` if the answer is there.
     pub(crate) fn is_given(&self) -> bool {
         !matches!(*self.0.0.lock(), ReplyState::Awaited(_))
     }

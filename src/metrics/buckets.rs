@@ -1,19 +1,11 @@
 //! How late runs start and how long they take, as histograms with buckets.
 //!
-//! A quantile since the start is of no use to an alert, because it hardly moves after a day, and quantiles of several
-//! processes cannot be added up. So what is published are counts: for each bound, how many runs
-//! did not exceed it. A monitoring system takes the difference of two scrapes, and works out the quantiles of the time between
-//! them, of one process or of all (in Prometheus, `histogram_quantile` of a `rate`).
+//! What is published are counts: for each bound, how many runs did not exceed it. A monitoring system takes the difference of
+//! two scrapes, and works out the quantiles of the time between them, of one process or of all.
 //!
-//! # Why these are counters
-//!
-//! A histogram of the crate `metrics` is handed one value after the other, so to publish twice would count twice, and for each
-//! recorder it would have to be remembered what that one has been told. And what becomes of the values is the recorder's affair:
-//! that for Prometheus makes quantiles of them unless it is told the bounds. A counter is set to an absolute value, which is
-//! right for any recorder and any number of threads that publish. The names and the label `le` are those that Prometheus gives a
-//! histogram, so its functions work on them.
-//!
-//! The sum is a counter of whole microseconds for the same reason: a gauge could go back if two threads publish.
+//! All of them are counters, and the sum is one of whole microseconds, because a counter is set to an absolute value, which is
+//! right for any recorder and any number of threads that publish; a histogram of the crate `metrics` would count twice what is
+//! published twice. The names and the label `le` are those that Prometheus gives a histogram, so its functions work on them.
 
 use std::time::Duration;
 
@@ -45,72 +37,36 @@ const BOUNDS: [(Duration, &str); 19] = [
     (Duration::from_secs(300), "300"),
 ];
 
-/// The bound that nothing exceeds.
-const ALL: &str = "+Inf";
-
-/// The label whose value is a bound.
-const BOUND: &str = "le";
-
-/// The metrics of the runs of an executor, or of a group.
-pub(super) struct Family {
-    lateness: Names,
-    run_time: Names,
+/// Publishes all runs so far. The names begin with `prefix`, and `of` says whose the runs are, if not those of all tasks.
+pub(super) fn publish(prefix: &str, of: &str, runs: &RunHistograms, labels: &[Label]) {
+    let lateness = [
+        format!("Runs{of} that started no later than this after they were due."),
+        format!("Runs{of} of which the lateness was recorded."),
+        format!("The lateness of all runs{of} together."),
+    ];
+    let run_time = [
+        format!("Runs{of} that took no longer than this."),
+        format!("Runs{of} of which the time was recorded."),
+        format!("The time of all runs{of} together."),
+    ];
+    publish_one(&format!("{prefix}_lateness"), lateness, runs.lateness(), labels);
+    publish_one(&format!("{prefix}_time"), run_time, runs.run_time(), labels);
 }
 
-/// The metrics of one histogram, each with its meaning.
-struct Names {
-    bucket: (&'static str, &'static str),
-    count: (&'static str, &'static str),
-    sum: (&'static str, &'static str),
-}
-
-#[rustfmt::skip]
-pub(super) const OF_EXECUTOR: Family = Family {
-    lateness: Names {
-        bucket: ("punctual_run_lateness_seconds_bucket", "Runs that started no later than this after they were due."),
-        count: ("punctual_run_lateness_seconds_count", "Runs of which the lateness was recorded."),
-        sum: ("punctual_run_lateness_microseconds_total", "The lateness of all runs together."),
-    },
-    run_time: Names {
-        bucket: ("punctual_run_time_seconds_bucket", "Runs that took no longer than this."),
-        count: ("punctual_run_time_seconds_count", "Runs of which the time was recorded."),
-        sum: ("punctual_run_time_microseconds_total", "The time of all runs together."),
-    },
-};
-
-#[rustfmt::skip]
-pub(super) const OF_GROUP: Family = Family {
-    lateness: Names {
-        bucket: ("punctual_group_run_lateness_seconds_bucket", "Runs of the group's tasks that started no later than this after they were due."),
-        count: ("punctual_group_run_lateness_seconds_count", "Runs of the group's tasks of which the lateness was recorded."),
-        sum: ("punctual_group_run_lateness_microseconds_total", "The lateness of all runs of the group's tasks together."),
-    },
-    run_time: Names {
-        bucket: ("punctual_group_run_time_seconds_bucket", "Runs of the group's tasks that took no longer than this."),
-        count: ("punctual_group_run_time_seconds_count", "Runs of the group's tasks of which the time was recorded."),
-        sum: ("punctual_group_run_time_microseconds_total", "The time of all runs of the group's tasks together."),
-    },
-};
-
-/// Publishes all runs so far.
-pub(super) fn publish(family: &Family, runs: &RunHistograms, labels: &[Label]) {
-    family.lateness.publish(runs.lateness(), labels);
-    family.run_time.publish(runs.run_time(), labels);
-}
-
-impl Names {
-    fn publish(&self, seen: &Histogram, labels: &[Label]) {
-        let (bucket, count, sum) = (self.bucket.0, self.count.0, self.sum.0);
-        describe_counter!(bucket, Unit::Count, self.bucket.1);
-        describe_counter!(count, Unit::Count, self.count.1);
-        describe_counter!(sum, Unit::Microseconds, self.sum.1);
-        let series = |bound, runs| counter!(bucket, with(labels, BOUND, bound)).absolute(runs);
-        for (bound, label) in BOUNDS {
-            series(label, seen.count_within(bound));
-        }
-        series(ALL, seen.count());
-        counter!(count, labels.to_vec()).absolute(seen.count());
-        let micros = u64::try_from(seen.sum().as_micros()).unwrap_or(u64::MAX);
-        counter!(sum, labels.to_vec()).absolute(micros);
+fn publish_one(name: &str, meanings: [String; 3], seen: &Histogram, labels: &[Label]) {
+    let [bucket, count] = ["bucket", "count"].map(|part| format!("{name}_seconds_{part}"));
+    let sum = format!("{name}_microseconds_total");
+    let [of_bucket, of_count, of_sum] = meanings;
+    describe_counter!(bucket.clone(), Unit::Count, of_bucket);
+    describe_counter!(count.clone(), Unit::Count, of_count);
+    describe_counter!(sum.clone(), Unit::Microseconds, of_sum);
+    let series = |bound, runs| counter!(bucket.clone(), with(labels, "le", bound)).absolute(runs);
+    for (bound, label) in BOUNDS {
+        series(label, seen.count_within(bound));
     }
+    // Nothing exceeds this one.
+    series("+Inf", seen.count());
+    counter!(count, labels.to_vec()).absolute(seen.count());
+    let micros = u64::try_from(seen.sum().as_micros()).unwrap_or(u64::MAX);
+    counter!(sum, labels.to_vec()).absolute(micros);
 }

@@ -41,18 +41,6 @@ impl Throttled {
     }
 
     /// Has the task cancelled when this is dropped, and with it a run that is waited for.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let draw = executor.throttle(Duration::from_secs(60), || ())?.cancel_on_drop();
-    /// draw.call();
-    /// drop(draw);
-    /// assert_eq!(executor.pending_count(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;

@@ -177,8 +177,7 @@ fn a_calendar_shows_what_it_is() {
     assert_eq!((nine.expression(), nine.zone()), ("0 9 * * MON-FRI", "Europe/London"));
     assert_eq!(nine.to_string(), "0 9 * * MON-FRI (Europe/London)");
     let set = nine.missing(Missing::Skip).repeated(Repeated::Both);
-    let shown = "Cron { expression: \"0 9 * * MON-FRI\", zone: \"Europe/London\", missing: Skip, repeated: Both }";
-    assert_eq!(format!("{set:?}"), shown);
+    assert!(format!("{set:?}").contains("missing: Skip, repeated: Both"));
 }
 
 /// Returns the trigger's answer, whatever the time is.
