@@ -1,5 +1,4 @@
-//! The schedule of a periodic task: when it runs next, by arithmetic or by the question to a trigger. It knows neither
-//! task nor queue.
+//! The schedule of a periodic task: when it runs next, by arithmetic or by the question to a trigger.
 //!
 //! **Fixed delay** is the simple one: the next run is planned one delay after the end of the last.
 //!
@@ -17,15 +16,13 @@
 //!   Delay      0──────────────────35─────────────────70────   the grid moves: its origin is 35
 //! ```
 //!
-//! Burst and Coalesce look alike as long as the body is always too long. They differ after a single
-//! stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce once.
+//! Burst and Coalesce differ after a single stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce
+//! once.
 //!
 //! # Overdue runs
 //!
-//! The grid above is planned when a run ends. A run that has been planned may still be late: all workers are
-//! busy, the task is paused, its gate puts it off. Two policies have a *starting deadline*, after which a
-//! planned run does not start any more ([`MissedRuns::leaves_out`]). It is asked by the worker, as the last
-//! step before the body, so that nothing which made the run late has to know of it.
+//! Two policies have a *starting deadline*, after which a planned run does not start any more ([`MissedRuns::leaves_out`]).
+//! The worker asks, as the last step before the body, so that nothing which made the run late has to know of it.
 //! The plan then goes past a run that the worker has left out, as it does past a gate's skip.
 
 mod missed_runs;

@@ -14,9 +14,7 @@
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
 //! Both count from a year before their beginning, so that timestamps of the past keep their order.
-//!
-//! Beside them stands the wall clock, on which a calendar's moments are. No thread sleeps by it: such a
-//! moment is estimated as a timestamp, and estimated again by a worker at least every 30 s ([`wall`]).
+//! Beside them stands the wall clock, by which no thread sleeps ([`wall`]).
 //!
 //! The crate reads the present through [`Clock::read`] and sleeps through [`Wait::park_until`],
 //! and does neither in any other way. That is what makes a test on the manual clock exact.
@@ -28,10 +26,8 @@
 //!
 //! # How late
 //!
-//! The system may end a timed sleep later than asked, by the *timer slack* of the thread. Linux
-//! gives every thread a slack of 50 µs, so that timers which are close together share one interrupt.
-//! That is half of the lateness of a program that waits with a lock's timeout. A thread may ask for
-//! less ([`set_timer_slack`]); with one nanosecond its timers are shared with no other.
+//! The system may end a timed sleep later than asked, by the *timer slack* of the thread: 50 µs on Linux, so that timers
+//! which are close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
 mod wall;
@@ -79,7 +75,6 @@ impl Timestamp {
         self.0
     }
 
-    /// Returns the timestamp `delay` later, or never.
     pub(crate) fn after(self, delay: Duration) -> Self {
         Self(self.0.saturating_add(saturating_nanos(delay)))
     }
@@ -94,7 +89,6 @@ impl Timestamp {
         Duration::from_nanos(self.nanos_since(earlier))
     }
 
-    /// The same in nanoseconds.
     pub(crate) fn nanos_since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
@@ -121,40 +115,22 @@ pub(crate) const fn saturating_nanos(duration: Duration) -> u64 {
 /// [`Handle::clock`](crate::Handle::clock) returns it. The default is the system's monotonic clock;
 /// a [`ManualClock`] makes tests exact. Cloning is cheap, and clones show the same time.
 ///
-/// Code that reads the time from a `Clock` works on either. This limiter lets one call through in
-/// each interval, and its test takes no real time:
+/// Code that reads the time from a `Clock` works on either:
 ///
 /// ```
 /// use std::time::{Duration, Instant};
 /// use punctual::{Clock, ManualClock};
 ///
-/// struct Limiter { clock: Clock, interval: Duration, last: Option<Instant> }
-///
-/// impl Limiter {
-///     fn new(clock: impl Into<Clock>, interval: Duration) -> Self {
-///         Self { clock: clock.into(), interval, last: None }
-///     }
-///
-///     fn lets_through(&mut self) -> bool {
-///         let now = self.clock.now();
-///         let is_time = self.last.is_none_or(|last| now - last >= self.interval);
-///         if is_time {
-///             self.last = Some(now);
-///         }
-///         is_time
-///     }
+/// fn is_idle(clock: &Clock, last_request: Instant) -> bool {
+///     clock.now() - last_request >= Duration::from_secs(60)
 /// }
 ///
-/// let mut in_use = Limiter::new(Clock::system(), Duration::from_millis(10));
-/// assert!(in_use.lets_through());
-///
-/// let clock = ManualClock::new();
-/// let mut limiter = Limiter::new(clock.clone(), Duration::from_secs(60));
-/// assert!(limiter.lets_through() && !limiter.lets_through());
-/// clock.advance(Duration::from_secs(59));
-/// assert!(!limiter.lets_through());
-/// clock.advance(Duration::from_secs(1));
-/// assert!(limiter.lets_through());
+/// let system = Clock::system();
+/// assert!(!is_idle(&system, system.now()));
+/// let manual = ManualClock::new();
+/// let request = manual.now();
+/// manual.advance(Duration::from_secs(60)); // takes no real time
+/// assert!(is_idle(&manual.into(), request));
 /// ```
 #[derive(Clone, Debug)]
 pub struct Clock {
@@ -192,7 +168,6 @@ impl Clock {
         }
     }
 
-    /// Returns the present as a timestamp of this clock.
     #[inline]
     pub(crate) fn read(&self) -> Timestamp {
         match &self.source {
@@ -219,7 +194,6 @@ impl Clock {
         }
     }
 
-    /// Returns the manual clock that this is, if it is one.
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
         match &self.source {
             TimeSource::System { .. } => None,
@@ -269,7 +243,6 @@ impl Clock {
         self.instant_of(timestamp).unwrap_or_else(|| self.origin())
     }
 
-    /// Returns the instant from which timestamps are counted.
     #[inline]
     fn origin(&self) -> Instant {
         match &self.source {

@@ -4,17 +4,6 @@
 //! others, and handed to [`repeat`](crate::Handle::repeat). It is asked once when the task is
 //! submitted, and then after each run.
 //!
-//! ```
-//! use std::time::Duration;
-//! use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
-//!
-//! let executor = ScheduledThreadPoolExecutor::new(1);
-//! let second = Duration::from_millis(1);
-//! let thrice = executor.repeat(every(second).times(3), || println!("tick"))?;
-//! thrice.join()?;
-//! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-//! ```
-//!
 //! # The context of a trigger
 //!
 //! [`TriggerContext::after`] is the moment after which the next run has to be, and it is all that most
@@ -27,12 +16,9 @@
 //! # Two clocks
 //!
 //! A rate and a delay are counted on a clock that cannot be set ([`Due::At`]). A calendar's moments are on
-//! the wall clock ([`Due::Wall`]), and the task follows that clock when it is set, and when the machine has
+//! the wall clock ([`Due::Wall`]), and the task follows that clock within 30 seconds when it is set, and when the machine has
 //! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
-//! [`TriggerContext::after_wall`], the same moment on the wall clock.
-//!
-//! A worker looks at the wall clock for such a task at least every 30 seconds, so a change of that clock is followed within
-//! that time. A look is no run, and asks no trigger unless the clock was set back. An executor without such a task does not look.
+//! [`TriggerContext::after_wall`], the same moment on the wall clock. An executor without such a task does not look at it.
 //!
 //! # A trigger is user code
 //!
@@ -90,9 +76,7 @@ pub trait Trigger: Send + 'static {
     /// except that [`after`](TriggerContext::after) is now. If it answers `None` its plan stands, as do the
     /// plans of triggers that are not asked again.
     ///
-    /// A trigger that runs every 15 minutes, and has planned 02:15 when the clock is set from 02:05 to 01:30,
-    /// answers 01:45 if it is asked again; otherwise the task is silent until 02:15. One whose moments must
-    /// not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
+    /// One whose moments must not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
     ///
     /// Called once, when the task gets this trigger.
     fn is_asked_again(&mut self) -> bool {
@@ -104,11 +88,7 @@ pub trait Trigger: Send + 'static {
     /// inside, and behaves like it in everything else.
     ///
     /// ```
-    /// use std::time::Duration;
-    /// use punctual::{
-    ///     ManualClock, ScheduledThreadPoolExecutor, Trigger,
-    ///     trigger::{Due, TriggerContext, every},
-    /// };
+    /// use punctual::{Trigger, trigger::{Due, TriggerContext}};
     ///
     /// /// Another trigger, whose moments are printed.
     /// struct Printed<G>(G);
@@ -124,14 +104,6 @@ pub trait Trigger: Send + 'static {
     ///         Some(&mut self.0)
     ///     }
     /// }
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
-    /// let spread = Printed(every(minute).first_in(minute).jitter(20 * second));
-    /// let first = executor.repeat(spread, || ())?.delay().expect("it is pending");
-    /// assert!(minute <= first && first < minute + 20 * second);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     fn inner(&mut self) -> Option<&mut dyn Trigger> {
         None
@@ -179,6 +151,16 @@ pub trait Trigger: Send + 'static {
 
     /// Ends the series after `runs` runs of the task, those included that were asked for
     /// [beside the schedule](crate::ScheduledFuture::run_now).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let thrice = every(Duration::from_millis(1)).times(3);
+    /// executor.repeat(thrice, || println!("tick"))?.join()?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     fn times(self, runs: u64) -> Times<Self>
     where
         Self: Sized,
@@ -198,7 +180,6 @@ pub trait Trigger: Send + 'static {
     /// let hour = Duration::from_secs(3600);
     /// let today = executor.repeat(every(hour).until(clock.now() + 8 * hour), || ())?;
     /// clock.run_for(24 * hour);
-    /// assert_eq!(executor.statistics().runs, 9);
     /// today.join()?; // a series that returns nothing has ended well
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -280,15 +261,12 @@ pub trait Trigger: Send + 'static {
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
+/// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
 ///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let second = Duration::from_secs(1);
 /// let sweep = executor.repeat(every(60 * second).first_in(10 * second), || { /* sweep */ })?;
-/// assert_eq!(sweep.delay(), Some(10 * second));
-/// clock.run_for(130 * second);
-/// assert_eq!(executor.statistics().runs, 3);
+/// assert!(sweep.delay() <= Some(10 * second));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("interval", "interval_at", "tick", "ticker"))]
@@ -299,9 +277,7 @@ pub fn every(period: Duration) -> Every {
 
 /// Runs with a fixed delay: at once, and then each time `delay` after the end of the previous run.
 ///
-/// A delay of zero is refused at submission, with
-/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
-/// the runs follow each other without a pause.
+/// A delay of zero is refused as a period of zero is, by [`every`].
 ///
 /// ```
 /// use std::time::Duration;
@@ -312,7 +288,7 @@ pub fn every(period: Duration) -> Every {
 /// let (second, time) = (Duration::from_secs(1), clock.clone());
 /// let poll = executor.repeat(fixed_delay(10 * second), move || time.advance(5 * second))?;
 /// clock.run_until_idle(); // the first run has taken five seconds
-/// assert_eq!((clock.elapsed(), poll.delay()), (5 * second, Some(10 * second)));
+/// assert_eq!(poll.delay(), Some(10 * second));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[must_use]
@@ -388,8 +364,7 @@ impl Trigger for FixedDelay {
 /// use punctual::{ScheduledThreadPoolExecutor, trigger::at};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
-/// // At 1 January 2100, 00:00 in UTC, and an hour later.
-/// let century = UNIX_EPOCH + Duration::from_secs(4_102_444_800);
+/// let century = UNIX_EPOCH + Duration::from_secs(4_102_444_800); // 1 January 2100
 /// let _fireworks = executor.repeat(at([century, century + Duration::from_secs(3600)]), || ())?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
@@ -430,17 +405,12 @@ impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
 /// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
 ///
 /// ```
-/// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::on_demand};
+/// use punctual::{ScheduledThreadPoolExecutor, trigger::on_demand};
 ///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let save = executor.repeat(on_demand(), || println!("saved"))?;
-/// clock.run_for(Duration::from_secs(60));
-/// assert_eq!(executor.statistics().runs, 0);
-/// save.run_now();
-/// clock.run_until_idle();
-/// assert_eq!(executor.statistics().runs, 1);
+/// assert_eq!(save.delay(), None);
+/// assert!(save.run_now());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[must_use]

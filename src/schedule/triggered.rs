@@ -4,14 +4,13 @@
 //!
 //! A trigger may answer with a moment of the wall clock. The task then stands in the queue with an
 //! estimate of it ([`time`](crate::time)), and the moment itself is kept here, in [`WallPlan`], until the
-//! next plan. Two questions are asked of it. Has the moment come by the wall clock, when a worker has
-//! taken the task? And is the plan still good, when that clock was set?
+//! next plan.
 //!
 //! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock
 //! shows a later time than that, the plan is good, wherever the clock was set to: the moment is to come, or
 //! it has passed and the run is late. If the clock shows an *earlier* time, the trigger may have moments
 //! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. No thread
-//! has to know by how much the clock was set, or how often, or that it was: the plan shows it.
+//! has to know that the clock was set: the plan shows it.
 //!
 //! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task
 //! then [forgets](Triggered::leave_plan) its plan on the wall clock.
@@ -20,10 +19,7 @@
 //!
 //! A trigger answers with a moment of its own, the *tick*, and may say that its run is due an offset after
 //! it ([`Trigger::offset`]): jitter. The queue has the moment of the run, and lateness counts from there. A
-//! gate is told the tick, which is the same on every machine. The trigger itself is told of ticks alone:
-//! what it is shown of the last run is earlier by the offset of that run. So whatever lies between a tick
-//! and its run, no trigger is shown a moment before its own last answer. A plan that was replaced has no
-//! offset.
+//! gate and the trigger itself are told of ticks alone. A plan that was replaced has no offset.
 
 use std::{
     mem,
@@ -38,7 +34,6 @@ use crate::{
     unwind::discard,
 };
 
-/// See the [module](self).
 pub(crate) struct Triggered {
     /// Not there only while it is dropped.
     trigger: Option<Box<dyn Trigger>>,
@@ -62,7 +57,6 @@ impl Drop for Triggered {
     }
 }
 
-/// See the head of the module.
 #[derive(Debug)]
 struct WallPlan {
     moment: SystemTime,
@@ -289,12 +283,10 @@ impl Triggered {
         self.wall.as_ref().and_then(|plan| plan.moment.checked_sub(self.offset))
     }
 
-    /// Returns how long after its tick the next run is planned.
     pub(crate) fn offset(&self) -> Duration {
         self.offset
     }
 
-    /// Returns `true` if the next run is planned on the wall clock.
     pub(crate) fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }

@@ -1,9 +1,7 @@
 //! The context that a trigger is given, and its answer.
 //!
-//! Both speak of moments on two clocks. Those of the executor's clock are timestamps inside, and those of
-//! the wall clock stay what they are: a timestamp of theirs is an estimate, good until that clock is set.
-//! So what is told of the wall clock is worked out when it is asked for, by what the clock shows then.
-//! The one exception is the moment for which a run was planned on the wall clock. A trigger that walks from
+//! What is told of the wall clock is worked out when it is asked for, by what that clock shows then.
+//! The one exception is the moment for which a run was planned on it. A trigger that walks from
 //! moment to moment has to be told exactly that one, or it would come upon the same moment twice.
 
 use std::time::{Duration, Instant, SystemTime};
@@ -104,7 +102,6 @@ pub struct TriggerContext<'a> {
     pub(crate) after: Timestamp,
     /// The same on the wall clock, if the last run was planned there.
     pub(crate) after_wall: Option<SystemTime>,
-    /// The last run.
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
     pub(crate) failures_in_a_row: u32,
@@ -182,17 +179,6 @@ impl TriggerContext<'_> {
     /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
     /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
     /// [asked for by hand](crate::ScheduledFuture::run_now) may have come in between.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::trigger::{Due, from_fn};
-    ///
-    /// // Each second, and after a run that was left out each minute.
-    /// let slower = from_fn(|last| {
-    ///     let seconds = if last.planned().is_none() || last.took_place() { 1 } else { 60 };
-    ///     Some(Due::At(last.after() + Duration::from_secs(seconds)))
-    /// });
-    /// ```
     #[must_use]
     pub fn took_place(&self) -> bool {
         self.last.is_some_and(|last| last.took_place)

@@ -5,11 +5,8 @@
 //! those that it shows twice. Each knows nothing of the other.
 //! What [others](foreign) would have understood has an error that says it in our form.
 //!
-//! A trigger holds the *name* of its zone, and looks up the zone for each answer, of which the
-//! database keeps a copy for some minutes. So a process that runs for a year goes by the laws that were
-//! made meanwhile, as soon as the machine has them. A zone that has vanished from the machine leaves the
-//! trigger with the last one that it had.
-//!
+//! A trigger looks up its zone for each answer, so a process that runs for a year goes by the laws that were
+//! made meanwhile. A zone that has vanished from the machine leaves the trigger with the last one that it had.
 //! Runs are on whole seconds, so a moment is a number of seconds in all that follows.
 
 mod expression;
@@ -116,7 +113,6 @@ pub struct Cron {
     zone: Box<str>,
     fields: fields::Fields,
     policy: Policy,
-    /// Used when the zone cannot be loaded any more.
     last_known: TimeZone,
 }
 
@@ -163,11 +159,9 @@ impl Cron {
     ///
     /// // On Sunday, 29 March 2026, Berlin's clocks go from 02:00 to 03:00, at 01:00 UTC.
     /// let saturday = UNIX_EPOCH + Duration::from_secs(1_774_699_200); // 12:00 UTC
-    /// let half_past_two = cron("30 2 * * *", "Europe/Berlin")?;
-    /// let hour = Duration::from_secs(3600);
-    /// assert_eq!(half_past_two.next_after(saturday), Some(saturday + 13 * hour));
-    /// let or_not = half_past_two.missing(Missing::Skip);
-    /// assert_eq!(or_not.next_after(saturday), Some(saturday + 36 * hour + hour / 2)); // on Monday
+    /// let or_not = cron("30 2 * * *", "Europe/Berlin")?.missing(Missing::Skip);
+    /// let monday = saturday + Duration::from_secs(36 * 3600 + 1800);
+    /// assert_eq!(or_not.next_after(saturday), Some(monday));
     /// # Ok::<(), punctual::trigger::CronError>(())
     /// ```
     #[must_use]
@@ -184,11 +178,8 @@ impl Cron {
     ///
     /// // On 25 October 2026 London's clocks show 01:30 at 00:30 UTC and once more at 01:30 UTC.
     /// let midnight = UNIX_EPOCH + Duration::from_secs(1_792_886_400);
-    /// let half_past_one = cron("30 1 * * *", "Europe/London")?;
-    /// let half_an_hour = Duration::from_secs(30 * 60);
-    /// assert_eq!(half_past_one.next_after(midnight), Some(midnight + half_an_hour));
-    /// let later = half_past_one.repeated(Repeated::Last);
-    /// assert_eq!(later.next_after(midnight), Some(midnight + 3 * half_an_hour));
+    /// let later = cron("30 1 * * *", "Europe/London")?.repeated(Repeated::Last);
+    /// assert_eq!(later.next_after(midnight), Some(midnight + Duration::from_secs(90 * 60)));
     /// # Ok::<(), punctual::trigger::CronError>(())
     /// ```
     #[must_use]
@@ -333,12 +324,8 @@ fn moment_of(second: i64) -> Option<SystemTime> {
 ///
 /// let expression = "0 25 * * MON-FRI";
 /// let error = cron(expression, "Europe/London").expect_err("a day has 24 hours");
-/// let span = error.span().expect("the fault is in the expression");
-/// let caret = format!("{:1$}{2}", "", span.start, "^".repeat(span.len()));
-///
-/// assert_eq!(&expression[span], "25");
-/// assert_eq!(format!("{expression}\n{caret}"), "0 25 * * MON-FRI\n  ^^");
 /// assert_eq!(error.to_string(), "`25` is not an hour; use 0 to 23");
+/// assert_eq!(error.span().map(|span| &expression[span]), Some("25"));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronError {

@@ -1,11 +1,8 @@
 //! Jitter: each run is due a random span after the moment of the trigger inside.
 //!
-//! The moments are those of the trigger inside, and a span is an [offset](Trigger::offset). So nothing is kept from one
-//! run to the next, and nothing has to be taken back when a run was brought forward inside its span: the
-//! trigger inside is told of its own moments alone.
-//!
-//! On the wall clock a span is a function of the seed and of the moment. Replicas that have one seed and plan the
-//! same moments have the same spans, however often each of them has run.
+//! A span is an [offset](Trigger::offset). So nothing is kept from one run to the next, and nothing has to be taken back
+//! when a run was brought forward inside its span. On the wall clock a span is a function of the seed and of the moment:
+//! replicas that have one seed and plan the same moments have the same spans.
 
 use std::{
     collections::hash_map::RandomState,
@@ -22,7 +19,6 @@ pub struct Jitter<G> {
     inner: G,
     most: Duration,
     seed: u64,
-    /// Whether the seed is one that was given.
     is_seeded: bool,
 }
 
@@ -39,23 +35,7 @@ impl<G> Jitter<G> {
         self
     }
 
-    /// Makes the spans the same for each trigger with this name, in every process and on every
-    /// machine.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, Trigger, trigger::every};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let hour = Duration::from_secs(3600);
-    /// let spread = |machine: &str| every(hour).first_in(hour).jitter(hour / 2).name(machine);
-    /// let tasks = [executor.repeat(spread("a"), || ())?, executor.repeat(spread("a"), || ())?];
-    /// for task in tasks {
-    ///     let delay = task.delay().expect("it is pending");
-    ///     assert!(delay < hour + hour / 2);
-    /// }
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Makes the spans the same for each trigger with this name, in every process and on every machine.
     #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.seed(hash(name))

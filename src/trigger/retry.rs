@@ -3,8 +3,7 @@
 //!
 //! A trigger with retries answers in the place of the trigger inside while a run is being retried. The trigger
 //! inside never learns of it: it is shown the runs that it planned itself, so a grid stays where it is, and
-//! a calendar does not come upon the same moment twice. Whether the series goes on after a failure is its
-//! [policy's](crate::FailurePolicy) to say, and the plan keeps the last error.
+//! a calendar does not come upon the same moment twice.
 //!
 //! An attempt may not take place: its gate skips it, or it is too late. At a [call](Retry::of_call) it is no attempt then,
 //! and the next one is planned as after the failure before. A series goes on with its next moment, because another replica
@@ -94,16 +93,6 @@ impl Backoff {
 
     /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back
     /// together.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::Backoff;
-    ///
-    /// let second = Duration::from_secs(1);
-    /// let backoff = Backoff::constant(second).jitter();
-    /// let delay = backoff.delay_after(1).expect("there is no limit");
-    /// assert!(second / 2 <= delay && delay <= second);
-    /// ```
     #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
     pub const fn jitter(mut self) -> Self {
         self.jitter = Jittered::Anew;
@@ -122,26 +111,17 @@ impl Backoff {
     /// For async code, whose attempts are futures; here a task per attempt would only wait:
     ///
     /// ```
-    /// # async fn fetch() -> Result<&'static str, String> { Ok("the page") }
-    /// use std::{error::Error, time::Duration};
-    /// use punctual::{Backoff, Handle};
+    /// # async fn fetch() -> Option<&'static str> { Some("the page") }
+    /// use punctual::{Backoff, Handle, TimerStopped};
     ///
-    /// async fn fetch_again(
-    ///     timers: &Handle,
-    ///     backoff: Backoff,
-    /// ) -> Result<&'static str, Box<dyn Error + Send + Sync>> {
-    ///     let mut failures = 0;
-    ///     loop {
-    ///         let error = match fetch().await {
-    ///             Ok(page) => return Ok(page),
-    ///             Err(error) => error,
-    ///         };
-    ///         failures += 1;
-    ///         match backoff.delay_after(failures) {
-    ///             Some(delay) => timers.sleep(delay).await?,
-    ///             None => return Err(error.into()),
+    /// async fn fetch_again(timers: &Handle, backoff: Backoff) -> Result<Option<&str>, TimerStopped> {
+    ///     for failures in 1.. {
+    ///         match (fetch().await, backoff.delay_after(failures)) {
+    ///             (None, Some(delay)) => timers.sleep(delay).await?,
+    ///             (page, _) => return Ok(page),
     ///         }
     ///     }
+    ///     Ok(None)
     /// }
     /// ```
     #[must_use]

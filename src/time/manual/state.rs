@@ -1,5 +1,4 @@
-//! The state of a manual clock: the present, which threads sleep until when, and whether it may go on
-//! by itself. All of it stands under the clock's lock; see the head of [`manual`](super).
+//! The state of a manual clock, under its lock; see the head of [`manual`](super).
 
 use std::{
     task::{Wake, Waker},
@@ -18,7 +17,6 @@ pub(in crate::time) struct ClockState {
     last_alarm: u64,
     /// Worker threads that were started and have not ended.
     pub(in crate::time) workers: usize,
-    /// Whether the clock goes on by itself.
     is_auto: bool,
     /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
     pub(in crate::time) waiting: usize,
@@ -35,7 +33,6 @@ pub(in crate::time) struct ClockState {
     pub(super) parks: usize,
 }
 
-/// A waker that is to be woken when its deadline comes.
 pub(super) struct ClockAlarm {
     pub(super) id: u64,
     pub(super) until: Timestamp,
@@ -77,8 +74,6 @@ impl ClockState {
         self.last_alarm
     }
 
-    // The wall clock.
-
     pub(super) fn wall_time(&self) -> SystemTime {
         let (since, wall) = self.wall;
         wall.checked_add(self.now.since(since)).unwrap_or(wall)
@@ -87,8 +82,6 @@ impl ClockState {
     pub(super) fn set_wall_time(&mut self, wall: SystemTime) {
         self.wall = (self.now, wall);
     }
-
-    // The sleepers.
 
     pub(super) fn begin_sleep(&mut self, sleeper: Sleeper) {
         self.sleepers.push(sleeper);
@@ -155,8 +148,6 @@ impl ClockState {
         self.alarms = later;
         due.into_iter().map(|alarm| alarm.waker).collect()
     }
-
-    // Going on by itself.
 
     pub(super) fn is_auto(&self) -> bool {
         self.is_auto

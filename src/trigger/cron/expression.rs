@@ -1,12 +1,7 @@
 //! The parser: from the text of an expression to its [fields](super::fields).
 //!
-//! An expression is 5 or 6 fields between white space, or a nickname. A field is a list of items
-//! between commas. An item is `*`, a value, or a range `a-b`; `*` and a range may have a step `/n`.
-//! The two day fields know some more ([`special_day`], [`special_weekday`]). Months and weekdays have
-//! names of three letters, in capitals or not.
-//!
-//! A form that other dialects read in different ways is refused, with what to write instead: a step after a
-//! single value, a range that goes down, a step that is longer than its field. The exceptions are
+//! [`cron`](super::cron()) describes the form. What other dialects read in different ways is refused, with what to write
+//! instead: a step after a single value, a range that goes down, a step that is longer than its field. The exceptions are
 //! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does. An
 //! expression that was refused as a whole is looked at once more, for the forms of [others](super::foreign).
 //!

@@ -4,8 +4,7 @@
 //! Here time is what a clock on a wall shows: a number of seconds since the beginning of 1970 as that
 //! clock counts them, in no zone. Every day has 86,400 of them, and none is missing or comes twice.
 //!
-//! For a month the day fields become one word with a bit for each matching day. It depends on two
-//! things alone, the weekday of the first and the length of the month, so the search looks at months
+//! For a month the day fields become one word with a bit for each matching day, so the search looks at months
 //! and never at days, and *last*, *nearest weekday* and *third Friday* are bits like any others.
 //!
 //! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28

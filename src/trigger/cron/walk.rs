@@ -10,11 +10,8 @@
 //! * **A stretch begins with a fold** if its offset is less: the times in between are shown again. With
 //!   [`Repeated::First`] they are left out of this stretch, with [`Repeated::Last`] of the one before.
 //!
-//! Only offsets are compared. How long a gap or fold is, whether it spans midnight or a whole day, and
-//! whether a law calls it daylight saving makes no difference.
-//!
-//! The walk ends, because the search in the fields does: no expression is without a match for more than
-//! forty years, and what it does not find up to the year 9999 there is not. All of that is walked only
+//! Only offsets are compared: how long a gap or fold is, and whether a law calls it daylight saving, makes no difference.
+//! The walk ends, because the search in the fields does; it goes on to the year 9999 only
 //! for an expression whose times are always missing and skipped.
 
 use jiff::{
