@@ -1,8 +1,5 @@
 //! The words in which queue, task and pool speak of one entry: which one it is, where it waits, why it is queued
 //! again, and what came of moving it.
-//!
-//! The queue knows no tasks, a task knows no queue, and the pool passes these values from one to the other
-//! as they are.
 
 use crate::time::Timestamp;
 
@@ -37,7 +34,6 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    /// Returns when the entry is due.
     #[inline]
     pub(crate) fn due(self) -> Timestamp {
         match self {

@@ -1,7 +1,5 @@
 //! The errors of an executor and of its tasks, except for those that hold a task: these stand beside
-//! the calls that return them. Each type lists what can go wrong in its calls and nothing else. Its
-//! `Display` says what happened, and what to do about it where something can be done. All are
-//! `Send + Sync + 'static` and work with `?`.
+//! the calls that return them. The `Display` of each says what happened, and what to do about it.
 //!
 //! A [`Failure`] is what made a run or a hook fail, or a periodic task end. Four things can. Only one of them is a panic,
 //! so only that has a payload, which is the user's: it is looked at and dropped through [`unwind`](crate::unwind).

@@ -1,9 +1,5 @@
 //! The primitives: the names of locks, atomics and parked threads that the whole crate uses.
 //!
-//! Every other module takes its primitives from here and from nowhere else. So what a lock *is* can
-//! be changed in one place (another library, a model checker) without a line of the protocols
-//! changing.
-//!
 //! There are two backends: one for use (`native`), and one in which a model checker decides which
 //! thread goes next (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with
 //! `--cfg shuttle` or `--cfg loom`; the published manifest never does. Nothing else in the crate
@@ -15,13 +11,8 @@
 //!   under a lock of this crate, so no panic ever leaves a lock's value half changed.
 //! * [`Parker`] is how a thread waits, everywhere: for a task to fall due, for a result, for
 //!   termination, for a token. Each thread has one ([`parker`]).
-//! * Locks are taken in one order, which debug builds check at every lock: [`rank`].
-//!
-//! # How the rule about user code is kept
-//!
-//! Debug builds know which locks each thread holds, and [`unwind`](crate::unwind), the one door to
-//! user code, asserts that there are none. Every test of the crate is therefore also a test of the
-//! rule and of the order. In release builds none of this exists.
+//! * Locks are taken in one order, which debug builds check at every lock: [`rank`]. There [`unwind`](crate::unwind), the one
+//!   door to user code, asserts that the thread holds none.
 //!
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
 

@@ -1,9 +1,8 @@
 //! Timers to await: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and
 //! [`timeout`](Handle::timeout), on any async runtime and without one.
 //!
-//! They are entries of the executor's own queue, beside its tasks. There is no reactor and no thread of
-//! their own: a worker takes the entry when it is due and wakes the asynchronous task. So they are as exact
-//! as the tasks are, to the nanosecond on a [`ManualClock`](crate::ManualClock), and cost what a task costs.
+//! They are entries of the executor's own queue, beside its tasks: a worker takes the entry when it is due and wakes the
+//! asynchronous task. So they are as exact as the tasks are, and cost what a task costs.
 //!
 //! ```text
 //!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker wakes the last waker
@@ -13,16 +12,10 @@
 //!                └ due already: ready, without an entry
 //! ```
 //!
-//! A timer enters the queue when it is polled first, and until then costs no allocation; but its deadline
-//! counts from the call that made it. [`Statistics`](crate::Statistics) counts it among the tasks. It is not
+//! Its deadline counts from the call that made it. [`Statistics`](crate::Statistics) counts it among the tasks. It is not
 //! refused for the executor's [bound](crate::Builder::max_pending), which counts it all the same, and no
-//! hook, decorator or rejection handler hears of it.
-//!
-//! # When the executor stops
-//!
-//! A timer of an executor that was shut down goes off as a delayed task does: at its moment, if the
-//! policy lets delayed tasks run, and otherwise it ends at once with [`TimerStopped`]. It never ends
-//! early with success: what ends with `Ok` was due.
+//! hook, decorator or rejection handler hears of it. When the executor is shut down it goes off as a delayed task does, if the
+//! policy lets these run, and otherwise it ends at once with [`TimerStopped`].
 //!
 //! # Why no wake-up is lost
 //!
@@ -84,19 +77,12 @@ impl Handle {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimerStopped};
+    /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// let clock = ManualClock::new();
-    /// clock.set_auto_advance(true);
-    /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
-    /// let mut ticks = executor.interval(Duration::from_secs(5));
-    /// executor.run_until(async { // on any runtime: the block alone
-    ///     for _ in 0..3 {
-    ///         ticks.tick().await?;
-    ///     }
-    ///     Ok::<(), TimerStopped>(())
-    /// })?;
-    /// assert_eq!(clock.elapsed(), Duration::from_secs(10)); // at 0, 5 and 10 seconds
+    /// let timers = ScheduledThreadPoolExecutor::new(1);
+    /// let mut ticks = timers.interval(Duration::from_millis(5));
+    /// let first = smol::block_on(ticks.tick())?; // in async code: `.await`
+    /// assert!(smol::block_on(ticks.tick())? - first >= Duration::from_millis(5));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -129,14 +115,9 @@ impl Handle {
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// # async fn answer() -> u32 { 42 }
-    /// async fn ask(timers: &punctual::Handle) -> Result<u32, punctual::TimeoutError> {
-    ///     timers.timeout(Duration::from_secs(2), answer()).await
-    /// }
-    /// # let timers = ScheduledThreadPoolExecutor::new(1);
-    /// # let asked = std::pin::pin!(ask(&timers));
-    /// # let polled = asked.poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
-    /// # assert_eq!(polled, std::task::Poll::Ready(Ok(42)));
+    /// let timers = ScheduledThreadPoolExecutor::new(1);
+    /// let asked = timers.timeout(Duration::from_secs(2), async { 42 });
+    /// assert_eq!(smol::block_on(asked), Ok(42)); // in async code: `.await`
     /// ```
     ///
     /// # Errors
@@ -242,21 +223,13 @@ impl Sleep {
     /// Does not block. O(log n).
     ///
     /// ```
-    /// use std::{pin::Pin, task::{Context, Poll, Waker}, time::Duration};
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// let clock = ManualClock::new();
-    /// let timers = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let mut context = Context::from_waker(Waker::noop());
-    /// let mut idle = timers.sleep(30 * second);
-    /// assert!(Pin::new(&mut idle).poll(&mut context).is_pending());
-    /// clock.run_for(29 * second);
-    /// idle.reset(30 * second); // there was news
-    /// clock.run_for(29 * second);
-    /// assert!(Pin::new(&mut idle).poll(&mut context).is_pending());
-    /// clock.run_for(second);
-    /// assert!(Pin::new(&mut idle).poll(&mut context).is_ready());
+    /// let timers = ScheduledThreadPoolExecutor::new(1);
+    /// let mut idle = timers.sleep(Duration::from_secs(30));
+    /// idle.reset(Duration::from_millis(1));
+    /// smol::block_on(idle)?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn reset(&mut self, duration: Duration) {
@@ -529,15 +502,11 @@ impl Error for TimerStopped {}
 ///
 /// ```
 /// use std::{future, time::Duration};
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, TimeoutError};
+/// use punctual::{ScheduledThreadPoolExecutor, TimeoutError};
 ///
-/// let clock = ManualClock::new();
-/// clock.set_auto_advance(true);
-/// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
-/// let asked = executor.timeout(Duration::from_secs(2), future::pending::<()>());
-/// assert_eq!(executor.run_until(asked), Err(TimeoutError::Elapsed));
-/// assert_eq!(clock.elapsed(), Duration::from_secs(2));
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// let timers = ScheduledThreadPoolExecutor::new(1);
+/// let asked = timers.timeout(Duration::from_millis(2), future::pending::<()>());
+/// assert_eq!(smol::block_on(asked), Err(TimeoutError::Elapsed));
 /// ```
 #[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

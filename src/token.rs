@@ -1,9 +1,5 @@
 //! The cancellation token: how a running task is asked to stop.
 //!
-//! A running closure cannot be stopped from outside. Java interrupts its thread, and the interrupt may
-//! hit whatever that thread runs next. A token belongs to one task and can hit nothing else: its
-//! holder asks whether it is raised, or sleeps on it.
-//!
 //! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of
 //! a task has a *parent*, the token of its pool, and counts as raised when either is. That takes a
 //! look at two flags, and a waiter is on both lists: no parent knows its children, so there is no list
@@ -124,7 +120,6 @@ impl CancellationToken {
         Self { watch: LimitWatch::Look, ..Self::with_clock(clock) }
     }
 
-    /// Returns the clock that it sleeps on.
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -1,7 +1,7 @@
 //! Calling and dropping user code: the only module that does it.
 //!
-//! A task's closure, its captures, its result, the payload of a panic, a waker: all of it is user
-//! code, and any of it may panic, block or call back into the crate. Three rules hold.
+//! A task's closure, its captures, its result, the payload of a panic, a waker: any of it may panic, block or call back into
+//! the crate. Three rules hold.
 //!
 //! 1. It is called and dropped by this module. There is no other `catch_unwind` in the crate. What may panic into its
 //!    caller, the clone of a waker and a rejection handler, is called where it is needed, with no lock held.
@@ -18,12 +18,10 @@
 //!
 //! # Where a panic began
 //!
-//! A payload does not contain its location; only the process's panic hook learns it, when a panic
-//! begins. And nothing says which of these panics comes out of a call: one may have been caught
-//! inside, or have begun and ended in a drop while another unwound, and the one that comes out may
-//! have been resumed and not begun here at all. So the hook records, for a thread that is in such a
-//! call ([`contain_located`]), each panic that begins, by type, message and location; and the panic
-//! that comes out is looked up among them.
+//! Only the process's panic hook learns the location of a panic, when it begins, and nothing says which of these panics
+//! comes out of a call: one may have been caught inside, and the one that comes out may have been resumed. So the hook
+//! records, for a thread that is in such a call ([`contain_located`]), each panic that begins, by type, message and
+//! location; and the panic that comes out is looked up among them.
 //!
 //! There is no hook until an executor needs it: the first executor that is built with a failure handler
 //! puts one before the process's own, which is called as before ([`note_locations`]).
@@ -44,7 +42,6 @@ use crate::sync::{
     rank, thread_local,
 };
 
-/// The payload of a panic.
 pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
 /// Calls user code. A panic is returned as its payload.
@@ -233,7 +230,6 @@ impl fmt::Display for PanicLocation {
     }
 }
 
-/// True if locations are recorded.
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
 /// A panic that has begun in a call of [`contain_located`], by what identifies it.
@@ -272,7 +268,6 @@ pub(crate) fn note_locations() {
     });
 }
 
-/// Returns `true` if locations are recorded.
 #[inline]
 fn are_locations_noted() -> bool {
     // Relaxed: orders no other access.

@@ -25,7 +25,7 @@ use crate::{
     unwind::{self, discard},
 };
 
-/// A state under a lock, and the wakers of the waiters, which wait until a poll finds an answer in it.
+/// A state under a lock, and the wakers of those that wait until a poll finds an answer in it.
 #[derive(Debug, Default)]
 pub(crate) struct Watched<T, const RANK: u8 = { rank::LEAF }>(Mutex<WatchedState<T>, RANK>);
 

@@ -1,8 +1,7 @@
 //! Pace: a run that is put off, and one run for many calls. Each is a gate, with one word that it shares with the handle.
 //!
 //! The entry of the task stays where it is in the queue. The handle raises the word, with one read-modify-write and no lock.
-//! The worker that takes the task at its old moment asks the gate, and the gate answers [`Entry::At`] if the word is
-//! later: one look in each span for which an entry stands, however often the word was raised meanwhile.
+//! The worker that takes the task at its old moment asks the gate, and the gate answers [`Entry::At`] if the word is later.
 //!
 //! ```text
 //!   entry     D ─────────────── taken: word > D ──▶ queued again at the word

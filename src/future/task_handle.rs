@@ -1,9 +1,7 @@
 //! A handle on a task: everything that can be done to a task but the taking of its result.
 //!
-//! It knows no type of a result, so it is compiled once, and not for each type of a user. A
-//! [`ScheduledFuture`](super::ScheduledFuture) is a handle that takes the result as well: it calls the verbs here, and
-//! documents them. A task has some of the verbs from inside, in its run. What the changes of a task that is alive
-//! mean, and what they race with: `layers::control`.
+//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) calls the verbs here,
+//! and documents them. What the changes of a task that is alive mean, and what they race with: `layers::control`.
 
 use std::{
     fmt,
@@ -38,13 +36,8 @@ use crate::{
 /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 /// let logout = executor.schedule(Duration::from_secs(60), || "logged out")?;
 /// let activity = logout.task_handle();
-///
 /// clock.run_for(Duration::from_secs(59));
 /// assert!(activity.reschedule(Duration::from_secs(60)), "seen again: one minute more");
-/// clock.run_for(Duration::from_secs(59));
-/// assert!(!logout.is_done());
-/// clock.run_for(Duration::from_secs(1));
-/// assert_eq!(logout.join()?, "logged out");
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias = "AbortHandle")]

@@ -10,16 +10,10 @@
 //!
 //! # Adaptive spinning
 //!
-//! How long does a thread that has nothing to do spin before it parks? A thread needs some
-//! microseconds to wake up, and tens of them if its core has gone idle; the thread that wakes it
-//! pays too. If what it waits for comes sooner than that, spinning is cheaper for both. If not, the
-//! spinning was wasted. So a thread learns from its last waits ([`AdaptiveSpin`]): after a short one
-//! it spins for as long as a wake-up costs, after a long one only for half as long as before. A
-//! thread whose waits are long does not spin at all.
-//!
-//! After a few turns the spinning thread yields, each time, to any other thread that wants its core
-//! ([`spin_until`]): that may be the one it waits for, and in any case no other thread is kept from
-//! working.
+//! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. If what it waits for comes
+//! sooner than that, spinning is cheaper. So a thread learns from its last waits ([`AdaptiveSpin`]): after a short one
+//! it spins for as long as a wake-up costs, after a long one only for half as long as before. After a few turns the spinning
+//! thread yields, each time, to any other thread that wants its core ([`spin_until`]).
 //!
 //! # Presence
 //!
