@@ -184,8 +184,7 @@ impl Builder {
     /// }
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "workQueue")]
-    #[doc(alias("capacity", "backpressure", "queue_size", "bounded"))]
+    #[doc(alias("workQueue", "capacity", "backpressure", "queue_size", "bounded"))]
     pub fn max_pending(mut self, tasks: usize) -> Self {
         self.config.max_pending = Some(tasks);
         self
@@ -396,7 +395,6 @@ impl Builder {
     /// assert_eq!(told.try_iter().collect::<Vec<_>>(), ["cleaning begins", "it is done"]);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "beforeExecute")]
     #[doc(alias("middleware", "on_before_task_poll"))]
     pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
         self.hooks().before = Some(Contained::new(Arc::new(hook)));
@@ -407,7 +405,6 @@ impl Builder {
     /// thread can see that outcome: when a future has ended, its hook has returned. If the hook
     /// panics, the outcome stands. It is not called if [`before_execute`](Self::before_execute)
     /// panicked. Java: `afterExecute`, which in a scheduled executor never sees a failure.
-    #[doc(alias = "afterExecute")]
     pub fn after_execute(
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
@@ -467,7 +464,6 @@ impl Builder {
     /// assert_eq!(executor.submit(|| REQUEST.get())?.join()?, 42);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "decorateTask")]
     #[doc(alias("middleware", "task_local"))]
     pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
     where
@@ -505,8 +501,7 @@ impl Builder {
     /// assert!(line.ends_with(": disk full"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "UncaughtExceptionHandler")]
-    #[doc(alias("panic_handler", "unhandled_panic", "on_panic"))]
+    #[doc(alias("UncaughtExceptionHandler", "panic_handler", "unhandled_panic", "on_panic"))]
     pub fn failure_handler(
         mut self,
         handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,

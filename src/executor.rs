@@ -125,9 +125,13 @@ use crate::{
 /// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
 /// | [`close_within`](Self::close_within) | by policy, up to a time limit | by policy, up to a time limit | yes, however long what runs takes to stop |
 /// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit; after that the later drop waits for nothing |
-#[doc(alias = "ScheduledExecutorService")]
-#[doc(alias = "newScheduledThreadPool")]
-#[doc(alias("thread_pool", "ThreadPool", "scheduler"))]
+#[doc(alias(
+    "ScheduledExecutorService",
+    "newScheduledThreadPool",
+    "thread_pool",
+    "ThreadPool",
+    "scheduler"
+))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
     /// True while the drop still has to stop the pool.
@@ -259,8 +263,7 @@ impl Handle {
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java:
     /// `getCorePoolSize`.
-    #[doc(alias = "getCorePoolSize")]
-    #[doc(alias("worker_threads", "num_threads", "num_workers"))]
+    #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers.core_size()
@@ -285,7 +288,6 @@ impl Handle {
     /// assert_eq!(executor.prestart_all_core_threads()?, 4);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "setCorePoolSize")]
     #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
@@ -325,7 +327,6 @@ impl Handle {
 
     /// Returns `true` if workers of the core retire as well when they have been idle for the
     /// keep-alive. Java: `allowsCoreThreadTimeOut`.
-    #[doc(alias = "allowsCoreThreadTimeOut")]
     #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().workers.core_timeout()
@@ -373,7 +374,6 @@ impl Handle {
     /// # Errors
     ///
     /// The error that kept the thread from being started.
-    #[doc(alias = "prestartCoreThread")]
     pub fn prestart_core_thread(&self) -> io::Result<bool> {
         self.pool().start_core_worker()
     }
@@ -384,7 +384,6 @@ impl Handle {
     /// # Errors
     ///
     /// The error that kept a thread from being started; the threads before it have been started.
-    #[doc(alias = "prestartAllCoreThreads")]
     pub fn prestart_all_core_threads(&self) -> io::Result<usize> {
         let mut started = 0;
         while self.prestart_core_thread()? {
@@ -404,7 +403,6 @@ impl Handle {
     /// Sets the factory that starts the threads, from the next thread on. Accepts what
     /// [`Builder::thread_factory`](crate::Builder::thread_factory) accepts. Java:
     /// `setThreadFactory`.
-    #[doc(alias = "setThreadFactory")]
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
         self.pool().spawner.factory.set(share_factory(factory));
     }
@@ -430,7 +428,6 @@ impl Handle {
     /// executor.set_rejected_execution_handler(DiscardPolicy);
     /// executor.set_rejected_execution_handler(before); // as it was
     /// ```
-    #[doc(alias = "setRejectedExecutionHandler")]
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
         self.pool().rejections.handler().set(share_handler(handler));
     }
@@ -538,8 +535,7 @@ impl Handle {
     /// assert_eq!(executor.pending_count(), 2);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "getQueue")]
-    #[doc(alias = "queue")]
+    #[doc(alias("getQueue", "queue"))]
     #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
         let mut listed = self.pool().queue.snapshot(Arc::clone);

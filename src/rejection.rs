@@ -63,7 +63,6 @@ pub trait RejectedExecutionHandler: Send + Sync {
     /// # Panics
     ///
     /// If it panics, the panic goes to the submitter, and the task ends as cancelled.
-    #[doc(alias = "rejectedExecution")]
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
 
     /// Returns which of the stock policies this is, and `None` for any other handler, which is the

@@ -156,8 +156,7 @@ impl<'a> TaskBuilder<'a> {
     /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "submitWithTimeout")]
-    #[doc(alias("deadline", "time_limit"))]
+    #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
@@ -376,7 +375,6 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
-    #[doc(alias = "scheduleAtFixedRate")]
     #[track_caller]
     pub fn schedule_at_fixed_rate<F, O>(
         self,
@@ -399,7 +397,6 @@ impl<'a> TaskBuilder<'a> {
     /// # Errors
     ///
     /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
-    #[doc(alias = "scheduleWithFixedDelay")]
     #[track_caller]
     pub fn schedule_with_fixed_delay<F, O>(
         self,

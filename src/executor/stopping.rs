@@ -95,8 +95,7 @@ impl Handle {
     ///
     /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The
     /// executor has then been shut down, and nothing else has been done.
-    #[doc(alias = "shutdownAndAwaitTermination")]
-    #[doc(alias("shutdown_timeout", "graceful_shutdown", "drain"))]
+    #[doc(alias("shutdownAndAwaitTermination", "shutdown_timeout", "graceful_shutdown", "drain"))]
     pub fn shutdown_within(
         &self,
         patience: Duration,
@@ -131,7 +130,6 @@ impl Handle {
     /// Java: `shutdownNow`.
     ///
     /// [`DrainedTasks`] and [`DrainedTask`](crate::DrainedTask) have examples.
-    #[doc(alias = "shutdownNow")]
     #[doc(alias("abort_all", "drain"))]
     pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
@@ -166,7 +164,6 @@ impl Handle {
     /// [at the end](crate::Builder::on_thread_stop) of its threads, and
     /// [at its own end](crate::Builder::terminated); in its thread factory; and in the drop of a
     /// value that a shutdown on this thread is cancelling.
-    #[doc(alias = "awaitTermination")]
     #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
@@ -202,7 +199,6 @@ impl Handle {
 
     /// Returns `true` if the executor was shut down, in whichever way; it may still be running
     /// tasks. Java: `isShutdown`.
-    #[doc(alias = "isShutdown")]
     #[must_use]
     #[inline]
     pub fn is_shutdown(&self) -> bool {
@@ -210,14 +206,12 @@ impl Handle {
     }
 
     /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
-    #[doc(alias = "isTerminating")]
     #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
     /// Returns `true` if the executor was shut down and everything has ended. Java: `isTerminated`.
-    #[doc(alias = "isTerminated")]
     #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.pool().lifecycle.phase() == Phase::Terminated

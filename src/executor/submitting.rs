@@ -119,9 +119,7 @@ impl Handle {
     ///
     /// To return a future as the result, for the caller of `join` to await, put it into a box:
     /// `|| Box::pin(async { … })`.
-    #[doc(alias = "async")]
-    #[doc(alias = "spawn")]
-    #[doc(alias = "spawn_blocking")]
+    #[doc(alias("async", "spawn", "spawn_blocking"))]
     #[track_caller]
     pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
@@ -278,7 +276,6 @@ impl Handle {
     ///
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero;
     /// otherwise as [`execute`](Self::execute).
-    #[doc(alias = "scheduleAtFixedRate")]
     #[doc(alias(
         "setInterval",
         "set_interval",
@@ -327,7 +324,6 @@ impl Handle {
     ///
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero;
     /// otherwise as [`execute`](Self::execute).
-    #[doc(alias = "scheduleWithFixedDelay")]
     #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
     pub fn schedule_with_fixed_delay<F, O>(

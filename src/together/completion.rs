@@ -80,8 +80,7 @@ use crate::{
 /// assert_eq!(seen, ["quick", "slow"]);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-#[doc(alias = "CompletionService")]
-#[doc(alias("FuturesUnordered", "as_completed"))]
+#[doc(alias("CompletionService", "FuturesUnordered", "as_completed"))]
 pub struct ExecutorCompletionService<T> {
     handle: Handle,
     shared: Arc<CompletionQueue<T>>,

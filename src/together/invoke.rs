@@ -41,7 +41,6 @@ impl Handle {
     ///
     /// In both cases, and if the iterator panics, the tasks that were submitted are
     /// [cancelled and signalled](ScheduledFuture::cancel_and_signal).
-    #[doc(alias = "invokeAll")]
     #[doc(alias = "join_all")]
     #[track_caller]
     pub fn invoke_all<F, T>(
@@ -138,7 +137,6 @@ impl Handle {
     ///
     /// In each case, and if the iterator panics, the tasks that were submitted have ended or are
     /// cancelled and signalled.
-    #[doc(alias = "invokeAny")]
     #[doc(alias("select_ok", "race"))]
     #[track_caller]
     pub fn invoke_any<F, T, E>(
