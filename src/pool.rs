@@ -87,7 +87,7 @@ use self::{
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
-    admission::{NotQueued, Staffing},
+    admission::NotQueued,
     callbacks::{Callbacks, OnSlowRun},
     deadlock::JoinGuard,
     driver::Driver,

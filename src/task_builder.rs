@@ -59,37 +59,25 @@ pub struct TaskBuilder<'a> {
     warn_after: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
     group: Option<Arc<GroupState>>,
-    refusal: OnRefusal,
+    /// The submission fails if the pool does not admit the task, and the handler is not asked.
+    aborts: bool,
     /// `None` if the kind of the task says it.
     at_shutdown: Option<AtShutdown>,
 }
 
-/// The consequence if the pool does not admit the task.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum OnRefusal {
-    /// The executor's handler decides.
-    #[default]
-    AskHandler,
-    /// The submission fails.
-    Fail,
-}
-
 impl<'a> TaskBuilder<'a> {
     pub(crate) fn new(pool_refs: &'a Arc<PoolRefs>) -> Self {
-        let (name, missed, on_failure, timeout) = (None, None, None, None);
-        let (warn_after, gate, group, at_shutdown) = (None, None, None, None);
-        let refusal = OnRefusal::default();
         Self {
             pool_refs,
-            name,
-            missed,
-            on_failure,
-            timeout,
-            warn_after,
-            gate,
-            group,
-            refusal,
-            at_shutdown,
+            name: None,
+            missed: None,
+            on_failure: None,
+            timeout: None,
+            warn_after: None,
+            gate: None,
+            group: None,
+            aborts: false,
+            at_shutdown: None,
         }
     }
 
@@ -243,7 +231,7 @@ impl<'a> TaskBuilder<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn abort_if_rejected(mut self) -> Self {
-        self.refusal = OnRefusal::Fail;
+        self.aborts = true;
         self
     }
 

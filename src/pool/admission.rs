@@ -80,15 +80,13 @@ impl Pool {
     /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
     /// Fails only if there is none at all, since a pool that has one can do its work.
     #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
         if self.workers.is_complete() || self.queue.is_closed() {
-            return Ok(Staffing::Complete);
+            return Ok(());
         }
-        match self.start_worker(|| self.workers.wanted()) {
-            Ok(_) => Ok(Staffing::Complete),
-            Err(error) => self.workers.tolerate(error).map(|()| Staffing::Short),
-        }
+        let started = self.start_worker(|| self.workers.wanted());
+        started.map(drop).or_else(|error| self.workers.tolerate(error))
     }
 
     /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
@@ -96,7 +94,7 @@ impl Pool {
     pub(super) fn offer(
         self: &Arc<Self>,
         task: Arc<Task>,
-        Arrival { stripe, now, timing, staffing }: Arrival,
+        Arrival { stripe, now, timing, .. }: Arrival,
         permit: Permit,
     ) -> Result<Ticket, NotAdmitted> {
         if permit == Permit::ToAcquire && !self.capacity.try_acquire(|| self.queue.is_closed()) {
@@ -105,7 +103,7 @@ impl Pool {
         }
         match self.queue.offer(stripe, now, timing, task) {
             Ok(ticket) if self.workers.is_complete() => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket, staffing),
+            Ok(ticket) => self.rescue(ticket),
             Err(RefusedElement { why, sequence, element: task }) => {
                 self.capacity.release();
                 let reason = match why {
@@ -120,14 +118,11 @@ impl Pool {
     /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
     /// takes the task out again; see the head of the module.
     #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
+    fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, NotAdmitted> {
         let started = if self.workers.started() == 0 {
             self.start_worker(|| self.workers.wanted()).map(drop)
-        } else if staffing == Staffing::Complete {
-            self.compensate()
         } else {
-            // It has just been tried.
-            Ok(())
+            self.compensate()
         };
         let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
             return Ok(ticket);
@@ -153,20 +148,10 @@ impl Pool {
 pub(crate) struct Arrival {
     /// The stripe of the queue that the submitter uses.
     pub(super) stripe: usize,
-    /// When it was submitted.
     pub(super) now: Timestamp,
-    /// Where it is to wait, and until when.
     pub(super) timing: Timing,
-    pub(super) staffing: Staffing,
-}
-
-/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Staffing {
-    /// It had as many as it wanted, or one was started.
-    Complete,
-    /// One was missing, and could not be started.
-    Short,
+    /// The rejection handler decides if the pool does not admit the task; otherwise the submission fails.
+    pub(super) asks_handler: bool,
 }
 
 /// Whether the permit of the [capacity](Capacity) for a task has been acquired.

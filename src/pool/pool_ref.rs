@@ -13,7 +13,7 @@
 use crossbeam_utils::CachePadded;
 
 use super::{
-    Config, NotQueued, Phase, Pool, Staffing,
+    Config, NotQueued, Phase, Pool,
     admission::{Arrival, Permit},
 };
 use crate::{
@@ -86,11 +86,12 @@ impl PoolRef {
     }
 
     #[inline(always)]
-    fn arrival(&self, now: Timestamp, timing: Timing, staffing: Staffing) -> Arrival {
-        Arrival { stripe: self.stripe(), now, timing, staffing }
+    fn arrival(&self, now: Timestamp, timing: Timing, asks_handler: bool) -> Arrival {
+        Arrival { stripe: self.stripe(), now, timing, asks_handler }
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker.
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler
+    /// is asked, or the submission fails.
     // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -98,28 +99,14 @@ impl PoolRef {
         task: Arc<Task>,
         now: Timestamp,
         timing: Timing,
-        staffing: Staffing,
+        asks_handler: bool,
     ) -> Result<Ticket, NotQueued> {
         let pool = self.pool();
-        match pool.offer(task, self.arrival(now, timing, staffing), Permit::ToAcquire) {
+        match pool.offer(task, self.arrival(now, timing, asks_handler), Permit::ToAcquire) {
             Ok(ticket) => Ok(ticket),
             // Made anew, because one for both would lie in memory at each submission.
-            Err(refused) => pool.reject(refused, self.arrival(now, timing, staffing)),
+            Err(refused) => pool.reject(refused, self.arrival(now, timing, asks_handler)),
         }
-    }
-
-    /// Like [`admit`](Self::admit), without asking the handler if the task is refused.
-    #[cold]
-    pub(crate) fn admit_or_fail(
-        &self,
-        task: Arc<Task>,
-        now: Timestamp,
-        timing: Timing,
-        staffing: Staffing,
-    ) -> Result<Ticket, NotQueued> {
-        let (pool, arrival) = (self.pool(), self.arrival(now, timing, staffing));
-        let offered = pool.offer(task, arrival, Permit::ToAcquire);
-        offered.map_err(|refused| NotQueued::Refused(pool.refuse(refused, arrival)))
     }
 
     /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
@@ -137,10 +124,9 @@ impl PoolRef {
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {
         let pool = self.pool();
-        let staffing = pool.ensure_worker().map_err(RejectionReason::Spawn)?;
+        pool.ensure_worker().map_err(RejectionReason::Spawn)?;
         pool.capacity.force_acquire();
-        let timing = Timing::At(deadline);
-        let arrival = Arrival { stripe: self.stripe(), now, timing, staffing };
+        let arrival = self.arrival(now, Timing::At(deadline), false);
         pool.offer(task, arrival, Permit::Acquired).map_err(|refused| {
             pool.rejections.count();
             discard(refused.task);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    NotQueued, Pool, Staffing,
+    NotQueued, Pool,
     admission::{Arrival, Permit},
     deadlock,
 };
@@ -95,21 +95,7 @@ impl Rejections {
 }
 
 impl Pool {
-    /// Returns the error of a submission whose task was refused, and of which the handler is not asked.
-    #[cold]
-    pub(super) fn refuse(
-        &self,
-        NotAdmitted { reason, sequence, task }: NotAdmitted,
-        arrival: Arrival,
-    ) -> RejectedExecutionError {
-        self.rejections.count();
-        if trace::is_listening() {
-            trace::rejected(sequence, task.name().as_deref(), &reason);
-        }
-        RejectedExecutionError::new(reason, self.refused_task(task, sequence, arrival.timing.due()))
-    }
-
-    /// Asks the handler until it has a final answer.
+    /// Asks the handler until it has a final answer, or fails the submission if it is not to be asked.
     #[cold]
     pub(super) fn reject(
         self: &Arc<Self>,
@@ -124,7 +110,9 @@ impl Pool {
                 trace::rejected(sequence, own.name().as_deref(), &reason);
             }
             let task = self.refused_task(Arc::clone(&own), sequence, arrival.timing.due());
-            if matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown) {
+            let is_final =
+                matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown);
+            if is_final || !arrival.asks_handler {
                 return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
             }
             // Contained also where it panics: if the handler has been replaced meanwhile, this
@@ -171,7 +159,7 @@ impl Pool {
             Some(()) => Permit::Acquired,
             None => Permit::ToAcquire,
         };
-        self.offer(task, Arrival { staffing: Staffing::Complete, ..arrival }, permit)
+        self.offer(task, arrival, permit)
     }
 
     pub(super) fn refused_task(

@@ -11,12 +11,11 @@
 //! 4. It enters its group, and its limit is armed. Each of these finds a task that has ended meanwhile, and does nothing.
 
 use std::{
-    io,
     panic::{self, Location},
     time::{Duration, Instant},
 };
 
-use super::{OnRefusal, TaskBuilder};
+use super::TaskBuilder;
 #[cfg(feature = "histograms")]
 use crate::layers::Recorded;
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
     TaskHandle,
     entry::{Ticket, Timing},
     layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall},
-    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
+    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs},
     schedule::Schedule,
     sync::Arc,
     task::{Around, Drops, Layers, Node, Plan, Task},
@@ -114,17 +113,16 @@ impl TaskBuilder<'_> {
         };
         let budget = self.timeout.filter(|_| !is_periodic);
         let listened_to = trace::is_listening().then(|| self.name.clone());
-        let (group, refusal) = (self.group.clone(), self.refusal);
+        let (group, asks_handler) = (self.group.clone(), !self.aborts);
         if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
         // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
-        let staffing = match staffed {
-            Ok(staffing) => staffing,
-            Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
-        };
+        if let Err(reason) = staffed {
+            return Err(pool_ref.refuse(task, now, deadline, reason));
+        }
         let timing = timing.no_later_than(traits.look);
-        let admitted = refusal.admit(pool_ref, task.clone(), now, timing, staffing);
+        let admitted = pool_ref.admit(task.clone(), now, timing, asks_handler);
         if group.is_some() {
             match admitted {
                 Ok(ticket) => enter_group(pool_ref.pool(), &task, ticket, deadline, now),
@@ -237,23 +235,6 @@ impl TaskBuilder<'_> {
     }
 }
 
-impl OnRefusal {
-    #[inline]
-    fn admit(
-        self,
-        pool_ref: &PoolRef,
-        task: Arc<Task>,
-        now: Timestamp,
-        timing: Timing,
-        staffing: Staffing,
-    ) -> Result<Ticket, NotQueued> {
-        match self {
-            Self::AskHandler => pool_ref.admit(task, now, timing, staffing),
-            Self::Fail => pool_ref.admit_or_fail(task, now, timing, staffing),
-        }
-    }
-}
-
 /// Submits a plain task, in a pool that adds nothing to a task. It is the
 /// ordinary way, and so it makes no detour over a builder.
 #[inline]
@@ -297,7 +278,7 @@ fn submit(
     if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
     }
-    let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), Staffing::Complete);
+    let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), true);
     match admitted.or_else(NotQueued::ticket) {
         Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
@@ -316,8 +297,7 @@ fn submit_unawaited(
     if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
     }
-    match pool_ref.admit(task, now, Timing::At(now), Staffing::Complete).or_else(NotQueued::ticket)
-    {
+    match pool_ref.admit(task, now, Timing::At(now), true).or_else(NotQueued::ticket) {
         Ok(_) => Ok(()),
         // As in `end_or_error`.
         Err(refused) if refused.task().is_done() => Ok(()),
@@ -380,23 +360,13 @@ fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, no
 
 /// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
 #[inline]
-fn ensure_threads(
-    pool_ref: &PoolRef,
-    timeout: Option<Duration>,
-) -> Result<Staffing, RejectionReason> {
+fn ensure_threads(pool_ref: &PoolRef, timeout: Option<Duration>) -> Result<(), RejectionReason> {
     let pool = pool_ref.pool();
-    let staffing = pool.ensure_worker().map_err(|error| not_started(pool, error))?;
-    if timeout.is_some() {
-        pool.ensure_timer_thread().map_err(|error| not_started(pool, error))?;
-    }
-    Ok(staffing)
-}
-
-/// Counts a submission for which no thread could be started.
-#[cold]
-fn not_started(pool: &Pool, error: io::Error) -> RejectionReason {
-    pool.rejections.count();
-    RejectionReason::Spawn(error)
+    let timer = || if timeout.is_some() { pool.ensure_timer_thread() } else { Ok(()) };
+    pool.ensure_worker().and_then(|()| timer()).map_err(|error| {
+        pool.rejections.count();
+        RejectionReason::Spawn(error)
+    })
 }
 
 /// Goes on with the panic of user code in a submission. What the task holds is dropped first: its drop may panic
