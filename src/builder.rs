@@ -746,8 +746,6 @@ impl fmt::Debug for Builder {
             .field("max_pending", &config.max_pending)
             .field("on_drop", &self.on_drop)
             .field("clock", &config.clock)
-            .field("callbacks", &config.callbacks)
-            .field("observing", &config.observing)
             .finish_non_exhaustive()
     }
 }

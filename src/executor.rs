@@ -413,7 +413,7 @@ impl Handle {
     #[doc(alias = "getRejectedExecutionHandler")]
     #[must_use]
     pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
-        self.pool().rejections.handler().get().into()
+        self.pool().rejections.handler.get().into()
     }
 
     /// Sets the handler that decides about rejected tasks, from the next one on. Accepts what
@@ -429,7 +429,7 @@ impl Handle {
     /// executor.set_rejected_execution_handler(before); // as it was
     /// ```
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
-        self.pool().rejections.handler().set(share_handler(handler));
+        self.pool().rejections.handler.set(share_handler(handler));
     }
 
     /// Returns how many tasks may be pending, or `None` if there is no bound; see

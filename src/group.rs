@@ -420,12 +420,7 @@ impl Group {
     /// the group's tasks.
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
-        let keeps = Keeps {
-            delayed: pool.policies.keeps_delayed(),
-            periodic: pool.policies.keeps_periodic(),
-            chosen: true,
-            reason: CancelReason::GroupShutdown,
-        };
+        let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
         let called_off = self.state.shut_down(keeps, pool.clock().read());
         pool.capacity.wake_all();
         pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);

@@ -87,7 +87,7 @@ use self::{
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
-    admission::NotQueued,
+    admission::{NotQueued, Staffing},
     callbacks::{Callbacks, OnSlowRun},
     deadlock::JoinGuard,
     driver::Driver,

@@ -174,23 +174,24 @@ impl From<Phase> for ExecutorState {
 impl Statistics {
     pub(super) fn of(pool: &Pool) -> Self {
         // The queue is counted under the lock of the workers, and takes its own locks for that.
-        let (workers, (queue, done)) = pool.workers.count(|totals| pool.queue.counts(totals));
+        let (pool_size, largest_pool_size, (queue, done)) =
+            pool.workers.count(|totals| pool.queue.counts(totals));
         let active = queue.taken - queue.requeued - done.ended();
-        let rejections = pool.rejections.counts();
+        let [rejected, caller_runs, caller_panics] = pool.rejections.counts();
         Self {
             state: pool.lifecycle.phase().into(),
             core_pool_size: pool.workers.core_size(),
-            pool_size: workers.started,
-            largest_pool_size: workers.largest,
+            pool_size,
+            largest_pool_size,
             active: active as usize,
             pending: queue.len as usize,
             submitted: queue.offered,
             completed: done.completed,
             failed: done.failed,
             cancelled: done.cancelled + queue.removed(),
-            rejected: rejections.rejected,
-            caller_runs: rejections.caller_runs,
-            caller_panics: rejections.caller_panics,
+            rejected,
+            caller_runs,
+            caller_panics,
             runs: done.runs,
             failed_runs: done.failed_runs,
             missed_runs: done.missed_runs,

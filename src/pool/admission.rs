@@ -80,13 +80,13 @@ impl Pool {
     /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
     /// Fails only if there is none at all, since a pool that has one can do its work.
     #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<()> {
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
         if self.workers.is_complete() || self.queue.is_closed() {
-            return Ok(());
+            return Ok(Staffing::Complete);
         }
-        let started = self.start_worker(|| self.workers.wanted());
-        started.map(drop).or_else(|error| self.workers.tolerate(error))
+        let started = self.start_worker(|| self.workers.wanted()).map(|_| Staffing::Complete);
+        started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
     /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
@@ -94,7 +94,7 @@ impl Pool {
     pub(super) fn offer(
         self: &Arc<Self>,
         task: Arc<Task>,
-        Arrival { stripe, now, timing, .. }: Arrival,
+        Arrival { stripe, now, timing, staffing, .. }: Arrival,
         permit: Permit,
     ) -> Result<Ticket, NotAdmitted> {
         if permit == Permit::ToAcquire && !self.capacity.try_acquire(|| self.queue.is_closed()) {
@@ -103,7 +103,7 @@ impl Pool {
         }
         match self.queue.offer(stripe, now, timing, task) {
             Ok(ticket) if self.workers.is_complete() => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket),
+            Ok(ticket) => self.rescue(ticket, staffing),
             Err(RefusedElement { why, sequence, element: task }) => {
                 self.capacity.release();
                 let reason = match why {
@@ -118,11 +118,14 @@ impl Pool {
     /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
     /// takes the task out again; see the head of the module.
     #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket) -> Result<Ticket, NotAdmitted> {
-        let started = if self.workers.started() == 0 {
-            self.start_worker(|| self.workers.wanted()).map(drop)
-        } else {
-            self.compensate()
+    fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
+        let started = match staffing {
+            _ if self.workers.started() == 0 => {
+                self.start_worker(|| self.workers.wanted()).map(drop)
+            }
+            Staffing::Complete => self.compensate(),
+            // It has just been tried.
+            Staffing::Short => Ok(()),
         };
         let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
             return Ok(ticket);
@@ -150,8 +153,17 @@ pub(crate) struct Arrival {
     pub(super) stripe: usize,
     pub(super) now: Timestamp,
     pub(super) timing: Timing,
+    pub(super) staffing: Staffing,
     /// The rejection handler decides if the pool does not admit the task; otherwise the submission fails.
     pub(super) asks_handler: bool,
+}
+
+/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
+#[derive(Clone, Copy)]
+pub(crate) enum Staffing {
+    Complete,
+    /// One was missing, and could not be started.
+    Short,
 }
 
 /// Whether the permit of the [capacity](Capacity) for a task has been acquired.

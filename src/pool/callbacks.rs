@@ -27,16 +27,10 @@ pub(crate) struct Callbacks {
 }
 
 impl Callbacks {
-    /// Calls the callback for this occasion, if there is one. A panic is reported and goes no further.
-    pub(super) fn call(&self, occasion: FailureSource) {
-        let callback = match occasion {
-            FailureSource::ThreadStart => &self.thread_start,
-            FailureSource::ThreadStop => &self.thread_stop,
-            FailureSource::Terminated => &self.terminated,
-            _ => &None,
-        };
+    /// Calls a callback for an occasion, if there is one. A panic is reported and goes no further.
+    pub(super) fn call(&self, source: FailureSource, callback: Option<&Callback<Occasion>>) {
         if let Some(callback) = callback {
-            self.hooks.call_aside(occasion, &***callback);
+            self.hooks.call_aside(source, &***callback);
         }
     }
 }

@@ -118,7 +118,7 @@ impl Driver {
     }
 
     fn pool(&self) -> &Arc<Pool> {
-        self.runner.pool()
+        &self.runner.pool
     }
 
     /// Runs each task that is due, once, up to where a task has missed another run.
@@ -146,7 +146,7 @@ impl Driver {
         }
         let round = run(self, now);
         if pool.follows_takes {
-            self.runner.takes().look(&self.worker, pool.clock().read());
+            self.runner.takes.look(&self.worker, pool.clock().read());
         }
         pool.deregister();
         round
@@ -214,7 +214,7 @@ impl Driver {
         let (pool, runs) = (self.pool(), self.runner.runs());
         let started = pool.clock().read();
         if pool.follows_takes {
-            self.runner.takes().take(pool, &self.worker, entry.deadline, started);
+            self.runner.takes.take(pool, &self.worker, entry.deadline, started);
         }
         self.runner.process(&self.worker, entry, started);
         round.taken += 1;
@@ -239,7 +239,7 @@ impl Driver {
     /// late, or the pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
-        let pool = runner.pool();
+        let pool = &runner.pool;
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
         if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
@@ -251,8 +251,8 @@ impl Driver {
     pub(crate) fn disarm(&mut self) {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.unwatch(for_limit);
-        runner.pool().queue.unwatch(for_task);
-        runner.pool().lifecycle.forget(for_end);
+        runner.pool.queue.unwatch(for_task);
+        runner.pool.lifecycle.forget(for_end);
     }
 
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.

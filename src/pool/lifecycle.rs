@@ -85,16 +85,6 @@ struct Progress {
     is_given_up: bool,
 }
 
-impl Progress {
-    fn terminated(&mut self) -> Option<()> {
-        (self.phase == Phase::Terminated).then_some(())
-    }
-
-    fn terminated_or_given_up(&mut self) -> Option<()> {
-        (self.phase == Phase::Terminated || self.is_given_up).then_some(())
-    }
-}
-
 impl Lifecycle {
     pub(super) fn new() -> Self {
         let progress = Progress { phase: Phase::Running, parties: 0, is_given_up: false };
@@ -170,7 +160,7 @@ impl Lifecycle {
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.progress.poll(place, waker, Progress::terminated)
+        self.progress.poll(place, waker, |now| (now.phase == Phase::Terminated).then_some(()))
     }
 
     /// Like [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
@@ -180,7 +170,8 @@ impl Lifecycle {
         place: &mut Place,
         waker: &Waker,
     ) -> Option<()> {
-        self.progress.poll(place, waker, Progress::terminated_or_given_up)
+        let is_over = |now: &mut Progress| now.phase == Phase::Terminated || now.is_given_up;
+        self.progress.poll(place, waker, |now| is_over(now).then_some(()))
     }
 
     /// Takes a waiter that gives up off the list.

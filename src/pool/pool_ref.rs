@@ -13,7 +13,7 @@
 use crossbeam_utils::CachePadded;
 
 use super::{
-    Config, NotQueued, Phase, Pool,
+    Config, NotQueued, Phase, Pool, Staffing,
     admission::{Arrival, Permit},
 };
 use crate::{
@@ -86,8 +86,14 @@ impl PoolRef {
     }
 
     #[inline(always)]
-    fn arrival(&self, now: Timestamp, timing: Timing, asks_handler: bool) -> Arrival {
-        Arrival { stripe: self.stripe(), now, timing, asks_handler }
+    fn arrival(
+        &self,
+        now: Timestamp,
+        timing: Timing,
+        staffing: Staffing,
+        asks_handler: bool,
+    ) -> Arrival {
+        Arrival { stripe: self.stripe(), now, timing, staffing, asks_handler }
     }
 
     /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler
@@ -99,13 +105,15 @@ impl PoolRef {
         task: Arc<Task>,
         now: Timestamp,
         timing: Timing,
+        staffing: Staffing,
         asks_handler: bool,
     ) -> Result<Ticket, NotQueued> {
         let pool = self.pool();
-        match pool.offer(task, self.arrival(now, timing, asks_handler), Permit::ToAcquire) {
+        match pool.offer(task, self.arrival(now, timing, staffing, asks_handler), Permit::ToAcquire)
+        {
             Ok(ticket) => Ok(ticket),
             // Made anew, because one for both would lie in memory at each submission.
-            Err(refused) => pool.reject(refused, self.arrival(now, timing, asks_handler)),
+            Err(refused) => pool.reject(refused, self.arrival(now, timing, staffing, asks_handler)),
         }
     }
 
@@ -124,9 +132,9 @@ impl PoolRef {
         deadline: Timestamp,
     ) -> Result<Ticket, RejectionReason> {
         let pool = self.pool();
-        pool.ensure_worker().map_err(RejectionReason::Spawn)?;
+        let staffing = pool.ensure_worker().map_err(RejectionReason::Spawn)?;
         pool.capacity.force_acquire();
-        let arrival = self.arrival(now, Timing::At(deadline), false);
+        let arrival = self.arrival(now, Timing::At(deadline), staffing, false);
         pool.offer(task, arrival, Permit::Acquired).map_err(|refused| {
             pool.rejections.count();
             discard(refused.task);

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use super::{
-    NotQueued, Pool,
+    NotQueued, Pool, Staffing,
     admission::{Arrival, Permit},
     deadlock,
 };
@@ -39,20 +39,13 @@ pub(super) struct NotAdmitted {
 
 /// The handler of a pool, and how often it was needed.
 pub(crate) struct Rejections {
-    handler: Replaceable<dyn RejectedExecutionHandler>,
+    pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
     /// The number of submissions that were not admitted.
     rejected: AtomicU64,
     /// The number of these that were run on the thread that submitted them, and of those that panicked
     /// there.
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
-}
-
-/// The number of submissions that were not admitted, and what the handler did with them.
-pub(crate) struct RejectionCounts {
-    pub(crate) rejected: u64,
-    pub(crate) caller_runs: u64,
-    pub(crate) caller_panics: u64,
 }
 
 /// Counts a rejection when it is dropped, even if the handler panics.
@@ -67,16 +60,8 @@ impl Drop for CountOnDrop<'_> {
 
 impl Rejections {
     pub(super) fn new(handler: Callback<dyn RejectedExecutionHandler>) -> Self {
-        Self {
-            handler: Replaceable::new(handler),
-            rejected: AtomicU64::new(0),
-            caller_runs: AtomicU64::new(0),
-            caller_panics: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn handler(&self) -> &Replaceable<dyn RejectedExecutionHandler> {
-        &self.handler
+        let (rejected, caller_runs, caller_panics) = Default::default();
+        Self { handler: Replaceable::new(handler), rejected, caller_runs, caller_panics }
     }
 
     /// Counts a submission that was not admitted, and of which the handler is not asked.
@@ -85,12 +70,10 @@ impl Rejections {
         drop(CountOnDrop(&self.rejected));
     }
 
-    pub(crate) fn counts(&self) -> RejectionCounts {
-        RejectionCounts {
-            rejected: self.rejected.load(Ordering::Relaxed),
-            caller_runs: self.caller_runs.load(Ordering::Relaxed),
-            caller_panics: self.caller_panics.load(Ordering::Relaxed),
-        }
+    /// Returns the three counts, in the order of the fields.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let counts = [&self.rejected, &self.caller_runs, &self.caller_panics];
+        counts.map(|count| count.load(Ordering::Relaxed))
     }
 }
 
@@ -159,7 +142,7 @@ impl Pool {
             Some(()) => Permit::Acquired,
             None => Permit::ToAcquire,
         };
-        self.offer(task, arrival, permit)
+        self.offer(task, Arrival { staffing: Staffing::Complete, ..arrival }, permit)
     }
 
     pub(super) fn refused_task(

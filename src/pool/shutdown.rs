@@ -23,15 +23,16 @@
 //! admission state says what is still admitted. The capacity and the workers ask the queue. The queue of the
 //! timeouts is another one, and is closed at termination.
 
-use std::time::Duration;
+use std::{task::Waker, time::Duration};
 
 use super::{
     Config, IfRunning, Phase, Pool,
     deadlock::{PoolScope, Role, is_in_scope_of, is_stopper_of},
     driver,
+    lifecycle::Lifecycle,
 };
 use crate::{
-    WouldDeadlock,
+    CancelReason, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
     layers::{AtShutdown, Keeps, ListedMember},
@@ -96,13 +97,17 @@ impl Policies {
 
     /// Returns the tasks that a pool in this phase keeps, if it was shut down.
     pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
-        let by_policy = phase == Phase::ShuttingDown;
-        (phase > Phase::Running).then(|| Keeps {
-            delayed: by_policy && self.keeps_delayed(),
-            periodic: by_policy && self.keeps_periodic(),
-            chosen: by_policy,
-            reason: phase.reason(),
-        })
+        match phase {
+            Phase::Running => None,
+            Phase::ShuttingDown => Some(self.keeps(phase.reason())),
+            _ => Some(Keeps::none(phase.reason())),
+        }
+    }
+
+    /// Returns the tasks that the policies keep. The others end with `reason`.
+    pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
+        let (delayed, periodic) = (self.keeps_delayed(), self.keeps_periodic());
+        Keeps { delayed, periodic, chosen: true, reason }
     }
 }
 
@@ -111,11 +116,10 @@ impl Pool {
     /// Admits no more tasks. Those that the policies keep will still run.
     pub(crate) fn shutdown(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "shut down", Phase::ShuttingDown);
-        let policies = &self.policies;
-        let (delayed, periodic) = (policies.keeps_delayed(), policies.keeps_periodic());
-        let keeps = Keeps { delayed, periodic, chosen: true, reason: Phase::ShuttingDown.reason() };
-        let of_series = [Requeue::NextRun, Requeue::SeriesTurn].into_iter().filter(|_| periodic);
-        let put_off = Some(Requeue::PutOff).filter(|_| delayed);
+        let keeps = self.policies.keeps(CancelReason::Shutdown);
+        let of_series = [Requeue::NextRun, Requeue::SeriesTurn];
+        let of_series = of_series.into_iter().filter(|_| keeps.periodic);
+        let put_off = Some(Requeue::PutOff).filter(|_| keeps.delayed);
         let others = [Requeue::Turn, Requeue::Kept];
         stopping.close_queue(Admission::only(of_series.chain(put_off).chain(others)));
         let called_off = self.groups.close(self.policies.kept_in(self.lifecycle.phase()));
@@ -166,7 +170,7 @@ impl Pool {
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
         }
-        self.callbacks.call(FailureSource::Terminated);
+        self.callbacks.call(FailureSource::Terminated, self.callbacks.terminated.as_ref());
         let waiters = self.lifecycle.terminate();
         trace::lifecycle("terminated", &self.spawner.thread_name);
         wake_all(waiters);
@@ -249,16 +253,24 @@ impl Pool {
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
     /// terminated.
     pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
+        self.await_end(timeout, Lifecycle::poll_terminated)
+    }
+
+    fn await_end(
+        &self,
+        timeout: Duration,
+        poll: fn(&Lifecycle, &mut Place, &Waker) -> Option<()>,
+    ) -> Result<bool, WouldDeadlock> {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         self.remove_released();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
-        let poll = |waker: &_| self.lifecycle.poll_terminated(&mut place, waker);
-        let terminated = wait::block_until(self.clock(), deadline, poll);
+        let poll = |waker: &_| poll(&self.lifecycle, &mut place, waker);
+        let is_over = wait::block_until(self.clock(), deadline, poll).is_some();
         self.lifecycle.forget(&mut place);
-        Ok(terminated.is_some())
+        Ok(is_over)
     }
 
     /// Waits like [`await_termination`](Self::await_termination), but for no longer than something can still come before the
@@ -300,15 +312,8 @@ impl Pool {
     /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
     /// over.
     pub(crate) fn join_unless_given_up(&self) {
-        if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
-            return;
-        }
-        self.remove_released();
-        let mut place = Place::default();
-        wait::block_on(self.clock(), |waker| {
-            self.lifecycle.poll_terminated_or_given_up(&mut place, waker)
-        });
-        if self.lifecycle.phase() == Phase::Terminated {
+        let is_over = self.await_end(Duration::MAX, Lifecycle::poll_terminated_or_given_up);
+        if is_over.is_ok() && self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }
     }

@@ -20,8 +20,8 @@
 //! has a limit, whose submission tries again.
 //!
 //! A thread is counted from before its start, so that no two threads start one for the same reason. The thread factory may
-//! lose it although the start has not failed. A value that the thread owns ([`Free`]) counts it, and the drop of that value
-//! takes it off the count and starts another. It does not ask whether a limit is pending: a submission that has seen the
+//! lose it although the start has not failed. The value that the thread runs ([`TimerThread`]) counts it, and the drop of that
+//! value takes it off the count and starts another. It does not ask whether a limit is pending: a submission that has seen the
 //! thread counted may be about to arm one.
 //!
 //! # Which thread wins
@@ -56,15 +56,19 @@
 
 use std::{io, time::Duration};
 
-use super::{IfRunning, Pool, PoolRef};
+use super::{
+    IfRunning, Pool, PoolRef,
+    deadlock::{PoolScope, Role, is_starting_thread_of},
+    workers::factory_error,
+};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
-    lazy_thread::LazyThread,
+    lazy_thread::{LazyThread, Starting},
     queue::{Admission, DelayedWorkQueue},
     shutdown_report::EndLog,
     sync::{
-        Arc,
+        Arc, Parker,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     task::{Cancellation, Task},
@@ -72,9 +76,6 @@ use crate::{
     trace,
     unwind::{contain, discard},
 };
-
-/// The name of the timer threads.
-const SERVICE: &str = "timeouts";
 
 /// The action of the timer thread when a limit has come.
 pub(crate) struct Expiry(Box<dyn FnOnce(&Pool) + Send>);
@@ -173,53 +174,56 @@ impl Timeouts {
     }
 }
 
-/// The loop of a timer thread, which runs what expires. See the head of the module for how many there are.
-fn run_what_expires(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) {
-    set_timer_slack(pool.spawner.timer_slack);
-    let free = &pool.timeouts.free;
-    while let Some((entry, _)) = queue.take() {
-        if !pool.lifecycle.register() {
-            discard(entry.element);
-            continue;
-        }
-        if free.fetch_sub(1, Ordering::Relaxed) == 1 {
-            pool.ensure_free_timer_thread(queue);
-        }
-        entry.element.act(pool);
-        pool.deregister();
-        if free.fetch_add(1, Ordering::Relaxed) >= 2 {
-            free.fetch_sub(1, Ordering::Relaxed);
-            break;
-        }
-    }
+/// A timer thread, which is counted as free from before its start. If this is dropped before it runs, the thread has
+/// been lost.
+struct TimerThread {
+    pool: Arc<Pool>,
+    queue: Arc<ExpiryQueue>,
+    has_begun: bool,
 }
 
-/// Counts a timer thread from before its start until it begins. If this is dropped before, the thread has been lost.
-struct Free(Option<Arc<Pool>>);
-
-impl Free {
-    /// Returns what a timer thread does, which counts as free from now on.
-    fn thread(pool: &Arc<Pool>) -> impl FnOnce(&Arc<Pool>, &Arc<ExpiryQueue>) + Send + 'static {
+impl TimerThread {
+    fn new(pool: &Arc<Pool>, queue: &Arc<ExpiryQueue>) -> Self {
+        pool.clock().worker_starts();
         pool.timeouts.free.fetch_add(1, Ordering::Relaxed);
-        let free = Self(Some(Arc::clone(pool)));
-        move |pool, queue| {
-            free.begin();
-            run_what_expires(pool, queue);
-        }
+        Self { pool: Arc::clone(pool), queue: Arc::clone(queue), has_begun: false }
     }
 
-    fn begin(mut self) {
-        self.0 = None;
+    /// Runs what expires. See the head of the module for how many threads do so.
+    fn work(mut self) {
+        self.has_begun = true;
+        let Self { pool, queue, .. } = &self;
+        // A caller that joins the pool's threads waits for this thread, too.
+        let _scope = PoolScope::enter(pool, Role::Stopper);
+        pool.clock().worker_begins(&Parker::current());
+        set_timer_slack(pool.spawner.timer_slack);
+        let free = &pool.timeouts.free;
+        while let Some((entry, _)) = queue.take() {
+            if !pool.lifecycle.register() {
+                discard(entry.element);
+                continue;
+            }
+            if free.fetch_sub(1, Ordering::Relaxed) == 1 {
+                pool.ensure_free_timer_thread();
+            }
+            entry.element.act(pool);
+            pool.deregister();
+            if free.fetch_add(1, Ordering::Relaxed) >= 2 {
+                free.fetch_sub(1, Ordering::Relaxed);
+                break;
+            }
+        }
     }
 }
 
-impl Drop for Free {
+impl Drop for TimerThread {
     fn drop(&mut self) {
-        let Some(pool) = self.0.take() else { return };
-        let before = pool.timeouts.free.fetch_sub(1, Ordering::Relaxed);
-        let queue = pool.timeouts.thread.running();
-        if let Some(queue) = queue.filter(|_| before == 1) {
-            pool.ensure_free_timer_thread(queue);
+        let Self { pool, has_begun, .. } = self;
+        let timers = &pool.timeouts;
+        pool.clock().worker_ended();
+        let is_last = !*has_begun && timers.free.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_last && timers.thread.running().is_some() {
+            pool.ensure_free_timer_thread();
         }
     }
 }
@@ -228,8 +232,8 @@ impl Drop for Free {
 pub(crate) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
-    clock: Clock,
-    exceeded: Exceeded,
+    pub(crate) clock: Clock,
+    pub(crate) exceeded: Exceeded,
 }
 
 impl Timer {
@@ -242,14 +246,6 @@ impl Timer {
         let queue = Arc::clone(pool.timeouts.thread.queue()?);
         let clock = pool.clock().clone();
         Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    pub(crate) fn exceeded(&self) -> Exceeded {
-        self.exceeded.clone()
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
@@ -279,21 +275,47 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        let timers = &self.timeouts;
-        if let Some(queue) = timers.thread.running() {
-            self.ensure_free_timer_thread(queue);
-            return Ok(());
+        if self.timeouts.thread.running().is_none() {
+            return self.start_timer_thread(|| self.timeouts.thread.running().is_none());
         }
-        let make_queue = || timers.make_queue(self.clock());
-        self.start_service(&timers.thread, SERVICE, make_queue, || Free::thread(self))
+        self.ensure_free_timer_thread();
+        Ok(())
     }
 
-    /// Starts another timer thread if each that there is is in user code, or have been lost.
-    fn ensure_free_timer_thread(self: &Arc<Self>, queue: &Arc<ExpiryQueue>) {
+    /// Starts another timer thread if each that there is is in user code, or has been lost. If none can be started there
+    /// is no other.
+    fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
-        if !self.is_driven && is_needed() {
-            self.start_stand_in(queue, SERVICE, is_needed, || Free::thread(self));
+        if !self.is_driven && is_needed() && !is_starting_thread_of(self) {
+            let started = self.start_timer_thread(is_needed);
+            started.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
+    }
+
+    /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
+    fn start_timer_thread(self: &Arc<Self>, is_needed: impl Fn() -> bool) -> io::Result<()> {
+        if is_starting_thread_of(self) {
+            // The thread factory submits something, and this thread has the permit.
+            return Err(factory_error("uses its executor"));
+        }
+        let Some(permit) = self.workers.spawn_permit(|_| is_needed()) else { return Ok(()) };
+        // As a party it lets the thread that ends the pool find the queue and close it.
+        if !self.lifecycle.register() {
+            return Ok(());
+        }
+        let timers = &self.timeouts;
+        let first = timers.thread.starting(|| timers.make_queue(self.clock()));
+        let started = timers.thread.queue().map_or(Ok(()), |queue| {
+            let (thread, starting) =
+                (TimerThread::new(self, queue), PoolScope::enter(self, Role::Starter));
+            let name = format!("{}-timeouts", self.spawner.thread_name);
+            let started = || _ = first.map(Starting::succeed);
+            self.spawner.start_thread(starting, permit, (name, None), started, || thread.work())
+        });
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+        self.deregister();
+        started
     }
 
     /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that

@@ -40,34 +40,24 @@ use crate::{
 
 /// One worker, as the pool counts it until this is dropped.
 pub(super) struct WorkerThread {
-    runner: Runner,
-    name: String,
+    pub(super) runner: Runner,
+    pub(super) name: String,
 }
 
 /// Runs the tasks that a worker has taken, and holds what other threads know of this worker.
 pub(super) struct Runner {
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
     /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
     /// search.
     is_relied_on: Cell<bool>,
-    /// The steps of a taking that only some pools have.
-    takes: Takes,
+    pub(super) takes: Takes,
     /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
     will_search: Cell<bool>,
 }
 
 impl WorkerThread {
-    pub(super) fn new(
-        pool: Arc<Pool>,
-        number: usize,
-        stats: Arc<WorkerStats>,
-        name: String,
-    ) -> Self {
-        Self { runner: Runner::new(pool, number, stats, true), name }
-    }
-
     /// All that a worker does.
     pub(super) fn work(self) {
         // Until the very end: the hooks below must not wait for this thread either.
@@ -79,9 +69,9 @@ impl WorkerThread {
         let before = pool.clock().worker_begins(&parker);
         set_timer_slack(pool.spawner.timer_slack);
         trace::worker("started", &self.name);
-        callbacks.call(FailureSource::ThreadStart);
+        callbacks.call(FailureSource::ThreadStart, callbacks.thread_start.as_ref());
         self.runner.run_tasks();
-        callbacks.call(FailureSource::ThreadStop);
+        callbacks.call(FailureSource::ThreadStop, callbacks.thread_stop.as_ref());
         trace::worker("ended", &self.name);
         drop(self);
         // The factory may have lent a thread that goes on with other work.
@@ -100,14 +90,6 @@ impl Runner {
         let (is_relied_on, will_search) = (Cell::new(will_search), Cell::new(will_search));
         let takes = Takes::new(&pool);
         Self { pool, number, stats, is_relied_on, takes, will_search }
-    }
-
-    pub(super) fn takes(&self) -> &Takes {
-        &self.takes
-    }
-
-    pub(super) fn pool(&self) -> &Arc<Pool> {
-        &self.pool
     }
 
     /// Returns how many runs there have been; called on the worker's thread.

@@ -117,7 +117,7 @@ use std::{io, time::Duration};
 use self::retiring::Staying;
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::{PoolView, Retirement};
-pub(super) use self::spawning::Spawner;
+pub(super) use self::spawning::{Spawner, factory_error};
 use super::{deadlock::JoinRegistry, kept::Kept};
 use crate::{
     queue::DelayedWorkQueue,
@@ -185,13 +185,6 @@ struct WorkerSlot {
 /// The right to start a thread, which one thread has at a time; returned by its drop.
 pub(super) struct SpawnPermit<'a> {
     workers: &'a Workers,
-}
-
-/// The numbers of workers, from [`Workers::count`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WorkerCounts {
-    pub(crate) started: usize,
-    pub(crate) largest: usize,
 }
 
 impl Roster {
@@ -308,17 +301,17 @@ impl Workers {
         self.core_timeout() || self.started() > self.core_size()
     }
 
-    /// Counts the workers, and calls `read` **under the lock**, while none is added or removed. It is
-    /// given a function that sums up what all workers have done.
+    /// Returns how many workers are started, the most that ever were, and what `read` returns. That is called **under the
+    /// lock**, while none is added or removed, with a function that sums up what all workers have done.
     pub(crate) fn count<R>(
         &self,
         read: impl FnOnce(&dyn Fn() -> Totals) -> R,
-    ) -> (WorkerCounts, R) {
+    ) -> (usize, usize, R) {
         let roster = self.roster.lock();
         let totals =
             || roster.worker_stats().map(|stats| stats.totals()).fold(roster.retired, Totals::plus);
         let result = read(&totals);
-        (WorkerCounts { started: roster.started, largest: roster.largest }, result)
+        (roster.started, roster.largest, result)
     }
 
     pub(crate) fn worker_stats(&self) -> Vec<Arc<WorkerStats>> {
@@ -445,13 +438,8 @@ impl SpawnPermit<'_> {
         let mut roster = self.workers.roster.lock();
         roster.last_number += 1;
         let number = roster.last_number;
-        let (has_started, will_search) = (false, true);
-        roster.slots.push(WorkerSlot {
-            number,
-            stats: Arc::clone(&stats),
-            has_started,
-            will_search,
-        });
+        let own = Arc::clone(&stats);
+        roster.slots.push(WorkerSlot { number, stats: own, has_started: false, will_search: true });
         (number, stats)
     }
 

@@ -23,7 +23,7 @@ use crate::{
     TaskHandle,
     entry::{Ticket, Timing},
     layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall},
-    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs},
+    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
     task::{Around, Drops, Layers, Node, Plan, Task},
@@ -118,11 +118,12 @@ impl TaskBuilder<'_> {
             resume_unwind(task, payload);
         }
         // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
-        if let Err(reason) = staffed {
-            return Err(pool_ref.refuse(task, now, deadline, reason));
-        }
+        let staffing = match staffed {
+            Ok(staffing) => staffing,
+            Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
+        };
         let timing = timing.no_later_than(traits.look);
-        let admitted = pool_ref.admit(task.clone(), now, timing, asks_handler);
+        let admitted = pool_ref.admit(task.clone(), now, timing, staffing, asks_handler);
         if group.is_some() {
             match admitted {
                 Ok(ticket) => enter_group(pool_ref.pool(), &task, ticket, deadline, now),
@@ -278,7 +279,8 @@ fn submit(
     if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
     }
-    let admitted = pool_ref.admit(task.clone(), now, Timing::At(deadline), true);
+    let (timing, staffing) = (Timing::At(deadline), Staffing::Complete);
+    let admitted = pool_ref.admit(task.clone(), now, timing, staffing, true);
     match admitted.or_else(NotQueued::ticket) {
         Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
@@ -297,7 +299,8 @@ fn submit_unawaited(
     if !admits_at_once(pool) {
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
     }
-    match pool_ref.admit(task, now, Timing::At(now), true).or_else(NotQueued::ticket) {
+    let admitted = pool_ref.admit(task, now, Timing::At(now), Staffing::Complete, true);
+    match admitted.or_else(NotQueued::ticket) {
         Ok(_) => Ok(()),
         // As in `end_or_error`.
         Err(refused) if refused.task().is_done() => Ok(()),
@@ -360,10 +363,14 @@ fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, no
 
 /// Ensures that a worker will run the task, and that the timer thread watches over its time limit.
 #[inline]
-fn ensure_threads(pool_ref: &PoolRef, timeout: Option<Duration>) -> Result<(), RejectionReason> {
+fn ensure_threads(
+    pool_ref: &PoolRef,
+    timeout: Option<Duration>,
+) -> Result<Staffing, RejectionReason> {
     let pool = pool_ref.pool();
     let timer = || if timeout.is_some() { pool.ensure_timer_thread() } else { Ok(()) };
-    pool.ensure_worker().and_then(|()| timer()).map_err(|error| {
+    let staffed = pool.ensure_worker().and_then(|staffing| timer().map(|()| staffing));
+    staffed.map_err(|error| {
         pool.rejections.count();
         RejectionReason::Spawn(error)
     })

@@ -52,7 +52,7 @@ impl<'a> LimitedRun<'a> {
         run.task.begin_limited_run(limit);
         let (watched, watched_hooks) = (run.clone(), hooks.clone());
         let token = run.task.token(&run.stop);
-        let exceeded = timer.exceeded();
+        let exceeded = timer.exceeded.clone();
         let expiry = move |_: &Pool| {
             if ends_task {
                 end_over_limit(&watched, &watched_hooks, budget, limit, &exceeded);
@@ -69,7 +69,7 @@ impl<'a> LimitedRun<'a> {
     fn disarm(&mut self) -> bool {
         // First: an expiry that is under way has found the limit exceeded, and so will this.
         drop(self.guard.take());
-        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock().read())
+        *self.is_over.get_or_insert_with(|| self.limit <= self.timer.clock.read())
     }
 
     /// Ends the limit of a run whose body has returned. Notes if it took too long, which fails the run.
@@ -78,10 +78,10 @@ impl<'a> LimitedRun<'a> {
             return;
         }
         if self.ends_task {
-            let exceeded = self.timer.exceeded();
-            end_over_limit(&self.run, self.hooks, self.budget, self.limit, &exceeded);
+            let exceeded = &self.timer.exceeded;
+            end_over_limit(&self.run, self.hooks, self.budget, self.limit, exceeded);
         } else {
-            self.timer.exceeded().count();
+            self.timer.exceeded.count();
         }
         Run::note_over_limit(self.budget);
     }

@@ -53,17 +53,6 @@ impl PoolHistograms {
 
     /// Returns where the runs of tasks with this name are recorded; `None` if that is not apart.
     pub(super) fn of_name(&self, name: &Arc<str>) -> Option<Arc<Recorders>> {
-        {
-            let names = self.names.lock();
-            if let Some(known) = names.get(name) {
-                return Some(Arc::clone(known));
-            }
-            if names.len() >= self.most_names {
-                return None;
-            }
-        }
-        // Its memory is allocated without the lock.
-        let made = Arc::new(Recorders::of_name(Arc::new(Recorder::new())));
         let mut names = self.names.lock();
         if let Some(known) = names.get(name) {
             return Some(Arc::clone(known));
@@ -71,6 +60,7 @@ impl PoolHistograms {
         if names.len() >= self.most_names {
             return None;
         }
+        let made = Arc::new(Recorders::of_name(Arc::new(Recorder::new())));
         names.insert(Arc::clone(name), Arc::clone(&made));
         Some(made)
     }
@@ -78,13 +68,7 @@ impl PoolHistograms {
     /// Returns the records so far.
     pub(super) fn snapshot(&self) -> Histograms {
         let workers = self.workers.lock().all.clone();
-        let named: Vec<_> = {
-            let names = self.names.lock();
-            names
-                .iter()
-                .map(|(name, recorders)| (Arc::clone(name), Arc::clone(recorders)))
-                .collect()
-        };
+        let named = self.names.lock().clone();
         let mut pool = RunHistograms::new();
         workers.iter().for_each(|recorder| recorder.add_to(&mut pool));
         let mut names: Vec<_> = named

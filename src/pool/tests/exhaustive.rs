@@ -233,7 +233,8 @@ fn a_task_without_a_worker_delays_termination() {
         let submitter = thread::spawn(move || {
             // The submitter saw a worker a moment ago.
             let (now, timing) = (Timestamp::PAST, Timing::At(Timestamp::PAST));
-            let arrival = Arrival { stripe: 0, now, timing, asks_handler: false };
+            let staffing = Staffing::Complete;
+            let arrival = Arrival { stripe: 0, now, timing, staffing, asks_handler: false };
             other.offer(own, arrival, Permit::ToAcquire).is_ok()
         });
         pool.shutdown();

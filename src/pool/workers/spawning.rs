@@ -13,15 +13,14 @@ use std::{io, time::Duration};
 
 use super::SpawnPermit;
 use crate::{
-    lazy_thread::LazyThread,
     pool::{
         Config, Pool,
         deadlock::{self, PoolScope, Role},
-        worker::WorkerThread,
+        worker::{Runner, WorkerThread},
     },
     shared::Replaceable,
     sync::{
-        Arc, Parker,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     task::Cancellation,
@@ -51,21 +50,13 @@ impl Spawner {
         }
     }
 
-    fn label_of_worker(&self, number: usize) -> ThreadLabel {
-        ThreadLabel { name: format!("{}-{number}", self.thread_name), number: Some(number) }
-    }
-
-    fn label_of_service(&self, service: &str) -> ThreadLabel {
-        ThreadLabel { name: format!("{}-{service}", self.thread_name), number: None }
-    }
-
-    /// Starts a thread with this label by the factory, and calls `started` once there is one: before the permit is
-    /// returned. `starting` is the scope of the calling thread while the factory works.
-    fn start_thread(
+    /// Starts a thread by the factory, with its number if it is a worker, and calls `started` once there is one: before
+    /// the permit is returned. `starting` is the scope of the calling thread while the factory works.
+    pub(in crate::pool) fn start_thread(
         &self,
         starting: PoolScope,
         permit: SpawnPermit<'_>,
-        ThreadLabel { name, number }: ThreadLabel,
+        (name, number): (String, Option<usize>),
         started: impl FnOnce(),
         work: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
@@ -99,12 +90,6 @@ impl Spawner {
             }
         }
     }
-}
-
-/// The name of a thread, and its number among the workers if it is one.
-struct ThreadLabel {
-    name: String,
-    number: Option<usize>,
 }
 
 impl Pool {
@@ -166,11 +151,13 @@ impl Pool {
         }
         self.clock().worker_starts();
         let (number, stats) = permit.add_worker();
-        let label = self.spawner.label_of_worker(number);
-        let worker = WorkerThread::new(Arc::clone(self), number, stats, label.name.clone());
+        let name = format!("{}-{number}", self.spawner.thread_name);
+        let runner = Runner::new(Arc::clone(self), number, stats, true);
+        let worker = WorkerThread { runner, name: name.clone() };
         let starting = PoolScope::enter(self, Role::Starter);
         let started = || self.workers.begin(number, &self.queue);
-        self.spawner.start_thread(starting, permit, label, started, || worker.work())?;
+        self.spawner
+            .start_thread(starting, permit, (name, Some(number)), started, || worker.work())?;
         Ok(true)
     }
 
@@ -206,112 +193,8 @@ impl Pool {
         }
         self.deregister();
     }
-
-    /// Starts the thread of a service unless there is one; `make_work` returns what it does with its queue. Blocks while
-    /// another caller starts a thread.
-    pub(in crate::pool) fn start_service<Q: Send + Sync + 'static, W>(
-        self: &Arc<Self>,
-        service: &LazyThread<Q>,
-        name: &str,
-        make_queue: impl FnOnce() -> Q,
-        make_work: impl FnOnce() -> W,
-    ) -> io::Result<()>
-    where
-        W: FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
-    {
-        if service.running().is_some() {
-            return Ok(());
-        }
-        if deadlock::is_starting_thread_of(self) {
-            // The thread factory submits something, and this thread has the permit.
-            return Err(factory_error("uses its executor"));
-        }
-        let Some(permit) = self.workers.spawn_permit(|_| service.running().is_none()) else {
-            return Ok(());
-        };
-        // As a party it lets the thread that ends the pool find the queue and close it.
-        if !self.lifecycle.register() {
-            return Ok(());
-        }
-        let started = match service.starting(make_queue) {
-            // Only the holder of the permit starts it, so another thread has done so before this one got the permit.
-            None => Ok(()),
-            Some(starting) => {
-                let queue = starting.queue();
-                self.start_service_thread(permit, name, queue, || starting.succeed(), make_work())
-            }
-        };
-        self.return_spawn_permit();
-        started
-    }
-
-    /// Starts another thread of a service if it `is_needed`. Blocks while another caller starts a thread. If none can be
-    /// started there is no other.
-    pub(in crate::pool) fn start_stand_in<Q: Send + Sync + 'static, W>(
-        self: &Arc<Self>,
-        queue: &Arc<Q>,
-        name: &str,
-        is_needed: impl Fn() -> bool,
-        make_work: impl FnOnce() -> W,
-    ) where
-        W: FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
-    {
-        // A thread that starts one has the permit.
-        if deadlock::is_starting_thread_of(self) {
-            return;
-        }
-        let Some(permit) = self.workers.spawn_permit(|_| is_needed()) else { return };
-        if self.lifecycle.register() {
-            let queue = Arc::clone(queue);
-            let started = self.start_service_thread(permit, name, queue, || (), make_work());
-            started.unwrap_or_else(|error| trace::spawn_failed(&error));
-            self.return_spawn_permit();
-        }
-    }
-
-    fn start_service_thread<Q: Send + Sync + 'static>(
-        self: &Arc<Self>,
-        permit: SpawnPermit<'_>,
-        name: &str,
-        queue: Arc<Q>,
-        started: impl FnOnce(),
-        work: impl FnOnce(&Arc<Self>, &Arc<Q>) + Send + 'static,
-    ) -> io::Result<()> {
-        self.clock().worker_starts();
-        let (thread, label) =
-            (ServiceThread(Arc::clone(self)), self.spawner.label_of_service(name));
-        let work = move || thread.work(|pool| work(pool, &queue));
-        let scope = PoolScope::enter(self, Role::Starter);
-        self.spawner.start_thread(scope, permit, label, started, work)
-    }
-
-    /// Called when the permit for the thread of a service has been returned. Threads that wanted a worker meanwhile have
-    /// left it to the holder of the permit. The caller is a party no longer.
-    fn return_spawn_permit(self: &Arc<Self>) {
-        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
-        self.deregister();
-    }
 }
 
 pub(in crate::pool) fn factory_error(what: &str) -> io::Error {
     io::Error::other(format!("the thread factory {what}"))
-}
-
-/// A thread of a pool that is no worker, until this is dropped.
-struct ServiceThread(Arc<Pool>);
-
-impl ServiceThread {
-    fn work(self, work: impl FnOnce(&Arc<Pool>)) {
-        let pool = &self.0;
-        // A caller that joins the pool's threads waits for this thread, too.
-        let _scope = PoolScope::enter(pool, Role::Stopper);
-        pool.clock().worker_begins(&Parker::current());
-        work(pool);
-    }
-}
-
-impl Drop for ServiceThread {
-    fn drop(&mut self) {
-        self.0.clock().worker_ended();
-    }
 }
