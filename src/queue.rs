@@ -10,7 +10,7 @@
 //!                 │                               │
 //!      striped: DelayedWorkQueue             single: SingleQueue
 //!      (the executor, its timeouts)          (the public DelayQueue, its alarms)
-//!        several stripes, a ready list         one heap, reservations
+//!        several stripes, a ready list         one heap
 //!                 └───────────────┬───────────────┘
 //!                    shared_heap   (heap + lock + published head)
 //!                                 │

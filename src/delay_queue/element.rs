@@ -81,7 +81,7 @@ pub struct Expired<T> {
     /// The element.
     pub element: T,
     /// The key that the element had, to be compared with others. It finds nothing in the queue any
-    /// more, unless a sink of [`drain_to`](super::DelayQueue::drain_to) refuses the element.
+    /// more.
     pub key: Key,
     /// When it expired.
     pub deadline: Instant,

@@ -24,7 +24,6 @@ impl<T> DelayQueue<T> {
     /// [`insert`](Self::insert) and the other insertions do not wait: they return an element for which there is no room.
     /// [`insert_within`](Self::insert_within) blocks until there is room, and
     /// [`insert_when_room`](Self::insert_when_room) awaits it. Each element that is taken, removed or drained makes room.
-    /// An element that a sink of [`drain_to`](Self::drain_to) holds keeps its room until the sink has accepted it.
     ///
     /// A bound costs each take and each removal one lock more, and other queues nothing.
     ///

@@ -149,12 +149,9 @@ impl<T> DelayQueue<T> {
     /// Moves at most `limit` of the elements that have expired by this call to `sink`, and returns
     /// their number. Does not block. Java: `drainTo(sink, max)`.
     ///
-    /// The sink may refuse an element by returning it. The element then goes back into the queue with
-    /// the same key and at the same place in the order, and the draining ends.
-    ///
-    /// While the sink holds an element, no other call finds it in the queue. If the sink panics,
-    /// the element that it holds is lost; all others stay. An element that is inserted meanwhile and
-    /// had expired by this call is moved, too.
+    /// An element has left the queue when the sink gets it. If the sink panics, the element that it
+    /// holds is lost; all others stay. An element that is inserted meanwhile and had expired by this
+    /// call is moved, too.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -170,28 +167,23 @@ impl<T> DelayQueue<T> {
     ///         mpsc::TrySendError::Full(n) | mpsc::TrySendError::Disconnected(n) => n,
     ///     })
     /// });
-    /// assert_eq!((moved, queue.len()), (2, 3));
-    /// assert_eq!(queue.poll().map(|expired| expired.element), Some(2));
+    /// assert_eq!((moved, queue.len()), (Err(2), 2));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// The sink may refuse an element by returning it. The draining ends then, and returns that element.
+    /// To put it back, [insert](Self::insert_at) it: it gets a new key, and a place behind others with
+    /// the same deadline.
     #[doc(alias = "drainTo")]
     pub fn drain_to(
         &self,
         limit: usize,
         mut sink: impl FnMut(Expired<T>) -> Result<(), T>,
-    ) -> usize {
-        let by = self.clock.read();
-        for moved in 0..limit {
-            let Some((element, reservation)) = self.queue.reserve_due(by) else { return moved };
-            // The whole key, because it is valid again if the element goes back.
-            let key = Key::new(self.id, reservation.ticket());
-            let deadline = self.clock.shown_at(reservation.deadline());
-            if let Err(element) = sink(Expired { element, key, deadline }) {
-                reservation.roll_back(element);
-                return moved;
-            }
-        }
-        limit
+    ) -> Result<usize, T> {
+        let mut expired = self.drain().take(limit);
+        expired.try_fold(0, |moved, expired| sink(expired).map(|()| moved + 1))
     }
 
     fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {

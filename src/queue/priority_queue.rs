@@ -193,7 +193,8 @@ impl<E> PriorityQueue<E> {
     /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
-        let (key, slot) = self.pop_key()?;
+        let (key, slot) = self.near.pop(&mut self.table)?;
+        self.settle();
         self.entry(key, slot)
     }
 
@@ -203,25 +204,6 @@ impl<E> PriorityQueue<E> {
         let slot = self.near.first_slot()?;
         let element = self.table.get(slot)?;
         Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
-    }
-
-    /// Takes the first element out and keeps its slot reserved. The caller must either
-    /// [roll back](Self::roll_back) or [commit](Self::commit) with the ticket that is returned.
-    pub(super) fn reserve_first(&mut self) -> Option<(Timestamp, Ticket, E)> {
-        let (key, slot) = self.pop_key()?;
-        let element = self.table.take(slot)?;
-        Some((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }, element))
-    }
-
-    /// Ends a reservation by putting an element back into its slot.
-    pub(super) fn roll_back(&mut self, deadline: Timestamp, ticket: Ticket, element: E) {
-        self.table.put_back(ticket.slot, element);
-        self.near.insert_slot(&mut self.table, key(deadline, ticket.sequence), ticket.slot);
-    }
-
-    /// Ends a reservation by freeing its slot.
-    pub(super) fn commit(&mut self, ticket: Ticket) {
-        self.table.free(ticket.slot);
     }
 
     /// Removes an entry, wherever it is. Says what that means for the head.
@@ -368,14 +350,6 @@ impl<E> PriorityQueue<E> {
             KeyPlace::Near(position) => self.near.key(position),
             KeyPlace::Far(key) => key,
         })
-    }
-
-    /// Takes the first key out. Its element stays in its slot.
-    #[inline(always)]
-    fn pop_key(&mut self) -> Option<(u128, u32)> {
-        let first = self.near.pop(&mut self.table)?;
-        self.settle();
-        Some(first)
     }
 }
 

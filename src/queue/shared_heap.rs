@@ -4,7 +4,7 @@
 //! publishes the new head before the lock is released, or says that the head is what it was. So the published head is
 //! never stale for a thread that holds the lock. `S` is
 //! what the owner keeps under the same lock: a stripe its sequences and counters, the single queue
-//! its counter and its reservations.
+//! its counter and its bound.
 //!
 //! Under the lock entries only move within the heap. No element is dropped there and no user code
 //! runs.

@@ -15,10 +15,8 @@
 //!   read only if the head is later than that. So a queue that lags behind is emptied without a
 //!   reading for each element.
 //!
-//! An element can also be taken out [on trial](reservation), and there may be a bound ([`room`]). Waiting, wake-ups and
-//! the end are those of every queue ([`waiting`]).
+//! There may be a bound ([`room`]). Waiting, wake-ups and the end are those of every queue ([`waiting`]).
 
-mod reservation;
 mod room;
 
 use std::{
@@ -60,8 +58,6 @@ pub(crate) struct SingleQueue<E> {
 /// The state of the queue under the lock, beside the heap.
 pub(super) struct SingleState {
     last_sequence: u64,
-    /// The number of elements that are out on trial.
-    reserved: usize,
     /// How many elements are admitted; `usize::MAX` if there is no bound.
     bound: usize,
     /// Those that wait for room.
@@ -76,7 +72,7 @@ impl<E> SingleQueue<E> {
     /// Returns a queue that admits so many elements, or without a bound if that is `usize::MAX`.
     pub(crate) fn bounded(clock: Clock, bound: usize) -> Self {
         let submitters = WaitList::default();
-        let state = SingleState { last_sequence: 0, reserved: 0, bound, submitters };
+        let state = SingleState { last_sequence: 0, bound, submitters };
         let has_bound = bound < usize::MAX;
         Self {
             clock,
@@ -252,18 +248,11 @@ impl<E> SingleQueue<E> {
         in_order(entries)
     }
 
-    /// Takes everything out, due or not, in no particular order. Elements that are out on trial
-    /// keep their slots.
+    /// Takes everything out, due or not, in no particular order.
     pub(crate) fn drain(&self) -> Drained<E> {
-        let mut heap = self.heap.lock();
-        let drained = if heap.state().reserved > 0 {
-            Drained::new(heap.change(|heap| heap.remove_where(|_, _| true)).into(), Vec::new())
-        } else {
-            Drained::new(VecDeque::new(), vec![heap.change(PriorityQueue::remove_all)])
-        };
-        drop(heap);
+        let heap = self.heap.lock().change(PriorityQueue::remove_all);
         self.notify_all_if_finished();
-        drained
+        Drained::new(VecDeque::new(), vec![heap])
     }
 
     /// Admits nothing from now on. Elements that are inside can still be taken; once there are none,
@@ -290,8 +279,7 @@ impl<E> SingleQueue<E> {
 
     #[inline(never)]
     fn has_nothing_left(&self) -> bool {
-        let heap = self.heap.lock();
-        heap.len() == 0 && heap.state().reserved == 0
+        self.len() == 0
     }
 
     fn last_reading(&self) -> Timestamp {

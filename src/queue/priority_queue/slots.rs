@@ -117,31 +117,19 @@ impl<E> Slots<E> {
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> Option<UnderLock<E>> {
         let element = self.take(slot).map(UnderLock::new)?;
-        self.free(slot);
+        let index = chunk_of(slot);
+        self.chunks[index as usize].free(slot & MASK as u32);
+        if index != self.near {
+            self.note_freed(index);
+        }
         Some(element)
     }
 
-    /// Takes an element out and keeps its slot reserved.
+    /// Takes an element out, and leaves the slot as it is.
     #[inline]
     pub(super) fn take(&mut self, slot: u32) -> Option<E> {
         let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
         chunk.elements.get_mut(slot as usize & MASK)?.take()
-    }
-
-    /// Puts an element back into the slot it was [taken](Self::take) from.
-    pub(super) fn put_back(&mut self, slot: u32, element: E) {
-        self.chunks[chunk_of(slot) as usize].elements[slot as usize & MASK] = Some(element);
-    }
-
-    /// Frees a slot of the near part whose element was [taken](Self::take) out.
-    #[inline]
-    pub(super) fn free(&mut self, slot: u32) {
-        let index = chunk_of(slot);
-        let chunk = &mut self.chunks[index as usize];
-        chunk.free(slot & MASK as u32);
-        if index != self.near {
-            self.note_freed(index);
-        }
     }
 
     /// A place of a near chunk has been freed that is not the first.

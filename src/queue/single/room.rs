@@ -7,8 +7,7 @@
 //!
 //! One that was woken may find that another insertion was faster. It then gets its old place in the list back. One that was
 //! woken and [gives up](SingleQueue::give_up) wakes others for the room that it leaves, like a thread that has taken an
-//! element out. An element that is out [on trial](super::reservation) keeps its room, so that it can go back. A closer takes
-//! all wakers off the list, and nobody waits at a closed queue.
+//! element out. A closer takes all wakers off the list, and nobody waits at a closed queue.
 //!
 //! A queue with a bound never counts as open (`AdmissionState::is_open`): that is how its insertions and takes come here,
 //! and what those of other queues ask in any case.
@@ -67,8 +66,7 @@ impl<E> SingleQueue<E> {
     }
 
     fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
-        let SingleState { bound, reserved, .. } = heap.state();
-        heap.remaining_capacity().min(bound.saturating_sub(heap.len() + reserved))
+        heap.remaining_capacity().min(heap.state().bound.saturating_sub(heap.len()))
     }
 
     /// Returns why so many more elements are not admitted, if they are not. Asked of a queue that is not open.

@@ -1,4 +1,4 @@
-//! The single queue: reservations, and waiters that are polled.
+//! The single queue: what is due, and waiters that are polled.
 
 use std::{
     cell::RefCell,
@@ -36,72 +36,6 @@ impl<E> SingleQueue<E> {
         E: Clone,
     {
         self.snapshot(E::clone).into_iter().map(|listed| listed.element).collect()
-    }
-}
-
-/// G31, M83.
-#[test]
-fn a_reserved_element_is_hidden_until_it_is_rolled_back() {
-    let (clock, queue) = single();
-    let tickets: Vec<_> = (0..3).map(|n| queue.insert(at(10), n).expect("it is open")).collect();
-    assert!(queue.reserve_due(at(9)).is_none(), "it is not due");
-    clock.advance(Duration::from_nanos(10));
-    let (element, reservation) = queue.reserve_due(at(10)).expect("it is due");
-    assert_eq!((element, reservation.deadline(), reservation.ticket()), (0, at(10), tickets[0]));
-    assert_eq!((queue.len(), queue.elements()), (2, vec![1, 2]));
-    assert_eq!((queue.deadline(tickets[0]), queue.remove(tickets[0])), (None, None));
-    assert!(!queue.reset(tickets[0], at(1)));
-    let newcomer = queue.insert(at(10), 3).expect("it is open");
-    assert_ne!(newcomer.slot, tickets[0].slot, "the slot is kept");
-    reservation.roll_back(element);
-    assert_eq!(queue.elements(), [0, 1, 2, 3], "it is at its place");
-    assert_eq!(queue.deadline(tickets[0]), Some(at(10)));
-    assert_eq!(queue.remove(tickets[0]), Some(0));
-
-    let (_, reservation) = queue.reserve_due(at(10)).expect("it is due");
-    drop(reservation);
-    assert_eq!(queue.remove(tickets[1]), None);
-    assert_eq!(queue.elements(), [2, 3]);
-    let next = queue.insert(at(10), 4).expect("it is open");
-    assert_eq!(next.slot, tickets[1].slot, "the slot is free");
-}
-
-/// M22.
-#[test]
-fn draining_keeps_the_slot_of_a_reserved_element() {
-    let (_, queue) = single();
-    let ticket = queue.insert(at(0), 'a').expect("it is open");
-    queue.insert(at(0), 'b').expect("it is open");
-    let (element, reservation) = queue.reserve_due(at(0)).expect("it is due");
-    assert_eq!(queue.drain().map(|entry| entry.element).collect::<Vec<_>>(), ['b']);
-    (0..100).for_each(|_| drop(queue.insert(at(0), 'c')));
-    reservation.roll_back(element);
-    assert_eq!(queue.deadline(ticket), Some(at(0)));
-    assert_eq!(queue.try_take().map(|entry| entry.element), Some('a'));
-    assert_eq!(queue.drain().count(), 100);
-    assert_eq!((queue.len(), queue.try_take().is_none()), (0, true));
-}
-
-/// M15, M25.
-#[test]
-fn a_closed_queue_is_not_finished_while_an_element_is_reserved() {
-    for comes_back in [true, false] {
-        let (clock, queue) = single();
-        queue.insert(at(0), 'a').expect("it is open");
-        let (element, reservation) = queue.reserve_due(at(0)).expect("it is due");
-        queue.close();
-        let taker = taker(&clock, &queue);
-        clock.run_until_idle();
-        assert_eq!(clock.sleepers(), [Timestamp::NEVER], "it waits");
-        let expected = if comes_back {
-            reservation.roll_back(element);
-            Some('a')
-        } else {
-            drop(reservation);
-            None
-        };
-        assert_eq!(receive(&taker, "it returns"), expected);
-        assert!(queue.is_finished());
     }
 }
 

@@ -29,8 +29,6 @@ enum Step {
     /// Takes an element and queues it again for that much later, or parks it: as a periodic task does, one that is
     /// put off, or one that waits for its turn.
     TakeAndRequeue(u64, Requeue, bool),
-    /// Reserves an element, as for a sink that accepts it or does not.
-    Reserve(bool),
     RemoveWhere(u64),
     Drain,
     Close(Option<Vec<Requeue>>),
@@ -51,7 +49,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(which, ahead, parks)| Step::Reset(which, ahead, parks)),
         3 => (moments(), reasons(), any::<bool>())
             .prop_map(|(later, why, parks)| Step::TakeAndRequeue(later, why, parks)),
-        2 => any::<bool>().prop_map(Step::Reserve),
         1 => (2..5_u64).prop_map(Step::RemoveWhere),
         1 => Just(Step::Drain),
         1 => admissions().prop_map(Step::Close),
@@ -147,7 +144,6 @@ impl Subject {
             Step::Remove(which) => self.remove(which),
             Step::Reset(which, ahead, parks) => self.reset(which, ahead, parks),
             Step::TakeAndRequeue(later, why, parks) => self.take_and_requeue(later, why, parks),
-            Step::Reserve(is_wanted) => self.reserve(is_wanted),
             Step::RemoveWhere(n) => self.remove_where(n),
             Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
             Step::Close(None) => self.queue.close(Admission::OPEN),
@@ -333,25 +329,6 @@ impl Subject {
             self.known.insert(sequence, (ticket, Some(deadline)));
             self.counts.requeued += 1;
         }
-    }
-
-    fn reserve(&mut self, is_wanted: bool) {
-        let Some(queue) = self.single() else { return };
-        let first = self.model.first_key_value().map(|(key, element)| (*key, *element));
-        let due = first.filter(|((deadline, _), _)| *deadline <= self.now());
-        let Some((element, reservation)) = queue.reserve_due(self.now()) else {
-            return assert_eq!(due, None);
-        };
-        assert_eq!(Some(element), due.map(|(_, element)| element));
-        assert!(!self.queue.is_finished());
-        assert_eq!(self.queue.len(), self.model.len() - 1);
-        if !is_wanted {
-            return reservation.roll_back(element);
-        }
-        drop(reservation);
-        self.model.pop_first();
-        self.is_out(due);
-        self.counts.taken += 1;
     }
 
     fn check(&mut self) {

@@ -448,28 +448,6 @@ fn an_async_waiter_that_gives_up_passes_its_wake_up_on() {
     });
 }
 
-/// G31, G41, M24: a closed queue with a reservation is not finished; an element that is rolled back
-/// is taken.
-#[test]
-fn a_rolled_back_element_is_taken() {
-    check(|| {
-        let scene = Scene::new(Kind::Single);
-        scene.offer(0, 0, 'a');
-        let drainer = scene.spawn(|scene| {
-            let AnyQueue::Single(queue) = &*scene.queue else { unreachable!("it is single") };
-            if let Some((element, reservation)) = queue.reserve_due(at(0)) {
-                reservation.roll_back(element);
-            }
-        });
-        let takers = [scene.taker(), scene.awaiting_taker()];
-        scene.queue.close(Admission::CLOSED);
-        scene.wait_for(1);
-        drainer.join().expect("nobody panics");
-        scene.end(takers);
-        assert_eq!(scene.wait_for(1), ['a']);
-    });
-}
-
 /// G43, M21: another thread takes the element that was due when the clock was last read; the
 /// element that has become due since is found.
 #[test]

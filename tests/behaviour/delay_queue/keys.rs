@@ -114,7 +114,7 @@ fn a_key_of_an_element_that_is_gone_finds_nothing() {
         |queue, _| assert!(queue.take().is_some()),
         |queue, key| assert!(queue.remove(key).is_some()),
         |queue, _| assert_eq!(queue.drain().count(), 1),
-        |queue, _| assert_eq!(queue.drain_to(1, |_| Ok(())), 1),
+        |queue, _| assert_eq!(queue.drain_to(1, |_| Ok(())), Ok(1)),
         |queue, _| assert_eq!(queue.retain(|_| false), 1),
         |queue, _| assert_eq!(queue.remove_all().len(), 1),
         |queue, _| queue.clear(),
@@ -145,13 +145,12 @@ fn keys_are_equal_wherever_they_come_from() {
     assert_eq!(queue.take().map(|expired| expired.key), Some(keys[0]));
     assert_eq!(queue.poll().map(|expired| expired.key), Some(keys[1]));
     assert_eq!(queue.drain().next().map(|expired| expired.key), Some(keys[2]));
-    queue.drain_to(1, |expired| {
+    let moved = queue.drain_to(1, |expired| {
         assert_eq!(expired.key, keys[3]);
         assert!(known.contains(&expired.key));
-        Err(expired.element)
+        Ok(())
     });
-    assert_eq!(queue.keys(), keys[3..]);
-    assert_eq!(queue.remove(keys[3]), Some(0));
+    assert_eq!((moved, queue.keys()), (Ok(1), keys[4..].to_vec()));
     let removed: Vec<_> = queue.remove_all().into_iter().map(|queued| queued.key).collect();
     assert_eq!(removed, keys[4..]);
 }

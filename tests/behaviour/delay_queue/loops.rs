@@ -194,13 +194,14 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
         }
         4 => {
             while !(queue.is_closed() && queue.is_empty()) {
-                queue.drain_to(dice.roll(9) as usize, |expired| {
+                let drained = queue.drain_to(dice.roll(9) as usize, |expired| {
                     if dice.roll(4) == 0 {
                         return Err(expired.element);
                     }
                     ends.ended(expired.element);
                     Ok(())
                 });
+                drained.err().into_iter().for_each(|refused| ends.ended(refused));
                 thread::yield_now();
             }
         }

@@ -94,7 +94,7 @@ fn all_views_of_an_empty_queue_are_empty() {
         assert_eq!((iter.len(), iter.next(), iter.next(), iter.next_back()), (0, None, None, None));
         assert!(queue.to_vec().is_empty() && queue.keys().is_empty());
         assert!(queue.drain().next().is_none() && queue.remove_all().is_empty());
-        assert_eq!(queue.drain_to(9, |_| Ok(())), 0);
+        assert_eq!(queue.drain_to(9, |_| Ok(())), Ok(0));
     }
 }
 

@@ -75,19 +75,6 @@ fn no_element_moves_when_the_slots_grow() {
     assert_eq!(before, slots.get(slot).expect("it is there"));
 }
 
-#[test]
-fn what_is_taken_keeps_its_slot() {
-    let mut slots = Slots::new();
-    let all: Vec<_> = (0..2 * CHUNK).map(|n| slots.store(n, n as u32)).collect();
-    for n in [0, 1, CHUNK - 1, CHUNK, 2 * CHUNK - 1] {
-        assert_eq!(slots.take(all[n]), Some(n));
-        assert_eq!(slots.get(all[n]), None);
-        slots.put_back(all[n], n + 1);
-        assert_eq!((slots.get(all[n]), slots.position(all[n])), (Some(&(n + 1)), n as u32));
-    }
-    assert_eq!(slots.store(0, 0) as usize, 2 * CHUNK, "no slot was free");
-}
-
 /// The first chunk grows with its content; the others are allocated whole and never copied.
 #[test]
 fn a_small_queue_stays_small() {
