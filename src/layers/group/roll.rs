@@ -133,10 +133,12 @@ impl Roll {
         }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved.
+    /// Returns how many members may run at once: at least one, whatever is reserved. A member that waits for the answer of
+    /// its gate has a permit and no worker, so there are more permits than workers if none is reserved.
     fn permits(&self) -> usize {
         let GroupLimits { limit, reserved, workers } = self.limits;
-        limit.min(workers.saturating_sub(reserved)).max(1)
+        let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
+        limit.min(left).max(1)
     }
 
     fn taken(&self) -> usize {

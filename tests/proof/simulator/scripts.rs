@@ -11,6 +11,7 @@
 //! else in common.
 
 mod gate;
+mod group;
 mod model;
 mod player;
 mod schedule;

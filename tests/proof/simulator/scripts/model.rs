@@ -4,6 +4,7 @@
 //! A task has a *plan*, which is when it runs next by its [schedule](Schedule), and perhaps an *extra* run beside it. Each
 //! of the two is a [tick](Tick), about which its gate is asked. All else follows from these two.
 
+pub(super) mod group;
 mod turn;
 
 use std::{mem, time::Duration};
@@ -89,21 +90,7 @@ struct Model {
 
 /// Returns what is to be seen.
 pub(super) fn predict(script: &Script) -> Vec<Event> {
-    let (plan, schedule) = match script.task {
-        Task::Once(delay) => (delay.span(), None),
-        Task::Series(trigger) => (trigger.first.span(), Some(Schedule::of(trigger))),
-        Task::Call(tries) => (Duration::ZERO, Some(Schedule::new(None, Some(tries)))),
-    };
-    let mut model = Model {
-        missed: script.missed,
-        on_failure: script.on_failure,
-        bodies: script.bodies.clone(),
-        gate: script.gate.clone(),
-        is_call: matches!(script.task, Task::Call(_)),
-        plan: Tick::at(plan),
-        schedule,
-        ..Model::default()
-    };
+    let mut model = Model::of(script);
     for op in &script.ops {
         match op {
             Op::Ask(request) => model.ask(request),
@@ -122,6 +109,24 @@ pub(super) fn predict(script: &Script) -> Vec<Event> {
 }
 
 impl Model {
+    fn of(script: &Script) -> Self {
+        let (plan, schedule) = match script.task {
+            Task::Once(delay) => (delay.span(), None),
+            Task::Series(trigger) => (trigger.first.span(), Some(Schedule::of(trigger))),
+            Task::Call(tries) => (Duration::ZERO, Some(Schedule::new(None, Some(tries)))),
+        };
+        Self {
+            missed: script.missed,
+            on_failure: script.on_failure,
+            bodies: script.bodies.clone(),
+            gate: script.gate.clone(),
+            is_call: matches!(script.task, Task::Call(_)),
+            plan: Tick::at(plan),
+            schedule,
+            ..Self::default()
+        }
+    }
+
     fn note(&mut self, event: Event) {
         self.events.push(event);
     }

@@ -1,5 +1,7 @@
 //! The player: it carries a script out on a driven executor, and notes what there is to see.
 
+pub(super) mod group;
+
 use std::{
     sync::{Arc, Mutex, Weak},
     time::{Duration, Instant, SystemTime},
@@ -7,7 +9,7 @@ use std::{
 
 use punctual::{
     CancellationToken, DrivenExecutor, ManualClock, RunGate, ScheduledThreadPoolExecutor,
-    TaskHandle, Trigger as _, current_task,
+    TaskBuilder, TaskHandle, Trigger as _, current_task,
     gate::{self, Lease, Reply, RunEnd, Tick},
     trigger::{every, fixed_delay},
 };
@@ -24,10 +26,14 @@ struct Stage {
     begin: (Instant, SystemTime),
     script: Script,
     events: Mutex<Vec<Event>>,
+    /// Hears of each event: a script of a group has several tasks.
+    echo: Echo,
     task: Mutex<Option<TaskHandle>>,
     /// For the last question that is to be answered later.
     reply: Mutex<Option<Reply>>,
 }
+
+type Echo = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// The gate, with a stage that outlives it.
 struct ScriptedGate(Weak<Stage>);
@@ -41,11 +47,8 @@ pub(super) fn play(script: &Script) -> Vec<Event> {
     let clock = ManualClock::new();
     let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
     let mut executor = builder.failure_handler(|_: &_| ()).build_driven().expect("valid settings");
-    let begin = (clock.now(), clock.wall_time());
-    let (events, task, reply) = (Mutex::default(), Mutex::default(), Mutex::default());
-    let stage = Arc::new(Stage { clock, begin, script: script.clone(), events, task, reply });
-    let task = stage.submit(&executor);
-    *stage.task.lock().expect("no panic") = Some(task.clone());
+    let stage = Stage::new(&clock, script, Box::new(|_| ()));
+    let task = stage.begin(executor.task());
     for op in &script.ops {
         match op {
             Op::Ask(request) => stage.ask(&task, request),
@@ -94,8 +97,22 @@ impl Lease for ScriptedLease {
 }
 
 impl Stage {
-    fn submit(self: &Arc<Self>, executor: &DrivenExecutor) -> TaskHandle {
-        let builder = executor.task().missed_runs(self.script.missed.policy());
+    fn new(clock: &ManualClock, script: &Script, echo: Echo) -> Arc<Self> {
+        let begin = (clock.now(), clock.wall_time());
+        let (events, task, reply) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (clock, script) = (clock.clone(), script.clone());
+        Arc::new(Self { clock, begin, script, events, echo, task, reply })
+    }
+
+    /// Submits the task.
+    fn begin(self: &Arc<Self>, builder: TaskBuilder<'_>) -> TaskHandle {
+        let task = self.submit(builder);
+        *self.task.lock().expect("no panic") = Some(task.clone());
+        task
+    }
+
+    fn submit(self: &Arc<Self>, builder: TaskBuilder<'_>) -> TaskHandle {
+        let builder = builder.missed_runs(self.script.missed.policy());
         let builder = match self.script.on_failure {
             Some(policy) => builder.on_failure(policy.policy()),
             None => builder,
@@ -231,6 +248,7 @@ impl Stage {
     }
 
     fn note(&self, event: Event) {
+        (self.echo)(&event);
         self.events.lock().expect("no panic").push(event);
     }
 }

@@ -11,7 +11,7 @@ use crate::steps::{self, Steps};
 #[derive(Clone, Debug)]
 pub(super) struct Script {
     /// The length of a step, in nanoseconds. `Skip` knows a millisecond and ten seconds.
-    step: u64,
+    pub(super) step: u64,
     pub(super) task: Task,
     pub(super) missed: Missed,
     pub(super) on_failure: Option<OnFailure>,
@@ -98,7 +98,24 @@ pub(super) enum Request {
 }
 
 pub(super) fn any() -> BoxedStrategy<Script> {
-    let step = prop_oneof![3 => Just(1_u64), 1 => Just(300_000), 1 => Just(3_000_000_000)];
+    let op = prop_oneof![
+        4 => request().prop_map(Op::Ask),
+        2 => steps(9).prop_map(Op::Stall),
+        3 => steps(9).prop_map(Op::RunFor),
+        2 => gate::entry().prop_map(Op::Reply),
+    ];
+    of(gate::answers(), vec(op, 1..12)).boxed()
+}
+
+pub(super) fn step() -> impl Strategy<Value = u64> {
+    prop_oneof![3 => Just(1_u64), 1 => Just(300_000), 1 => Just(3_000_000_000)]
+}
+
+/// Returns a script with such a gate and such ops.
+pub(super) fn of(
+    gate: impl Strategy<Value = Vec<Answer>>,
+    ops: impl Strategy<Value = Vec<Op>>,
+) -> impl Strategy<Value = Script> {
     let task = prop_oneof![
         1 => steps(6).prop_map(Task::Once),
         6 => trigger().prop_map(Task::Series),
@@ -116,13 +133,7 @@ pub(super) fn any() -> BoxedStrategy<Script> {
         2 => Just(Some(OnFailure::Resume)),
         1 => (1_u32..4).prop_map(|most| Some(OnFailure::StopAfter(most))),
     ];
-    let op = prop_oneof![
-        4 => request().prop_map(Op::Ask),
-        2 => steps(9).prop_map(Op::Stall),
-        3 => steps(9).prop_map(Op::RunFor),
-        2 => gate::entry().prop_map(Op::Reply),
-    ];
-    (step, task, missed, on_failure, vec(body(), 1..4), gate::answers(), vec(op, 1..12))
+    (step(), task, missed, on_failure, vec(body(), 1..4), gate, ops)
         .prop_map(|(step, task, missed, on_failure, bodies, gate, ops)| Script {
             step,
             task,
@@ -132,7 +143,6 @@ pub(super) fn any() -> BoxedStrategy<Script> {
             gate,
             ops,
         })
-        .boxed()
 }
 
 fn body() -> impl Strategy<Value = Body> {

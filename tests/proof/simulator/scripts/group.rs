@@ -1,0 +1,236 @@
+//! Scripts of groups: what one thread asks of several tasks, of which some are in groups, some have gates that answer
+//! later, and some have bodies that take time.
+//!
+//! One body runs at a time, so the tasks of a group contend for permits with those whose gates have been asked and have not
+//! answered. The [model](super::model::group) says which task has its turn when, and what each group counts after each step.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use proptest::{
+    collection::vec,
+    prelude::*,
+    strategy::BoxedStrategy,
+    test_runner::{TestCaseError, TestError},
+};
+use punctual::TaskState;
+use shuttle::scheduler::RandomScheduler;
+
+use super::{
+    Event, MOST_TURNS, Report,
+    gate::{self, Answer, Entry},
+    model, player,
+    script::{self, Request, Script, steps},
+};
+use crate::{
+    explore, number, runner_of,
+    steps::{self, Steps},
+};
+
+std::thread_local! {
+    static SCRIPTS: BoxedStrategy<GroupScript> = any().boxed();
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct GroupScript {
+    /// The length of a step, in nanoseconds.
+    step: u64,
+    /// The limit of each group.
+    pub(super) limits: Vec<usize>,
+    /// Whether a shutdown keeps what is not due, and series.
+    pub(super) keeps: (bool, bool),
+    /// The tasks, and in which group each of them is.
+    pub(super) tasks: Vec<(Option<usize>, Script)>,
+    pub(super) ops: Vec<Op>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    Ask(usize, Request),
+    /// The last question about a task is answered that has not been answered yet, if there is one.
+    Reply(usize, Entry),
+    /// Time passes, and nothing runs.
+    Stall(Steps),
+    RunOne,
+    RunDue,
+    RunFor(Steps),
+    Group(usize, GroupOp),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum GroupOp {
+    Pause,
+    Resume,
+    Limit(usize),
+    CancelAll,
+    Shutdown,
+    ShutdownNow,
+}
+
+/// What there is to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Seen {
+    Of(usize, Event),
+    /// How many tasks have run, or were cancelled.
+    Number(usize),
+    Answer(bool),
+    Drained(Vec<usize>),
+    /// When the executor has to be called next.
+    Next(Option<Duration>),
+    Group { is_paused: bool, is_over: bool, counts: Counts },
+}
+
+/// What a group counts. None of its tasks runs then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) pending: usize,
+    pub(super) waiting: usize,
+    pub(super) completed: u64,
+    pub(super) failed: u64,
+    pub(super) cancelled: u64,
+    pub(super) runs: u64,
+    pub(super) failed_runs: u64,
+}
+
+impl Counts {
+    pub(super) fn count(&mut self, end: TaskState) {
+        match end {
+            TaskState::Completed => self.completed += 1,
+            TaskState::Failed => self.failed += 1,
+            _ => self.cancelled += 1,
+        }
+    }
+}
+
+/// Returns `true` if a script is over that has shown this.
+pub(super) fn is_over(seen: &[Seen]) -> bool {
+    let turns = |seen: &&Seen| matches!(seen, Seen::Of(_, Event::Run { .. } | Event::Question { .. }));
+    seen.iter().filter(turns).count() >= MOST_TURNS
+}
+
+fn any() -> impl Strategy<Value = GroupScript> {
+    let group = prop_oneof![1 => Just(None), 6 => Just(Some(0)), 2 => Just(Some(1))];
+    let task = (group, script::of(answers(), Just(Vec::new())));
+    let keeps = (prop::bool::weighted(0.7), prop::bool::weighted(0.3));
+    (script::step(), vec(1_usize..4, 1..3), keeps, vec(task, 2..6), vec(op(), 1..20)).prop_map(
+        |(step, limits, keeps, tasks, ops)| {
+            let (groups, count) = (limits.len(), tasks.len());
+            let tasks = tasks.into_iter().map(|(group, task)| {
+                (group.map(|group| group % groups), Script { step, ..task })
+            });
+            let ops = ops.into_iter().map(|op| match op {
+                Op::Ask(task, request) => Op::Ask(task % count, request),
+                Op::Reply(task, entry) => Op::Reply(task % count, entry),
+                Op::Group(group, op) => Op::Group(group % groups, op),
+                op => op,
+            });
+            GroupScript { step, limits, keeps, tasks: tasks.collect(), ops: ops.collect() }
+        },
+    )
+}
+
+/// Returns the answers of a gate, which may ask nothing of its task.
+fn answers() -> impl Strategy<Value = Vec<Answer>> {
+    let takes = prop_oneof![4 => Just(Steps(0)), 1 => steps(9)];
+    let entry = prop_oneof![1 => gate::entry(), 2 => Just(Entry::Later)];
+    let answer = (takes, entry).prop_map(|(takes, entry)| Answer { takes, asks: None, entry });
+    prop_oneof![1 => Just(Vec::new()), 2 => vec(answer, 1..4)]
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let task = || 0_usize..6;
+    prop_oneof![
+        4 => (task(), script::request()).prop_map(|(task, request)| Op::Ask(task, request)),
+        5 => (task(), gate::entry()).prop_map(|(task, entry)| Op::Reply(task, entry)),
+        2 => steps(9).prop_map(Op::Stall),
+        2 => Just(Op::RunOne),
+        2 => Just(Op::RunDue),
+        5 => steps(9).prop_map(Op::RunFor),
+        3 => (0_usize..2, group_op()).prop_map(|(group, op)| Op::Group(group, op)),
+    ]
+}
+
+fn group_op() -> impl Strategy<Value = GroupOp> {
+    prop_oneof![
+        6 => Just(GroupOp::Pause),
+        8 => Just(GroupOp::Resume),
+        6 => (1_usize..4).prop_map(GroupOp::Limit),
+        1 => Just(GroupOp::CancelAll),
+        2 => Just(GroupOp::Shutdown),
+        1 => Just(GroupOp::ShutdownNow),
+    ]
+}
+
+/// Each script goes as its model says.
+#[test]
+fn every_group_script_goes_as_predicted() -> Result<(), Report> {
+    let first = number("PUNCTUAL_FIRST_SEED", 1);
+    (first..first + number("PUNCTUAL_SCRIPTS", 2_000)).try_for_each(hunt)
+}
+
+fn hunt(seed: u64) -> Result<(), Report> {
+    let mut runner = runner_of(seed);
+    let scripts = SCRIPTS.with(Clone::clone);
+    let tree = scripts.new_tree(&mut runner).map_err(|error| Report(error.to_string()))?;
+    match runner.run_one(tree, |script| compare(script).map_err(TestCaseError::fail)) {
+        Err(TestError::Fail(what, script)) => {
+            Err(Report(format!("script {seed}: {what}\n{script}")))
+        }
+        Err(TestError::Abort(why)) => Err(Report(why.to_string())),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn compare(script: GroupScript) -> Result<(), String> {
+    steps::begin(script.step);
+    let predicted = model::group::predict(&script);
+    let seen = play(script)?;
+    let same = seen.iter().zip(&predicted).take_while(|(seen, predicted)| seen == predicted).count();
+    let (seen, predicted) = (seen.get(same), predicted.get(same));
+    match seen.is_some() || predicted.is_some() {
+        true => Err(format!("event {same} is {seen:?}, and not {predicted:?}")),
+        false => Ok(()),
+    }
+}
+
+fn play(script: GroupScript) -> Result<Vec<Seen>, String> {
+    let noted = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&noted);
+    explore(RandomScheduler::new_from_seed(0, 1), move || {
+        *notes.lock().expect("no panic") = player::group::play(&script);
+    })?;
+    let seen = std::mem::take(&mut *noted.lock().expect("no panic"));
+    Ok(seen)
+}
+
+/// The script as code.
+impl fmt::Display for GroupScript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "    // a shutdown keeps what is not due, and series: {:?}", self.keeps)?;
+        self.limits.iter().enumerate().try_for_each(|(group, limit)| {
+            writeln!(f, "    let group{group} = executor.group(\"{group}\").limit({limit}).build()?;")
+        })?;
+        self.tasks.iter().enumerate().try_for_each(|(task, (group, script))| {
+            write!(f, "    // task{task}, in ")?;
+            match group {
+                Some(group) => writeln!(f, "group{group}:")?,
+                None => writeln!(f, "no group:")?,
+            }
+            script.fmt(f)
+        })?;
+        self.ops.iter().try_for_each(|op| match op {
+            Op::Ask(task, request) => writeln!(f, "    task{task}.{request};"),
+            Op::Reply(task, entry) => {
+                writeln!(f, "    reply{task}.send({entry}); // if there is one")
+            }
+            Op::Stall(span) => writeln!(f, "    clock.advance({span}); // and nothing runs"),
+            Op::RunOne => writeln!(f, "    executor.run_one();"),
+            Op::RunDue => writeln!(f, "    executor.run_due();"),
+            Op::RunFor(span) => writeln!(f, "    clock.run_for({span});"),
+            Op::Group(group, op) => writeln!(f, "    group{group}: {op:?}"),
+        })
+    }
+}

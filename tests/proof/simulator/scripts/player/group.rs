@@ -1,0 +1,160 @@
+//! The player of a [script of groups](crate::scripts::group).
+
+use std::sync::{Arc, Mutex};
+
+use punctual::{
+    DrivenExecutor, Group, ManualClock, ScheduledThreadPoolExecutor, TaskHandle,
+};
+
+use super::Stage;
+use crate::scripts::{
+    Event,
+    group::{Counts, GroupOp, GroupScript, Op, Seen, is_over},
+};
+
+struct World {
+    clock: ManualClock,
+    executor: DrivenExecutor,
+    groups: Vec<Group>,
+    tasks: Vec<(Arc<Stage>, TaskHandle)>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+}
+
+pub(in crate::scripts) fn play(script: &GroupScript) -> Vec<Seen> {
+    let mut world = World::begin(script);
+    for op in &script.ops {
+        world.carry_out(op);
+        if world.is_over() {
+            break;
+        }
+        world.stands();
+    }
+    world.sum();
+    let seen = std::mem::take(&mut *world.seen.lock().expect("no panic"));
+    for (stage, task) in &world.tasks {
+        stage.task.lock().expect("no panic").take();
+        task.cancel();
+    }
+    seen
+}
+
+impl World {
+    fn begin(script: &GroupScript) -> Self {
+        let (clock, seen) = (ManualClock::new(), Arc::new(Mutex::new(Vec::new())));
+        let (delayed, periodic) = script.keeps;
+        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).core_pool_size(1);
+        let builder = builder
+            .failure_handler(|_: &_| ())
+            .executes_existing_delayed_tasks_after_shutdown(delayed)
+            .continues_existing_periodic_tasks_after_shutdown(periodic);
+        let executor = builder.build_driven().expect("valid settings");
+        let groups: Vec<_> = script
+            .limits
+            .iter()
+            .map(|limit| executor.group("one").limit(*limit).build().expect("a valid limit"))
+            .collect();
+        let tasks = script.tasks.iter().enumerate().map(|(number, (group, script))| {
+            let heard = Arc::clone(&seen);
+            let echo = move |event: &Event| {
+                heard.lock().expect("no panic").push(Seen::Of(number, event.clone()));
+            };
+            let stage = Stage::new(&clock, script, Box::new(echo));
+            let builder = executor.task();
+            let task = stage.begin(match group {
+                Some(group) => builder.group(&groups[*group]),
+                None => builder,
+            });
+            (stage, task)
+        });
+        let tasks = tasks.collect();
+        Self { clock, executor, groups, tasks, seen }
+    }
+
+    fn note(&self, seen: Seen) {
+        self.seen.lock().expect("no panic").push(seen);
+    }
+
+    fn is_over(&self) -> bool {
+        is_over(&self.seen.lock().expect("no panic"))
+    }
+
+    fn carry_out(&mut self, op: &Op) {
+        match *op {
+            Op::Ask(task, request) => {
+                let (stage, task) = &self.tasks[task];
+                stage.ask(task, &request);
+            }
+            Op::Reply(task, entry) => self.tasks[task].0.reply(entry),
+            Op::Stall(span) => self.clock.advance(span.span()),
+            Op::RunOne => {
+                let ran = usize::from(self.executor.run_one());
+                self.note(Seen::Number(ran));
+            }
+            Op::RunDue => {
+                let ran = self.executor.run_due();
+                self.note(Seen::Number(ran));
+            }
+            Op::RunFor(span) => self.run_for(span.span()),
+            Op::Group(group, op) => self.carry_out_group(&self.groups[group], op),
+        }
+    }
+
+    /// Like `ManualClock::run_for`, of a thread that is the only worker.
+    fn run_for(&mut self, span: std::time::Duration) {
+        let end = self.clock.elapsed() + span;
+        while !self.is_over() {
+            let next = self.executor.time_until_next().map(|span| self.clock.elapsed() + span);
+            let Some(next) = next.filter(|next| *next <= end) else { break };
+            self.clock.advance(next.saturating_sub(self.clock.elapsed()));
+            self.executor.run_due();
+        }
+        self.clock.advance(end.saturating_sub(self.clock.elapsed()));
+    }
+
+    fn carry_out_group(&self, group: &Group, op: GroupOp) {
+        self.note(match op {
+            GroupOp::Pause => Seen::Answer(group.pause()),
+            GroupOp::Resume => Seen::Answer(group.resume()),
+            GroupOp::Limit(limit) => Seen::Answer(group.set_limit(limit).is_ok()),
+            GroupOp::CancelAll => Seen::Number(group.cancel_all()),
+            GroupOp::Shutdown => return group.shutdown(),
+            GroupOp::ShutdownNow => {
+                let drained = group.shutdown_now();
+                let place = |id| self.tasks.iter().position(|(_, task)| task.id() == id);
+                let drained_ids = drained.iter().filter_map(|task| place(task.id()));
+                self.note(Seen::Drained(drained_ids.collect()));
+                return drop(drained);
+            }
+        });
+    }
+
+    fn stands(&mut self) {
+        for (stage, task) in &self.tasks {
+            let (now, state, delay) = (self.clock.elapsed(), task.state(), task.delay());
+            stage.note(Event::Stands { now, state, delay });
+        }
+        let next = self.executor.time_until_next();
+        self.note(Seen::Next(next));
+        for group in &self.groups {
+            let now = group.statistics();
+            assert_eq!((now.active, now.rejected), (0, 0), "nothing runs");
+            let counts = Counts {
+                pending: now.pending,
+                waiting: now.waiting,
+                completed: now.completed,
+                failed: now.failed,
+                cancelled: now.cancelled,
+                runs: now.runs,
+                failed_runs: now.failed_runs,
+            };
+            let (is_paused, is_over) = (group.is_paused(), group.is_terminated());
+            self.note(Seen::Group { is_paused, is_over, counts });
+        }
+    }
+
+    fn sum(&self) {
+        let counts = self.executor.statistics();
+        let (runs, failed, missed) = (counts.runs, counts.failed_runs, counts.missed_runs);
+        self.note(Seen::Of(0, Event::Sum { runs, failed, missed, gate_skips: counts.gate_skips }));
+    }
+}
