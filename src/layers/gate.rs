@@ -90,10 +90,27 @@ struct Asked {
 /// An answer that a task waits for in the queue.
 struct AwaitedReply {
     answer: PendingEntry,
+    tick: OpenTick,
+    parked: ParkedTask,
+}
+
+/// A tick about which the gate was asked, and has not answered yet.
+#[derive(Clone, Copy)]
+pub(super) struct OpenTick {
     is_extra: bool,
     /// The deadline with which the task is queued for that.
     entry: Timestamp,
-    parked: ParkedTask,
+}
+
+impl OpenTick {
+    pub(super) fn new(call: &Call<'_>, entry: Timestamp) -> Self {
+        Self { is_extra: call.is_extra(), entry }
+    }
+
+    /// Returns `true` if the task is due for another tick: another plan may be one for the same moment.
+    pub(super) fn is_outdated(self, due: Timestamp, is_replanned: bool) -> bool {
+        self.entry != due || is_replanned && !self.is_extra
+    }
 }
 
 /// A task that is parked until its gate has answered.
@@ -139,11 +156,10 @@ impl Gated {
         Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked, awaited })
     }
 
-    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due: another plan
-    /// may be one for the same moment.
+    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         self.planned.take_if(|_| is_replanned);
-        self.awaited.take_if(|it| it.entry != due || is_replanned && !it.is_extra)
+        self.awaited.take_if(|it| it.tick.is_outdated(due, is_replanned))
     }
 
     fn is_awaiting(&self) -> bool {
@@ -429,9 +445,9 @@ impl Call<'_> {
                 let parked = ParkedTask { dispatcher, sequence, task };
                 let waits = parked.clone();
                 answer.when_given(|| waits.let_go());
-                let is_extra = self.is_extra();
-                *gated.tick(is_extra) = Some(asked);
-                gated.awaited = Some(AwaitedReply { answer, is_extra, entry: asked.entry, parked });
+                let tick = OpenTick::new(self, asked.entry);
+                *gated.tick(tick.is_extra) = Some(asked);
+                gated.awaited = Some(AwaitedReply { answer, tick, parked });
             }
             layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
         });

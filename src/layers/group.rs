@@ -246,8 +246,13 @@ impl GroupState {
     /// Notes that a pending member is due at another moment.
     pub(super) fn replan(&self, sequence: u64, due: Timestamp) -> Effects {
         let mut roll = self.roll.lock();
-        roll.replan(sequence, due);
-        self.effects_of(roll)
+        let let_go = roll.replan(sequence, due);
+        let mut effects = self.effects_of(roll);
+        if let Some(member) = let_go {
+            effects.released.push(member);
+            effects.dispatcher.get_or_insert_with(|| Weak::clone(&self.dispatcher));
+        }
+        effects
     }
 
     /// Returns `true` if a member is in the queue and waits for its turn there.

@@ -22,6 +22,7 @@ use std::mem;
 
 use super::{
     AtShutdown, Order,
+    gate::OpenTick,
     group::{Effects, Entrant, GroupState, MemberEnd, Turn},
 };
 use crate::{
@@ -44,8 +45,8 @@ pub(crate) struct Membership {
     refused: Option<Timestamp>,
     /// When the task is due, if that was changed before it entered.
     replanned: Option<Timestamp>,
-    /// The moment of a run that has its permit already, and waits for the answer to a question.
-    asked: Option<Timestamp>,
+    /// The tick of a run that has its permit already, and waits for the answer to a question.
+    asked: Option<OpenTick>,
 }
 
 impl Membership {
@@ -117,7 +118,7 @@ impl Layer for Membership {
             self.replanned = Some(due);
             return;
         };
-        if self.asked == Some(due) {
+        if self.asked.is_some_and(|tick| !tick.is_outdated(due, queuing.is_replanned)) {
             let (awaits, effects) = self.group.await_answer(sequence, due);
             queuing.ends = awaits.err();
             effects.defer(&mut queuing.deferred);
@@ -139,7 +140,8 @@ impl Layer for Membership {
     }
 
     fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
-        self.asked = call.noted(|it| it.awaits_answer.then_some(until)).flatten();
+        let awaits = call.noted(|it| it.awaits_answer).unwrap_or_default();
+        self.asked = awaits.then(|| OpenTick::new(call, until));
     }
 
     fn on_replan(&mut self, replan: &mut Replan) {
@@ -149,7 +151,7 @@ impl Layer for Membership {
             return;
         };
         let effects = match self.asked {
-            Some(asked) if asked == due => return,
+            Some(tick) if !tick.is_outdated(due, replan.plan.is_some()) => return,
             Some(_) => {
                 self.asked = None;
                 self.group.requeue(sequence, due, false).1

@@ -272,11 +272,14 @@ impl Roll {
         Ok(Timing::Parked { due })
     }
 
-    pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) {
-        let Some(member) = self.members.get(&sequence) else { return };
-        if let stands @ Stands::Pending { .. } = member.stands {
-            self.stand(sequence, due, stands);
-        }
+    /// Notes that a pending member is due at another moment. Returns it if it was parked and is due later: it waits for no
+    /// turn until a worker finds it due again.
+    pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) -> Option<(u64, Weak<Task>)> {
+        let member = self.members.get(&sequence)?;
+        let Stands::Pending { is_parked } = member.stands else { return None };
+        let let_go = (is_parked && due > member.due).then(|| Weak::clone(&member.task));
+        self.stand(sequence, due, Stands::Pending { is_parked: is_parked && let_go.is_none() });
+        Some((sequence, let_go?))
     }
 
     /// Changes how a member stands, and everything that follows from it.

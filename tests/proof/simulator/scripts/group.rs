@@ -5,13 +5,14 @@
 //! answered. The [model](super::model::group) says which task has its turn when, and what each group counts after each step.
 
 use std::{
-    fmt,
+    fmt, iter,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use proptest::{
     collection::vec,
+    option::weighted,
     prelude::*,
     strategy::BoxedStrategy,
     test_runner::{TestCaseError, TestError},
@@ -31,7 +32,7 @@ use crate::{
 };
 
 std::thread_local! {
-    static SCRIPTS: BoxedStrategy<GroupScript> = any().boxed();
+    static SCRIPTS: BoxedStrategy<GroupScript> = scripts().boxed();
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +59,9 @@ pub(super) enum Op {
     RunDue,
     RunFor(Steps),
     Group(usize, GroupOp),
+    /// The executor is shut down.
+    Shutdown,
+    ShutdownNow,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +69,8 @@ pub(super) enum GroupOp {
     Pause,
     Resume,
     Limit(usize),
+    /// The only worker is reserved for others, so one task may run all the same.
+    Reserve(bool),
     CancelAll,
     Shutdown,
     ShutdownNow,
@@ -95,6 +101,13 @@ pub(super) struct Counts {
     pub(super) failed_runs: u64,
 }
 
+impl Seen {
+    /// Returns the number of the task.
+    pub(super) fn number(&self) -> Option<usize> {
+        if let Self::Of(number, _) = self { Some(*number) } else { None }
+    }
+}
+
 impl Counts {
     pub(super) fn count(&mut self, end: TaskState) {
         match end {
@@ -111,23 +124,31 @@ pub(super) fn is_over(seen: &[Seen]) -> bool {
     seen.iter().filter(turns).count() >= MOST_TURNS
 }
 
-fn any() -> impl Strategy<Value = GroupScript> {
+fn scripts() -> impl Strategy<Value = GroupScript> {
     let group = prop_oneof![1 => Just(None), 6 => Just(Some(0)), 2 => Just(Some(1))];
     let task = (group, script::of(answers(), Just(Vec::new())));
     let keeps = (prop::bool::weighted(0.7), prop::bool::weighted(0.3));
-    (script::step(), vec(1_usize..4, 1..3), keeps, vec(task, 2..6), vec(op(), 1..20)).prop_map(
-        |(step, limits, keeps, tasks, ops)| {
-            let (groups, count) = (limits.len(), tasks.len());
-            let tasks = tasks.into_iter().map(|(group, task)| {
-                (group.map(|group| group % groups), Script { step, ..task })
+    let limit = prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(3)];
+    let end = prop_oneof![3 => Just(Op::Shutdown), 1 => Just(Op::ShutdownNow)];
+    let end = weighted(0.3, (end, vec(op(Request::is_possible_at_end), 0..8)));
+    let ops = (vec(op(|_| true), 1..16), end);
+    (script::step(), vec(limit, 1..3), keeps, vec(task, 2..6), ops).prop_map(
+        |(step, limits, keeps, tasks, (mut ops, end))| {
+            let (groups, count, has_end) = (limits.len(), tasks.len(), end.is_some());
+            let tasks = tasks.into_iter().map(|(group, mut task)| {
+                task.step = step;
+                task.bodies.iter_mut().for_each(|body| body.asks.take_if(|_| has_end).map_or((), drop));
+                (group.map(|group| group % groups), task)
             });
+            let tasks = tasks.collect();
+            ops.extend(end.into_iter().flat_map(|(end, after)| iter::once(end).chain(after)));
             let ops = ops.into_iter().map(|op| match op {
                 Op::Ask(task, request) => Op::Ask(task % count, request),
                 Op::Reply(task, entry) => Op::Reply(task % count, entry),
                 Op::Group(group, op) => Op::Group(group % groups, op),
                 op => op,
             });
-            GroupScript { step, limits, keeps, tasks: tasks.collect(), ops: ops.collect() }
+            GroupScript { step, limits, keeps, tasks, ops: ops.collect() }
         },
     )
 }
@@ -140,17 +161,25 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
     prop_oneof![1 => Just(Vec::new()), 2 => vec(answer, 1..4)]
 }
 
-fn op() -> impl Strategy<Value = Op> {
+/// Returns a step, with a request that `is_possible`. After the shutdown of an executor a task is not put off any more, and so
+/// none of that is drawn, in no body either.
+fn op(is_possible: fn(&Request) -> bool) -> impl Strategy<Value = Op> {
     let task = || 0_usize..6;
     prop_oneof![
-        4 => (task(), script::request()).prop_map(|(task, request)| Op::Ask(task, request)),
+        4 => (task(), script::request().prop_filter("possible", is_possible)).prop_map(|(task, request)| Op::Ask(task, request)),
         5 => (task(), gate::entry()).prop_map(|(task, entry)| Op::Reply(task, entry)),
-        2 => steps(9).prop_map(Op::Stall),
-        2 => Just(Op::RunOne),
+        2 => steps(4).prop_map(Op::Stall),
+        3 => Just(Op::RunOne),
         2 => Just(Op::RunDue),
-        5 => steps(9).prop_map(Op::RunFor),
+        5 => steps(4).prop_map(Op::RunFor),
         3 => (0_usize..2, group_op()).prop_map(|(group, op)| Op::Group(group, op)),
     ]
+}
+
+impl Request {
+    fn is_possible_at_end(&self) -> bool {
+        matches!(self, Self::Resume | Self::RunNow | Self::RunWithin(_) | Self::Cancel)
+    }
 }
 
 fn group_op() -> impl Strategy<Value = GroupOp> {
@@ -158,6 +187,7 @@ fn group_op() -> impl Strategy<Value = GroupOp> {
         6 => Just(GroupOp::Pause),
         8 => Just(GroupOp::Resume),
         6 => (1_usize..4).prop_map(GroupOp::Limit),
+        1 => any::<bool>().prop_map(GroupOp::Reserve),
         1 => Just(GroupOp::CancelAll),
         2 => Just(GroupOp::Shutdown),
         1 => Just(GroupOp::ShutdownNow),
@@ -231,6 +261,8 @@ impl fmt::Display for GroupScript {
             Op::RunDue => writeln!(f, "    executor.run_due();"),
             Op::RunFor(span) => writeln!(f, "    clock.run_for({span});"),
             Op::Group(group, op) => writeln!(f, "    group{group}: {op:?}"),
+            Op::Shutdown => writeln!(f, "    executor.shutdown();"),
+            Op::ShutdownNow => writeln!(f, "    drop(executor.shutdown_now());"),
         })
     }
 }

@@ -19,14 +19,15 @@ struct Member {
     group: Option<usize>,
     /// `true` if it has a permit, and waits for the answer of its gate.
     asks: bool,
-    /// `true` if a worker has found that it is not its turn.
-    waits: bool,
+    /// When it is due, if a worker has found then that it is not its turn.
+    waits: Option<Duration>,
     has_left: bool,
 }
 
 #[derive(Default)]
 struct Group {
     limit: usize,
+    is_reserved: bool,
     is_paused: bool,
     is_shut_down: bool,
     counts: Counts,
@@ -38,6 +39,8 @@ struct World {
     groups: Vec<Group>,
     /// Whether a shutdown keeps what is not due, and series.
     keeps: (bool, bool),
+    is_shut_down: bool,
+    is_terminated: bool,
     seen: Vec<Seen>,
 }
 
@@ -49,7 +52,7 @@ pub(in crate::scripts) fn predict(script: &GroupScript) -> Vec<Seen> {
         is_series: matches!(script.task, Task::Series(_)),
         group: *group,
         asks: false,
-        waits: false,
+        waits: None,
         has_left: false,
     });
     let mut world = World {
@@ -57,6 +60,8 @@ pub(in crate::scripts) fn predict(script: &GroupScript) -> Vec<Seen> {
         members: members.collect(),
         groups: groups.collect(),
         keeps: script.keeps,
+        is_shut_down: false,
+        is_terminated: false,
         seen: Vec::new(),
     };
     for op in &script.ops {
@@ -79,6 +84,7 @@ impl World {
             Op::Stall(span) => self.now += span.span(),
             Op::RunOne => {
                 let ran = self.run_one();
+                self.terminate();
                 self.seen.push(Seen::Number(ran));
             }
             Op::RunDue => {
@@ -87,48 +93,87 @@ impl World {
             }
             Op::RunFor(span) => self.run_for(self.now + span.span()),
             Op::Group(group, op) => self.carry_out_group(group, op),
+            Op::Shutdown => {
+                self.is_shut_down = true;
+                let now = self.now;
+                drop(self.cancel(|world, member| {
+                    // What a paused group keeps from running waits, as what is not due.
+                    let is_paused = member.group.is_some_and(|it| world.groups[it].is_paused);
+                    !world.keeps(member, is_paused || member.due() > now)
+                }));
+                self.terminate();
+            }
+            Op::ShutdownNow => {
+                self.is_shut_down = true;
+                drop(self.cancel(|_, _| true));
+                self.terminate();
+            }
         }
+    }
+
+    /// Returns `true` if a shutdown keeps a pending task.
+    fn keeps(&self, member: &Member, is_delayed: bool) -> bool {
+        let (delayed, periodic) = self.keeps;
+        if member.is_series { periodic } else { delayed || !is_delayed }
+    }
+
+    /// An executor without tasks ends with its shutdown, or when it is called.
+    fn terminate(&mut self) {
+        let mut tasks = self.members.iter().map(|member| &member.task);
+        self.is_terminated |= self.is_shut_down && tasks.all(|task| task.end.is_some());
+    }
+
+    /// Returns when the executor has to be called.
+    fn next(&self) -> Option<Duration> {
+        let mut members = self.members.iter();
+        if self.is_shut_down && members.all(|member| member.task.end.is_some()) {
+            return (!self.is_terminated).then_some(self.now);
+        }
+        self.members.iter().filter_map(Member::entry).min()
     }
 
     fn carry_out_group(&mut self, number: usize, op: GroupOp) {
         let group = &mut self.groups[number];
         let answer = match op {
             GroupOp::Pause => {
-                !group.is_shut_down && !mem::replace(&mut group.is_paused, true)
+                let is_open = !group.is_shut_down && !self.is_shut_down;
+                is_open && !mem::replace(&mut group.is_paused, true)
             }
             GroupOp::Resume => mem::take(&mut group.is_paused),
             GroupOp::Limit(limit) => {
                 group.limit = limit;
                 true
             }
+            GroupOp::Reserve(is_reserved) => {
+                group.is_reserved = is_reserved;
+                true
+            }
             GroupOp::CancelAll => {
-                let cancelled = self.cancel(number, |_| true);
+                let cancelled = self.cancel(|_, member| member.is_in(number));
                 return self.seen.push(Seen::Number(cancelled.len()));
             }
             GroupOp::Shutdown => {
                 (group.is_shut_down, group.is_paused) = (true, false);
-                let (now, (delayed, periodic)) = (self.now, self.keeps);
-                let keeps = |member: &Member| match member.is_series {
-                    true => periodic,
-                    false => delayed || member.due() <= now,
-                };
-                drop(self.cancel(number, |member| !keeps(member)));
+                let now = self.now;
+                drop(self.cancel(|world, member| {
+                    member.is_in(number) && !world.keeps(member, member.due() > now)
+                }));
                 return;
             }
             GroupOp::ShutdownNow => {
                 (group.is_shut_down, group.is_paused) = (true, false);
                 let place = self.seen.len();
-                let drained = self.cancel(number, |_| true);
+                let drained = self.cancel(|_, member| member.is_in(number));
                 return self.seen.insert(place, Seen::Drained(drained));
             }
         };
         self.seen.push(Seen::Answer(answer));
     }
 
-    /// Ends the pending members that are unwanted, in the order in which they were submitted. Returns their numbers.
-    fn cancel(&mut self, group: usize, is_unwanted: impl Fn(&Member) -> bool) -> Vec<usize> {
-        let members = self.members.iter().enumerate().filter(|(_, it)| it.is_in(group));
-        let unwanted = members.filter(|(_, it)| is_unwanted(it)).map(|(task, _)| task);
+    /// Ends the tasks that are unwanted, in the order in which they were submitted. Returns their numbers.
+    fn cancel(&mut self, is_unwanted: impl Fn(&Self, &Member) -> bool) -> Vec<usize> {
+        let tasks = self.members.iter().enumerate().filter(|(_, it)| it.task.end.is_none());
+        let unwanted = tasks.filter(|(_, it)| is_unwanted(self, it)).map(|(task, _)| task);
         let unwanted: Vec<_> = unwanted.collect();
         for task in &unwanted {
             self.with(*task, |task| {
@@ -160,7 +205,12 @@ impl World {
             }
         }
         for number in 0..self.members.len() {
-            self.members[number].waits &= !self.is_first(number) && !self.members[number].has_left;
+            // One that is due later waits for no turn until then.
+            let is_first = self.is_first(number);
+            let member = &mut self.members[number];
+            let (due, has_left) = (member.due(), member.has_left);
+            let waits = member.waits.is_some_and(|since| due <= since);
+            member.waits = (waits && !is_first && !has_left).then_some(due);
         }
     }
 
@@ -172,8 +222,8 @@ impl World {
         let place = |(number, member): (usize, &Member)| (member.due(), number);
         let own = place((number, &self.members[number]));
         let before = members().filter(|it| !it.1.asks && place(*it) < own).count();
-        let Group { limit, is_paused, .. } = self.groups[group];
-        !is_paused && before < limit.saturating_sub(asking)
+        let group = &self.groups[group];
+        !group.is_paused && before < group.permits().saturating_sub(asking)
     }
 
     /// Returns the tasks that a worker would take, in order, and when each is due.
@@ -187,7 +237,7 @@ impl World {
 
     fn run_for(&mut self, end: Duration) {
         while !is_over(&self.seen) {
-            let next = self.members.iter().filter_map(Member::entry).min();
+            let next = self.next();
             let Some(next) = next.map(|next| next.max(self.now)).filter(|next| *next <= end) else {
                 break;
             };
@@ -206,10 +256,13 @@ impl World {
     }
 
     fn run_due(&mut self) -> usize {
-        self.run_round(self.now, None, usize::MAX)
+        let ran = self.run_round(self.now, None, usize::MAX);
+        self.terminate();
+        ran
     }
 
-    /// Has each task have its turn that was due when this `began`, up to the place of a run that was missed.
+    /// Has each task have its turn that was due when this `began`, up to where a series has its place whose next
+    /// moment has come as well.
     fn run_round(&mut self, began: Duration, except: Option<usize>, most: usize) -> usize {
         let (mut ran, mut end) = (0, None);
         let now = mem::replace(&mut self.now, began);
@@ -221,7 +274,8 @@ impl World {
             }
             if self.members[number].entry() == Some(due) {
                 ran += usize::from(self.take(number));
-                let next = self.members[number].next_missed();
+                let member = &self.members[number];
+                let next = member.entry().filter(|_| member.task.schedule.is_some());
                 let next = next.filter(|next| due < *next && *next <= began);
                 end = end.max(next.map(|next| Reverse((next, number))));
             }
@@ -239,7 +293,8 @@ impl World {
             // One that asks has its permit, which a pause takes from it.
             member.asks &= !self.groups[group].is_paused;
             if !member.asks && !self.is_first(number) {
-                self.members[number].waits = true;
+                let member = &mut self.members[number];
+                member.waits = Some(member.due());
                 self.settle();
                 return false;
             }
@@ -249,6 +304,10 @@ impl World {
             let Some(tick) = task.next() else { return };
             task.turn(tick);
         });
+        let is_put_off = !self.members[number].is_series && self.members[number].task.wait.is_none();
+        if self.is_shut_down && is_put_off && !self.keeps.0 {
+            self.with(number, |task| task.end = task.end.or(Some(TaskState::Cancelled)));
+        }
         let member = &mut self.members[number];
         member.asks = member.task.wait.is_some();
         let runs = (member.task.runs - before) as u64;
@@ -264,17 +323,18 @@ impl World {
         for number in 0..self.members.len() {
             self.with(number, |task| task.stands());
         }
-        let next = self.members.iter().filter_map(Member::entry).min();
+        let next = self.next();
         self.seen.push(Seen::Next(next.map(|next| next.saturating_sub(self.now))));
         for number in 0..self.groups.len() {
             let members = || self.members.iter().filter(|member| member.is_in(number));
             let group = &self.groups[number];
+            let is_ending = group.is_shut_down || self.is_shut_down;
             let counts = Counts {
                 pending: members().count(),
-                waiting: members().filter(|member| member.waits).count(),
+                waiting: members().filter(|member| member.waits.is_some()).count(),
                 ..group.counts
             };
-            let (is_paused, is_over) = (group.is_paused, group.is_shut_down && counts.pending == 0);
+            let (is_paused, is_over) = (group.is_paused, is_ending && counts.pending == 0);
             self.seen.push(Seen::Group { is_paused, is_over, counts });
         }
     }
@@ -291,6 +351,13 @@ impl World {
     }
 }
 
+impl Group {
+    fn permits(&self) -> usize {
+        // There is one worker.
+        if self.is_reserved { 1 } else { self.limit }
+    }
+}
+
 impl Member {
     fn is_in(&self, group: usize) -> bool {
         self.group == Some(group) && self.task.end.is_none()
@@ -304,13 +371,7 @@ impl Member {
     /// Returns when a worker may take it.
     fn entry(&self) -> Option<Duration> {
         let awaits = self.task.wait.as_ref().is_some_and(|wait| wait.given.is_none());
-        let is_there = self.task.end.is_none() && !self.waits && !awaits;
+        let is_there = self.task.end.is_none() && self.waits.is_none() && !awaits;
         is_there.then(|| self.due()).filter(|due| *due < Duration::MAX)
-    }
-
-    /// Returns when the next run of a series is due that its gate has not put off.
-    fn next_missed(&self) -> Option<Duration> {
-        let next = self.task.next().filter(|next| self.task.schedule.is_some() && next.attempt == 0);
-        self.entry().filter(|due| next.is_some_and(|next| next.due == *due))
     }
 }

@@ -23,7 +23,12 @@ struct World {
 pub(in crate::scripts) fn play(script: &GroupScript) -> Vec<Seen> {
     let mut world = World::begin(script);
     for op in &script.ops {
+        let before = world.seen.lock().expect("no panic").len();
         world.carry_out(op);
+        if matches!(op, Op::Shutdown | Op::ShutdownNow) {
+            // It cancels tasks in no particular order.
+            world.seen.lock().expect("no panic")[before..].sort_by_key(Seen::number);
+        }
         if world.is_over() {
             break;
         }
@@ -42,7 +47,7 @@ impl World {
     fn begin(script: &GroupScript) -> Self {
         let (clock, seen) = (ManualClock::new(), Arc::new(Mutex::new(Vec::new())));
         let (delayed, periodic) = script.keeps;
-        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).core_pool_size(1);
+        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
         let builder = builder
             .failure_handler(|_: &_| ())
             .executes_existing_delayed_tasks_after_shutdown(delayed)
@@ -96,6 +101,8 @@ impl World {
             }
             Op::RunFor(span) => self.run_for(span.span()),
             Op::Group(group, op) => self.carry_out_group(&self.groups[group], op),
+            Op::Shutdown => self.executor.shutdown(),
+            Op::ShutdownNow => drop(self.executor.shutdown_now()),
         }
     }
 
@@ -116,6 +123,10 @@ impl World {
             GroupOp::Pause => Seen::Answer(group.pause()),
             GroupOp::Resume => Seen::Answer(group.resume()),
             GroupOp::Limit(limit) => Seen::Answer(group.set_limit(limit).is_ok()),
+            GroupOp::Reserve(is_reserved) => {
+                group.set_reserved(usize::from(is_reserved));
+                Seen::Answer(true)
+            }
             GroupOp::CancelAll => Seen::Number(group.cancel_all()),
             GroupOp::Shutdown => return group.shutdown(),
             GroupOp::ShutdownNow => {
