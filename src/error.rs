@@ -43,8 +43,8 @@ pub enum TaskError {
     Cancelled(CancelReason),
     /// An earlier call on the same future has taken the result.
     ResultTaken,
-    /// The call would have waited for ever: only workers that are all waiting for tasks could run this
-    /// one, or the task was waiting for itself.
+    /// The call would have waited for ever: the task was waiting for itself, or no worker was left that could run the
+    /// other one. [`WouldDeadlock`](struct@WouldDeadlock) says what is found and what is not.
     WouldDeadlock,
 }
 
@@ -532,8 +532,17 @@ impl Error for ConfigError {
     }
 }
 
-/// The error of a task that would wait for an end which waits for the task: that of its own executor, or of
-/// its own [group](crate::Group).
+/// The error of a wait that could never end. Two such waits are found:
+///
+/// * **A task waits for itself**: for its own end, or for that of its own executor or [group](crate::Group). A thread that
+///   is shutting an executor down, or starting a worker of it, counts as one of its tasks.
+/// * **No worker is left that could run it**: a worker waits without a limit for a task of its own executor, all
+///   others already wait likewise, and no other one can be started. The thread of a
+///   [`DrivenExecutor`](crate::DrivenExecutor) is its only worker.
+///
+/// Everything else waits for ever: two tasks that wait for each other while another worker is free; a member of
+/// a group that waits for another one which needs its permit; a task that waits by a channel or a lock. A wait with a
+/// [`Limit`](crate::Limit) is never refused, and ends in each of these cases.
 ///
 /// ```
 /// use std::time::Duration;

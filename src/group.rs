@@ -84,10 +84,9 @@ use crate::{
 ///
 /// # Deadlocks
 ///
-/// A task that waits for another one of its group, while it has the only permit, would wait for ever; that
-/// [`join`](crate::ScheduledFuture::join) is [refused](crate::TaskError::WouldDeadlock). If several tasks have all permits
-/// of a group between them and each waits for one that has not begun, this is not noticed. Nor is a wait for a task of a
-/// paused group: another thread may resume it.
+/// A task that waits for another one of its group, while it has the only permit, waits for ever: that is not
+/// [noticed](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a limit, or
+/// let the task submit the other one and end.
 ///
 /// # Cost
 ///

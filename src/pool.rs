@@ -77,7 +77,6 @@ pub use self::observing::Histograms;
 pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
-    deadlock::JoinRegistry,
     groups::Groups,
     lifecycle::Lifecycle,
     observing::Observing,
@@ -194,12 +193,7 @@ impl Pool {
         Arc::new(Self {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: Capacity::new(config.max_pending),
-            workers: Workers::new(
-                config.core_pool_size,
-                config.core_timeout,
-                config.keep_alive,
-                JoinRegistry::new(!config.is_driven),
-            ),
+            workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             spawner: Spawner::new(&config),
             lifecycle: Lifecycle::new(),
             policies: Policies::new(&config),

@@ -83,7 +83,6 @@ mod worker_context;
 pub(crate) use self::{
     alarm::Alarm,
     around::Around,
-    awaited::{Awaited, Ending},
     call::Call,
     cell::{Extras, Parts},
     end::is_releasing,
@@ -182,6 +181,11 @@ impl Task {
             let expires = parts.expiry().is_some_and(|moment| moment < Timestamp::NEVER);
             has_timer_thread && expires || parts.is_given_away()
         })
+    }
+
+    /// Returns `true` if the task has not ended, and [needs a worker](Self::may_end_without_worker) for that.
+    pub(crate) fn needs_worker(&self, has_timer_thread: bool) -> bool {
+        !self.state().is_done() && !self.may_end_without_worker(has_timer_thread)
     }
 
     pub(crate) fn give_away(&self) {

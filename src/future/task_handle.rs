@@ -18,7 +18,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Awaited, Drops, Run, Task},
+    task::{Drops, Run, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::{Contained, discard_with},
@@ -88,7 +88,10 @@ impl TaskHandle {
         if Run::is_of(&self.task) {
             return Err(WouldDeadlock(()));
         }
-        let _waiting = self.pool().enter_wait(|| Arc::new(Leaving(self.shared_task())))?;
+        let _waiting = self.pool().enter_wait(|| {
+            let task = self.shared_task();
+            Arc::new(move |timers: bool| !task.has_left() && !task.may_end_without_worker(timers))
+        })?;
         let mut place = Place::default();
         let poll = |waker: &Waker| self.task.poll_left(&mut place, waker).then_some(());
         wait::block_on(self.clock(), poll);
@@ -384,22 +387,5 @@ impl Drop for TaskHandle {
 impl fmt::Debug for TaskHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.describe(f, "TaskHandle")
-    }
-}
-
-/// A task whose body is still running, although the task has been cancelled.
-struct Leaving(Arc<Task>);
-
-impl Awaited for Leaving {
-    fn is_done(&self) -> bool {
-        self.0.has_left()
-    }
-
-    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
-        self.0.may_end_without_worker(has_timer_thread)
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        false
     }
 }

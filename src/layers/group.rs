@@ -325,12 +325,6 @@ impl GroupState {
         self.roll.lock().counted()
     }
 
-    /// Returns `true` if a member that waits for this pending one, in its run, holds every permit, so that the
-    /// other cannot start before the wait has ended.
-    pub(crate) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
-        self.roll.lock().is_blocked_by(joiner, awaited)
-    }
-
     // The end.
 
     /// Calls off the pending members that are there now: none of them starts from here on. Returns all

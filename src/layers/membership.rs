@@ -29,11 +29,8 @@ use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue, Timing},
     sync::Arc,
-    task::{
-        Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Run, Task, TaskState, Verdict,
-    },
+    task::{Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
-    unwind::discard,
 };
 
 pub(crate) struct Membership {
@@ -218,31 +215,6 @@ impl Task {
     /// Ends the task's wait for its turn: its entry is moved from where it is parked.
     pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
         self.with(|parts| parts.let_go(mover));
-    }
-
-    /// Returns the group of a task that has entered it and has not left, and its sequence.
-    pub(crate) fn group(&self) -> Option<(Arc<GroupState>, u64)> {
-        self.with(|parts| {
-            let membership = parts.membership()?;
-            Some((Arc::clone(&membership.group), membership.sequence?))
-        })
-    }
-
-    /// Returns `true` if the task cannot end before the calling thread has gone on: it is the one that the thread runs, or
-    /// a member of the same group, and waits for the only permit, which the run of this thread has.
-    pub(crate) fn waits_for_caller(self: &Arc<Self>) -> bool {
-        if Run::is_of(self) {
-            return true;
-        }
-        let Some((group, awaited)) = self.group() else { return false };
-        let own = Run::current().and_then(|run| {
-            let own = run.task.group();
-            discard(run);
-            own
-        });
-        own.is_some_and(|(own, joiner)| {
-            Arc::ptr_eq(&own, &group) && group.is_blocked_by(joiner, awaited)
-        })
     }
 
     /// Returns the group of a task that has not left it, whether it has entered it already or not.

@@ -2,22 +2,19 @@
 //!
 //! # Waits for tasks
 //!
-//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Three
-//! such waits are known never to end:
+//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
+//! such waits are refused:
 //!
-//! * a task that waits for itself ([`Pool::enter_join`] looks for that);
-//! * a task that waits for another one of its [group](super::groups), which cannot start before the only permit of the
-//!   group is released, and the waiting task has that. Several tasks that have all permits of a group between them, and
-//!   each wait for another member, are not found: any of them may be told, through another handle, not to wait.
-//!   A wait for the first of several tasks is refused if this holds for each of them (`Task::waits_for_caller`);
-//! * a wait that would be the last: every other worker already waits, without a limit, for
-//!   something that has not happened. None of that can happen, since all of it is up to a worker
-//!   that waits, or that waits for one. If some of it has not been begun yet, and the pool may have
-//!   another worker, one is started; only if that fails the wait is refused.
+//! * *A task waits for itself* ([`Pool::enter_join`]).
+//! * *No worker is left that could run it*: every other worker already waits, without a limit, for
+//!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
-//! The [`JoinRegistry`] lists what workers wait for. It does not ask what that is: a task, or the
-//! answer of a completion service. It asks an [`Awaited`] whether it is done, whether it can be done
-//! without a worker, and whether a new worker could do it.
+//! No other circle is looked for. A task that waits for another member of its [group](super::groups),
+//! which needs the permit that the waiting one has, waits for ever while another worker is free; so do two
+//! tasks that wait for each other. Another thread may still cancel one of them.
+//!
+//! The [`JoinRegistry`] lists what workers wait for. It does not ask what that is: a task, a body, or the
+//! answer of a completion service. It asks an [`Awaited`] whether it is stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!
@@ -41,7 +38,7 @@
 //! holder of its `DrainedTask`, so from then on no wait is refused but that of a task for itself. A task that has a time limit
 //! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
-//! another (`JoinRegistry::is_stuck`).
+//! another (`Task::needs_worker`).
 //!
 //! # Waits for termination
 //!
@@ -61,83 +58,48 @@
 
 use std::cell::RefCell;
 
-use super::{Pool, workers::Workers};
+use super::Pool;
 use crate::{
     WouldDeadlock,
     pool::Phase,
     sync::{Arc, Mutex, thread_local},
-    task::{Awaited, Ending, Run, Task},
+    task::{Run, Task},
     trace,
     unwind::discard,
 };
 
-/// The waits of a pool's workers, one entry for each worker that waits.
-pub(crate) struct JoinRegistry {
-    waits: Mutex<Vec<Arc<dyn Awaited>>>,
-    /// Limits expire although no worker does anything: there is a timer thread, or will be one.
-    pub(crate) has_timer_thread: bool,
-}
+/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
+/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
+pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// The means that are left to end a wait if another worker waits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Remaining {
-    /// A worker that does not wait, or a wait that can end without one.
-    SomeWorker,
-    /// Neither, but a worker that the pool may have could end one of the waits.
-    WorkerToBeStarted,
-    Nothing,
-}
+/// The waits of a pool's workers, one entry for each worker that waits.
+#[derive(Default)]
+pub(crate) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
 /// A worker that waits, as the registry knows; until this is dropped.
 pub(crate) struct JoinGuard<'a> {
     pool: &'a Pool,
-    awaited: Arc<dyn Awaited>,
+    awaited: Arc<Awaited>,
 }
 
 impl JoinRegistry {
-    pub(super) fn new(has_timer_thread: bool) -> Self {
-        Self { waits: Mutex::new(Vec::new()), has_timer_thread }
-    }
-
     /// Returns how many workers wait.
     pub(super) fn len(&self) -> usize {
-        self.waits.lock().len()
+        self.0.lock().len()
     }
 
     /// Adds an entry. Returns how many there are then.
-    fn add(&self, awaited: Arc<dyn Awaited>) -> usize {
-        let mut entries = self.waits.lock();
+    fn add(&self, awaited: Arc<Awaited>) -> usize {
+        let mut entries = self.0.lock();
         entries.push(awaited);
         entries.len()
     }
 
     /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
-    fn remove(&self, awaited: &Arc<dyn Awaited>) {
-        let mut entries = self.waits.lock();
+    fn remove(&self, awaited: &Arc<Awaited>) {
+        let mut entries = self.0.lock();
         if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
             entries.swap_remove(index);
-        }
-    }
-
-    /// Returns `true` if something is not done, and only a worker of its pool can do it. Another
-    /// thread may cancel the task, but the registry cannot know that it will.
-    fn is_stuck(&self, awaited: &dyn Awaited) -> bool {
-        !awaited.is_done() && !awaited.may_end_without_worker(self.has_timer_thread)
-    }
-
-    /// Returns which party could still bring one of the waits to its end.
-    fn remaining_beside_joins(&self, workers: &Workers) -> Remaining {
-        let all = self.waits.lock().clone();
-        let stuck = all.iter().filter(|awaited| self.is_stuck(&***awaited));
-        let stuck: Vec<_> = stuck.map(|awaited| awaited.needs_free_worker()).collect();
-        let live = workers.live();
-        discard(all);
-        if stuck.len() < live {
-            Remaining::SomeWorker
-        } else if live < workers.wanted() && stuck.contains(&true) {
-            Remaining::WorkerToBeStarted
-        } else {
-            Remaining::Nothing
         }
     }
 }
@@ -154,18 +116,18 @@ impl Pool {
             return Ok(None);
         }
         let task = task();
-        let is_held_up = task.waits_for_caller();
-        let awaited = Arc::new(Ending(task));
-        if is_held_up && self.workers.joins.is_stuck(&*awaited) {
+        if Run::is_of(&task) && task.needs_worker(!self.is_driven) {
             return Err(WouldDeadlock(()));
         }
-        self.enter_wait(|| awaited)
+        self.enter_wait(|| {
+            Arc::new(move |has_timer_thread: bool| task.needs_worker(has_timer_thread))
+        })
     }
 
-    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not a task.
+    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not the end of a task.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
-        awaited: impl FnOnce() -> Arc<dyn Awaited>,
+        awaited: impl FnOnce() -> Arc<Awaited>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         if !is_worker_of(self) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
@@ -176,24 +138,25 @@ impl Pool {
     /// Enters the calling worker into the registry, unless every worker would wait then.
     pub(super) fn register_join(
         self: &Arc<Self>,
-        awaited: Arc<dyn Awaited>,
+        awaited: Arc<Awaited>,
     ) -> Result<JoinGuard<'_>, WouldDeadlock> {
-        let joins = &self.workers.joins;
-        let waiting = joins.add(Arc::clone(&awaited));
+        let waiting = self.workers.joins.add(Arc::clone(&awaited));
         let guard = JoinGuard { pool: self, awaited };
-        if waiting < self.workers.live() {
+        if waiting < self.workers.live() || self.is_worker_left() {
             return Ok(guard);
         }
-        match joins.remaining_beside_joins(&self.workers) {
-            Remaining::SomeWorker => Ok(guard),
-            Remaining::Nothing => Err(WouldDeadlock(())),
-            Remaining::WorkerToBeStarted => {
-                let started = self.start_worker(|| self.workers.wanted()).map(drop);
-                started.unwrap_or_else(|error| trace::spawn_failed(&error));
-                let is_left = joins.remaining_beside_joins(&self.workers) == Remaining::SomeWorker;
-                if is_left { Ok(guard) } else { Err(WouldDeadlock(())) }
-            }
-        }
+        let started = self.start_worker(|| self.workers.wanted()).map(drop);
+        started.unwrap_or_else(|error| trace::spawn_failed(&error));
+        if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
+    }
+
+    /// Returns `true` if a worker does not wait, or waits for something that is not stuck.
+    fn is_worker_left(&self) -> bool {
+        let all = self.workers.joins.0.lock().clone();
+        let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();
+        let is_left = stuck < self.workers.live();
+        discard(all);
+        is_left
     }
 }
 

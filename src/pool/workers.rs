@@ -237,12 +237,7 @@ impl Roster {
 }
 
 impl Workers {
-    pub(super) fn new(
-        core_size: usize,
-        core_timeout: bool,
-        keep_alive: Duration,
-        joins: JoinRegistry,
-    ) -> Self {
+    pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
             roster: Watched::default(),
             started: AtomicUsize::new(0),
@@ -250,7 +245,7 @@ impl Workers {
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
             staying: Staying::default(),
-            joins,
+            joins: JoinRegistry::default(),
         }
     }
 

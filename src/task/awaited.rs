@@ -7,18 +7,8 @@
 
 use std::task::Waker;
 
-use super::{Task, TaskState, cell::Extras, state::Stage};
-use crate::{sync::Arc, unwind::discard, wait::Place};
-
-/// A thing that a worker can wait for, as the pool's detection of deadlocks sees it.
-pub(crate) trait Awaited: Send + Sync {
-    fn is_done(&self) -> bool;
-    /// Returns `true` if it can become done although no worker of the pool runs anything, in a pool that
-    /// has a timer thread or has none.
-    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool;
-    /// Returns `true` if no worker has begun what is awaited, so that another worker could do it.
-    fn needs_free_worker(&self) -> bool;
-}
+use super::{Task, cell::Extras, state::Stage};
+use crate::{unwind::discard, wait::Place};
 
 impl Task {
     /// Returns `true` if the task has ended; if not, keeps the waker until it has.
@@ -77,22 +67,5 @@ impl Task {
     /// Takes a waker out, and drops it after releasing the lock.
     fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
         discard(self.with(|parts| parts.extras_if_any().and_then(take)));
-    }
-}
-
-/// The end of a task, as something that a worker can wait for.
-pub(crate) struct Ending(pub(crate) Arc<Task>);
-
-impl Awaited for Ending {
-    fn is_done(&self) -> bool {
-        self.0.state().is_done()
-    }
-
-    fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
-        self.0.may_end_without_worker(has_timer_thread)
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        self.0.state() == TaskState::Scheduled
     }
 }

@@ -28,15 +28,14 @@
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit is registered with the pool's detection of deadlocks,
-//! together with what it waits for ([`Awaited`]). It is not known here which task that will be, so
+//! A worker that waits without a limit is registered with the pool's detection of deadlocks
+//! (`pool/deadlock.rs`), together with what it waits for. It is not known here which task that will be, so
 //! a taker waits for a [`Gate`], and the waker that it leaves here opens the gate. The thread that brings
 //! the answer opens it before it goes on, so a thread that goes on to wait itself does not find a
 //! registered taker that has its answer already.
 //!
-//! A wait ends by itself as soon as one of the futures can end without a worker of the pool, by a
-//! time limit for instance. The gate says so, and when such a future joins, all takers are woken to
-//! make a new gate.
+//! A wait is not registered if one of the futures can end without a worker of the pool, by a
+//! time limit for instance. When such a future joins, all takers are woken to look again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -51,7 +50,7 @@ use crate::{
     TaskId, TaskOutput, WouldDeadlock,
     pool::JoinGuard,
     sync::{Arc, Weak},
-    task::{Awaited, Run, Task},
+    task::Run,
     time::Timestamp,
     unwind::discard,
     wait::{self, Place, Watched},
@@ -153,12 +152,11 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.shared_task());
         let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
-        let is_independent =
-            task.may_end_without_worker(self.handle.pool().workers.joins.has_timer_thread);
+        let is_independent = task.may_end_without_worker(!self.handle.pool().is_driven);
         let number =
             self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
         if is_independent {
-            // Each taker has to make a new gate.
+            // Each taker has to look again.
             self.shared.0.lock().wake_all();
         }
         let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
@@ -177,9 +175,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// # Errors
     ///
-    /// [`TaskError::WouldDeadlock`], at once, where [`ScheduledFuture::wait`] would return it for every
-    /// future that is left: in the task that is the only one left, in a member of a [group](crate::Group) that
-    /// holds the only permit for which all that are left wait, and on the last worker of the
+    /// [`TaskError::WouldDeadlock`], at once, in the task that is the only one left, and on the last worker of the
     /// executor that is not already waiting for a task that has not ended. Not on a worker if a future
     /// of another executor has ever been pushed, nor if one of those that are left can end without a
     /// worker.
@@ -300,31 +296,26 @@ impl<T: 'static> ExecutorCompletionService<T> {
         state.pending.values().rev().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Returns `true` if none of the tasks can end before the calling thread has gone on.
-    fn needs_caller(&self) -> bool {
-        let is_so = |most| {
-            let tasks = self.shared.0.lock().awaited(most);
-            let is_so = !tasks.is_empty() && tasks.iter().all(Task::waits_for_caller);
-            discard(tasks);
-            is_so
-        };
-        // The first alone answers for most, so taking from many does not look at all each time.
-        Run::is_any() && is_so(1) && is_so(usize::MAX)
-    }
-
     /// Says that this thread is about to wait without a limit. Its waker is here already.
     fn enter_join(&self, gate: &Arc<Gate>) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if self.needs_caller() {
-            return Err(WouldDeadlock(()));
-        }
         let state = self.shared.0.lock();
+        let is_independent = !state.independent.is_empty();
+        let is_one = state.pending.len() == 1 && state.ended.is_empty() && !is_independent;
+        let only = state.pending.values().next().filter(|_| is_one);
+        let only = only.map(|future| future.shared_task());
         // Others can end what is theirs.
-        let (is_mixed, is_independent) = (state.is_mixed, !state.independent.is_empty());
+        let may_end_elsewhere = state.is_mixed || is_independent;
         drop(state);
-        if is_independent {
-            gate.may_open_without_worker();
+        let is_own = only.as_ref().is_some_and(Run::is_of);
+        discard(only);
+        if is_own {
+            Err(WouldDeadlock(()))
+        } else if may_end_elsewhere {
+            Ok(None)
+        } else {
+            let gate = Arc::clone(gate);
+            self.handle.pool().enter_wait(|| Arc::new(move |_: bool| !gate.is_open()))
         }
-        if is_mixed { Ok(None) } else { self.handle.pool().enter_wait(|| gate.clone()) }
     }
 }
 
@@ -375,12 +366,6 @@ impl<T> QueueState<T> {
     fn take(&mut self) -> Option<Answer<T>> {
         self.has_answer().then(|| self.ended.pop_front())
     }
-
-    /// Returns the first tasks, `most` at most, from which an answer must come; none if it may come from elsewhere.
-    fn awaited(&self, most: usize) -> Vec<Arc<Task>> {
-        let most = if self.has_answer() || !self.independent.is_empty() { 0 } else { most };
-        self.pending.values().take(most).map(|future| future.shared_task()).collect()
-    }
 }
 
 /// The waker that a task wakes when it has ended.
@@ -421,48 +406,26 @@ impl<T> Drop for Taker<'_, T> {
     }
 }
 
-/// The gate for which a thread that takes waits; see the head of the module.
+/// The gate for which a thread that takes waits; see the head of the module. It is open once this is `true`.
 #[derive(Default)]
-struct Gate(Watched<GateState>);
-
-#[derive(Default)]
-struct GateState {
-    is_open: bool,
-    may_open_without_worker: bool,
-}
+struct Gate(Watched<bool>);
 
 impl Gate {
-    /// One of the futures can end without a worker, and open the gate.
-    fn may_open_without_worker(&self) {
-        self.0.lock().may_open_without_worker = true;
+    fn is_open(&self) -> bool {
+        *self.0.lock()
     }
 
     /// The poll of [`wait`]: an answer once the gate is open.
     fn poll(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.0.poll(place, waker, |state| state.is_open.then_some(()))
+        self.0.poll(place, waker, |is_open| is_open.then_some(()))
     }
 }
 
 impl Wake for Gate {
     fn wake(self: Arc<Self>) {
-        let mut state = self.0.lock();
-        state.is_open = true;
-        state.wake_all();
-    }
-}
-
-impl Awaited for Gate {
-    fn is_done(&self) -> bool {
-        self.0.lock().is_open
-    }
-
-    fn may_end_without_worker(&self, _: bool) -> bool {
-        self.0.lock().may_open_without_worker
-    }
-
-    fn needs_free_worker(&self) -> bool {
-        // It is not known which of the tasks will end first, nor whether it has begun.
-        true
+        let mut is_open = self.0.lock();
+        *is_open = true;
+        is_open.wake_all();
     }
 }
 

@@ -392,13 +392,6 @@ impl Roll {
         is_due || self.order.len() < self.members.len() || self.end.joining > 0
     }
 
-    pub(super) fn is_blocked_by(&self, joiner: u64, awaited: u64) -> bool {
-        let stands = |sequence: u64| self.members.get(&sequence).map(|member| member.stands);
-        let has_only_permit = self.taken() == 1 && self.permits() == 1;
-        let waits = matches!(stands(awaited), Some(Stands::Pending { .. }));
-        has_only_permit && waits && stands(joiner) == Some(Stands::Running)
-    }
-
     /// Ends the group if nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
         self.end.terminate(self.members.is_empty())

@@ -4,7 +4,7 @@ use super::{
 };
 
 fn new_workers(core: usize, core_timeout: bool) -> Workers {
-    Workers::new(core, core_timeout, Duration::from_secs(1), JoinRegistry::new(true))
+    Workers::new(core, core_timeout, Duration::from_secs(1))
 }
 
 fn add_worker(workers: &Workers) -> usize {

@@ -1,6 +1,6 @@
 //! How many tasks of a group run at once, in which order, and what that leaves to others.
 
-use punctual::{ConfigError, RejectionReason, TaskError};
+use punctual::{ConfigError, RejectionReason};
 
 use super::support::{Busy, Overlap, assert_sound, noting};
 use crate::support::{Counter, Log, eventually, manual, ms};
@@ -225,31 +225,6 @@ fn a_panic_releases_the_permit() {
     clock.run_until_idle();
     let now = group.statistics();
     assert_eq!((now.failed, now.completed, now.runs, now.failed_runs), (1, 1, 2, 1));
-}
-
-/// A task that waits for another one of its group, while it has the only permit, is told so.
-#[test]
-fn a_wait_inside_the_group_is_refused() {
-    let (_clock, executor) = manual(4);
-    let group = executor.group("g").limit(1).build().unwrap();
-    let inner = group.clone();
-    let outer = group
-        .task()
-        .submit(move || {
-            let second = inner.task().submit(|| 2).unwrap();
-            let refused = matches!(second.join(), Err(TaskError::WouldDeadlock));
-            (refused, second)
-        })
-        .unwrap();
-    let (refused, second) = outer.join().unwrap();
-    assert!(refused);
-    assert_eq!(second.join().unwrap(), 2);
-    // With two permits it is an ordinary wait; with a time limit the other ends by itself.
-    group.set_limit(2).unwrap();
-    let inner = group.clone();
-    let outer =
-        group.task().submit(move || inner.task().submit(|| 3).unwrap().join().unwrap()).unwrap();
-    assert_eq!(outer.join().unwrap(), 3);
 }
 
 /// The handle shows its name, its settings and its executor, and is found again as long as there are tasks.

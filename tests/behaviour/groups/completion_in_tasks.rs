@@ -1,6 +1,6 @@
 //! Taking from a completion service inside a task: which waits are refused, and which are not.
 
-use std::{collections::BTreeSet, sync::mpsc};
+use std::sync::mpsc;
 
 use punctual::{
     ExecutorCompletionService, ScheduledFuture, ScheduledThreadPoolExecutor, TaskError,
@@ -108,52 +108,4 @@ fn a_taker_counts_as_awake_from_its_answer_on() {
             assert_eq!(joined(next).unwrap(), 7);
         }
     });
-}
-
-/// A member that has the only permit of its group is refused a wait for members of it, one or several, as it is in `join`;
-/// also if it would wait for itself beside them. None of them is affected.
-#[test]
-fn a_member_does_not_take_what_waits_for_its_permit() {
-    for others in 1..3 {
-        let executor = ScheduledThreadPoolExecutor::new(4);
-        let group = executor.group("narrow").limit(1).build().unwrap();
-        let (own, handle) = (group.clone(), executor.handle());
-        let task = group.task().submit(move || {
-            let service = ExecutorCompletionService::new(&handle);
-            (0..others)
-                .for_each(|number| _ = service.push(own.task().submit(move || number).unwrap()));
-            assert!(matches!(service.take(), Err(TaskError::WouldDeadlock)));
-            assert!(service.take_within(ms(1)).ok().flatten().is_none());
-            service
-        });
-        let service = in_time("the member", move || joined(task.unwrap()));
-        let taken = (0..others).map(|_| joined(service.take().unwrap().unwrap()));
-        assert_eq!(taken.collect::<BTreeSet<_>>(), (0..others).collect());
-    }
-}
-
-/// A wait is not refused if one of the tasks can end: it is no member, its group has another permit, it ends by its
-/// time limit, or it is a member of another group.
-#[test]
-fn a_member_takes_what_can_end() {
-    let executor = ScheduledThreadPoolExecutor::new(4);
-    let groups = [1, 2, 1].map(|limit| executor.group("some").limit(limit).build().unwrap());
-    for case in 0..4 {
-        let [narrow, wide, other] = groups.clone();
-        let (own, handle) = (if case == 1 { wide } else { narrow }, executor.handle());
-        let inside = own.clone();
-        let task = own.task().submit(move || {
-            let service = ExecutorCompletionService::new(&handle);
-            service.push(inside.task().submit(|| 1).unwrap());
-            let ends = match case {
-                0 => handle.submit(|| 2),
-                1 => inside.task().submit(|| 2),
-                2 => handle.task().group(&inside).timeout(ms(5)).submit(|| 2),
-                _ => other.task().submit(|| 2),
-            };
-            service.push(ends.unwrap());
-            drop(service.take().expect("one of them ends").expect("there are two"));
-        });
-        in_time("the member", move || joined(task.unwrap()));
-    }
 }
