@@ -21,9 +21,9 @@
 //! answered, without the span by which [jitter](crate::Trigger::jitter) puts the run off. It stays the same, with its
 //! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
 //! lateness of the run and what counts as missed. A request for another moment, as
-//! [`reschedule`](crate::ScheduledFuture::reschedule), makes another tick of it, also if that is the moment at which the
+//! [`reschedule`](crate::TaskHandle::reschedule), makes another tick of it, also if that is the moment at which the
 //! gate was to be asked again; and so does [`Entry::At`]. A run that is asked for
-//! beside the schedule ([`run_now`](crate::ScheduledFuture::run_now)) is a tick of its own, planned for the
+//! beside the schedule ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the
 //! moment of the call.
 //!
 //! # While a gate is asked
@@ -136,10 +136,10 @@ pub enum Entry {
     /// The gate is to be asked again after this time. The task waits in the queue until then, as a delayed
     /// task, and its future is pending. Zero means at once, behind everything that was due before.
     /// `Duration::MAX` means never: the task waits until a caller
-    /// [asks for a run](crate::ScheduledFuture::run_now), gives it another moment, or cancels it.
+    /// [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
-    /// [`reschedule`](crate::ScheduledFuture::reschedule), and the gate is asked then. So it is another tick: lateness, missed
+    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness, missed
     /// runs, [attempts](Tick::attempt), and a [time limit](crate::TaskBuilder::timeout) count from there, and so does the grid of a fixed
     /// rate. A moment that has passed means at once.
     At(Instant),
@@ -298,7 +298,7 @@ impl Tick<'_> {
     }
 
     /// Returns `true` if the run is one beside the schedule of a periodic task, by
-    /// [`run_now`](crate::ScheduledFuture::run_now). A task that waits for no moment of its schedule, as one
+    /// [`run_now`](crate::TaskHandle::run_now). A task that waits for no moment of its schedule, as one
     /// [on demand](crate::trigger::on_demand), has no such run: the one that is asked for is its next.
     #[must_use]
     pub fn is_extra(&self) -> bool {

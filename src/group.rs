@@ -70,7 +70,7 @@ use crate::{
 /// # Pauses
 ///
 /// While a group is [paused](Self::pause) none of its tasks starts. Their schedules go on, as that of a
-/// [paused task](crate::ScheduledFuture::pause) does: what falls due meanwhile is late, and after the pause the
+/// [paused task](crate::TaskHandle::pause) does: what falls due meanwhile is late, and after the pause the
 /// [policy for missed runs](crate::MissedRuns) of each task says what becomes of its runs.
 ///
 /// # The end of the executor
@@ -350,7 +350,7 @@ impl Group {
     /// Cancels all tasks of the group. Those that are pending when this is called do not start any more; those that run
     /// end for all their waiters, and are asked to stop through their
     /// [tokens](crate::TaskContext::token), as by
-    /// [`cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal). Returns how many tasks these are. The group
+    /// [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
     ///
     /// ```

@@ -30,7 +30,7 @@
 //! |---|---|
 //! | `Executors.newScheduledThreadPool(4)` | [`ScheduledThreadPoolExecutor::new(4)`](ScheduledThreadPoolExecutor::new) |
 //! | `future.get(1, SECONDS)` | [`join_within`](ScheduledFuture::join_within), which returns `None` when the time is up |
-//! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](ScheduledFuture::cancel_and_signal) raises a [token](CancellationToken) of the task |
+//! | `future.cancel(true)`, an interrupt | [`cancel_and_signal`](TaskHandle::cancel_and_signal) raises a [token](CancellationToken) of the task |
 //! | `setRemoveOnCancelPolicy(true)` | always: a cancelled task is out of the queue |
 //! | an exception that silently ends a periodic task | the same default, but it is [reported](Builder::failure_handler), and [`FailurePolicy`] has others |
 //! | a reference to the executor | [`handle`](ScheduledThreadPoolExecutor::handle): the executor has one owner, and [stops when it is dropped](ScheduledThreadPoolExecutor#dropping-it-stops-it) |
@@ -43,7 +43,7 @@
 //! | tokio | here |
 //! |---|---|
 //! | `spawn_blocking` | [`submit`](Handle::submit), and await the [`ScheduledFuture`] |
-//! | `JoinHandle`, `abort` | [`ScheduledFuture`], [`cancel`](ScheduledFuture::cancel) |
+//! | `JoinHandle`, `abort` | [`ScheduledFuture`], [`cancel`](TaskHandle::cancel) |
 //! | `time::sleep`, `interval`, `timeout` | [`Handle::sleep`], [`Handle::interval`], [`Handle::timeout`] |
 //! | `MissedTickBehavior` | [`MissedRuns`] |
 //! | `time::pause`, `time::advance` | [`ManualClock`] |
@@ -58,9 +58,9 @@
 //! | with threads | here |
 //! |---|---|
 //! | `loop { work(); sleep(period) }` | [`schedule_with_fixed_delay`](Handle::schedule_with_fixed_delay), or [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), which does not drift |
-//! | a flag that ends the loop | [`cancel`](ScheduledFuture::cancel), or a [token](TaskContext::token) to sleep on |
+//! | a flag that ends the loop | [`cancel`](TaskHandle::cancel), or a [token](TaskContext::token) to sleep on |
 //! | `JoinHandle::join` | [`join`](ScheduledFuture::join) |
-//! | `recv_timeout`, to do something if nothing comes | a task that each message [puts off](ScheduledFuture::reschedule) |
+//! | `recv_timeout`, to do something if nothing comes | a task that each message [puts off](TaskHandle::reschedule) |
 //! | a panic that ends the thread | contained: it ends the task, and the worker goes on |
 //!
 //! # When something else is better

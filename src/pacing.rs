@@ -13,7 +13,7 @@ impl Handle {
     /// built when the last change of many has arrived.
     ///
     /// The body reports like that of [`repeat`](Self::repeat). Costs a few allocations more than a
-    /// periodic task. The first of several calls costs what a [`reschedule`](crate::ScheduledFuture::reschedule) does, each
+    /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
     /// further one what an [`extend`](Extender::extend) does.
     ///
     /// ```

@@ -221,9 +221,9 @@ impl Schedule {
         })
     }
 
-    /// Returns `true` if the next run is planned on the wall clock.
+    /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
     #[inline]
-    pub(crate) fn is_on_wall(&self) -> bool {
+    pub(crate) fn is_estimated(&self) -> bool {
         self.triggered().is_some_and(Triggered::is_on_wall)
     }
 

@@ -31,7 +31,7 @@ use crate::{
 /// `Thread.interrupt`.
 ///
 /// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token). That one
-/// is raised by [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal) and
+/// is raised by [`TaskHandle::cancel_and_signal`](crate::TaskHandle::cancel_and_signal) and
 /// by [`shutdown_now`](crate::Handle::shutdown_now). Independent tokens are made with
 /// [`new`](Self::new), to end a wait early: every call that blocks takes one as its
 /// [limit](crate::Limit). A token that has been raised is never lowered. Clones share one state.

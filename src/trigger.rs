@@ -150,7 +150,7 @@ pub trait Trigger: Send + 'static {
     }
 
     /// Ends the series after `runs` runs of the task, those included that were asked for
-    /// [beside the schedule](crate::ScheduledFuture::run_now).
+    /// [beside the schedule](crate::TaskHandle::run_now).
     ///
     /// ```
     /// use std::time::Duration;
@@ -400,9 +400,9 @@ impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
     }
 }
 
-/// Runs only on request: by [`run_now`](crate::ScheduledFuture::run_now), for once; by
-/// [`reschedule`](crate::ScheduledFuture::reschedule), for after the last request, however often it is
-/// made; or by [`run_within`](crate::ScheduledFuture::run_within), for after the first.
+/// Runs only on request: by [`run_now`](crate::TaskHandle::run_now), for once; by
+/// [`reschedule`](crate::TaskHandle::reschedule), for after the last request, however often it is
+/// made; or by [`run_within`](crate::TaskHandle::run_within), for after the first.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, trigger::on_demand};

@@ -1,7 +1,6 @@
 //! A handle on a task: everything that can be done to a task but the taking of its result.
 //!
-//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) calls the verbs here,
-//! and documents them. What the changes of a task that is alive mean, and what they race with: `layers::control`.
+//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. What the changes of a task that is alive mean, and what they race with: `layers::control`.
 
 use std::{
     fmt,
@@ -16,7 +15,7 @@ use crate::{
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU8, Ordering},
     },
     task::{Drops, Run, Task},
     time::{Clock, Timestamp},
@@ -50,21 +49,68 @@ pub struct TaskHandle {
     /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
     /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
     is_awaited: AtomicBool,
-    /// True if this handle is a future's whose drop gives the result up at once: there are others, which would keep it,
-    /// or it may be an `Err`.
-    gives_up: AtomicBool,
+    /// [`OF_FUTURE`], [`GIVES_UP`], or neither for a handle beside the future.
+    place: AtomicU8,
 }
 
-/// Each verb does what the method of [`ScheduledFuture`](crate::ScheduledFuture) with the same name does.
+/// The handle is a future's.
+const OF_FUTURE: u8 = 1;
+/// It is, and the drop of that future gives the result up at once: there are other handles, which would keep it, or it may be
+/// an `Err`.
+const GIVES_UP: u8 = 2;
+
+/// Control of a task. Each of these returns `true` if it had an effect, and `false` if it
+/// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
+/// [time](crate::TaskBuilder::timeout) is up, or the executor has stopped.
+///
+/// None of them interrupts a run. What is asked for while the task runs applies to the run after it,
+/// and of two such wishes the later one holds. None of them blocks, and all take O(log n).
+///
+/// Once an executor has been [shut down](crate::Handle::shutdown) a task can be brought forward, but
+/// not put off.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
-    /// Cancels the task: see [`ScheduledFuture::cancel`](crate::ScheduledFuture::cancel).
+    /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended
+    /// before. Java: `cancel(false)`.
+    ///
+    /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
+    /// and captures are dropped. A running task goes on to the end of its body, but its future is
+    /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    ///
+    /// ```
+    /// use std::{sync::Arc, time::Duration};
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let value = Arc::new(7);
+    /// let captured = Arc::clone(&value);
+    /// let late = executor.schedule(Duration::from_secs(60), move || *captured)?;
+    /// assert!(late.cancel());
+    /// assert_eq!((executor.pending_count(), Arc::strong_count(&value)), (0, 1));
+    /// assert!(!late.cancel(), "it had ended before");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias(
+        "abort",
+        "clearTimeout",
+        "clear_timeout",
+        "clearInterval",
+        "clear_interval",
+        "stop"
+    ))]
     pub fn cancel(&self) -> bool {
         self.cancel_if_running(IfRunning::LetReturn)
     }
 
-    /// Cancels the task, and asks a running body to stop: see
-    /// [`ScheduledFuture::cancel_and_signal`](crate::ScheduledFuture::cancel_and_signal).
+    /// Ends the task as [`cancel`](Self::cancel) does, and raises the
+    /// [token](crate::TaskContext::token) of a running task, to ask its body to stop. Java:
+    /// `cancel(true)`.
+    ///
+    /// If the task was cancelled before and its body still runs, the token is raised as well, and the
+    /// call returns `false`, because it did not end the task.
+    ///
+    /// [`CancellationToken`](crate::CancellationToken) has an example.
+    #[doc(alias("abort", "interrupt", "stop"))]
     pub fn cancel_and_signal(&self) -> bool {
         self.cancel_if_running(IfRunning::Signal)
     }
@@ -74,12 +120,30 @@ impl TaskHandle {
         self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, if_running)
     }
 
-    /// Cancels the task, asks a running body to stop, and waits until it has: see
-    /// [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
+    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure
+    /// does not run any more: when this returns `Ok`, the closure is not running and never will, and
+    /// what a run had borrowed is free. The captures of a periodic closure have been dropped, unless
+    /// another thread that has cancelled the task is about to do so. Returns `true` if this call ended
+    /// the task, and `false` if it had ended before; it waits in both cases.
+    ///
+    /// A body that does not look at its [token](crate::TaskContext::token) is waited for to its end. On
+    /// a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks) if the body waits
+    /// for time.
+    ///
+    /// ```
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let watch = executor.submit(with_context(|run| run.token().wait()))?;
+    /// assert!(watch.cancel_and_wait()?, "nothing of it runs any more");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// The same as [`ScheduledFuture::cancel_and_wait`](crate::ScheduledFuture::cancel_and_wait).
+    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
+    /// not wait, as with [`join`](crate::ScheduledFuture::join). The task has been cancelled all the same.
+    #[doc(alias("abort", "stop"))]
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
         let has_ended = self.cancel_and_signal();
         if self.task.has_left() {
@@ -98,40 +162,144 @@ impl TaskHandle {
         Ok(has_ended)
     }
 
-    /// Runs the task next after `delay`: see [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule).
+    /// Runs the task next after `delay`, whenever it was to run: a timeout that starts anew, a
+    /// watchdog that is fed. The runs of a periodic task after that go on from there: a fixed rate
+    /// has its grid moved, and a [trigger](crate::Trigger) is asked after the run as always. A time
+    /// limit of a one-shot task moves along.
+    ///
+    /// A task that is [paused](Self::pause) stays paused.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let alarm = executor.schedule(5 * second, || "no sign of life")?;
+    /// clock.run_for(4 * second);
+    /// assert!(alarm.reschedule(5 * second));
+    /// assert_eq!(alarm.delay(), Some(5 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("reset", "postpone", "heartbeat", "dead_man_switch"))]
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.change(Change::At(self.clock().read().after(delay)))
     }
 
-    /// Runs the task next at `instant`: see [`ScheduledFuture::reschedule_at`](crate::ScheduledFuture::reschedule_at).
+    /// Like [`reschedule`](Self::reschedule), at an instant of the executor's
+    /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
         let now = self.clock().read();
         let moment = |instant| self.clock().deadline_of(instant).max(now);
         self.change(Change::At(instant.into().map_or(Timestamp::NEVER, moment)))
     }
 
-    /// Runs the task after `delay` at the latest: see [`ScheduledFuture::run_within`](crate::ScheduledFuture::run_within).
+    /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It
+    /// never puts a run off.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let report = executor.schedule(60 * second, || ())?;
+    /// assert!(report.run_within(5 * second));
+    /// assert!(report.run_within(10 * second), "it is earlier anyway");
+    /// assert_eq!(report.delay(), Some(5 * second));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "bring_forward")]
     pub fn run_within(&self, delay: Duration) -> bool {
         self.change(Change::Within(self.clock().read().after(delay)))
     }
 
-    /// Runs the task now, beside its schedule: see [`ScheduledFuture::run_now`](crate::ScheduledFuture::run_now).
+    /// Runs the task now. For a periodic task that is one run more, and its schedule is as it was: the
+    /// run that is planned takes place at its moment. If that run is due already, it is the one that was
+    /// asked for. A periodic task runs also if it is [paused](Self::pause), and stays paused. A
+    /// one-shot task runs now, and not again.
+    ///
+    /// A task of an [on-demand](crate::trigger::on_demand) trigger has no schedule: a run that is
+    /// asked for is its next.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let minute = Duration::from_secs(60);
+    /// let backup = executor.schedule_at_fixed_rate(minute, minute, || { /* back up */ })?;
+    /// assert!(backup.run_now());
+    /// clock.run_until_idle();
+    /// assert_eq!((executor.statistics().runs, backup.delay()), (1, Some(minute)));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("trigger", "notify", "fire"))]
     pub fn run_now(&self) -> bool {
         self.change(Change::RunNow(self.clock().read()))
     }
 
-    /// Gives a periodic task another schedule: see [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger).
+    /// Gives a periodic task another schedule. The trigger is asked for its first run at once, on this
+    /// thread, and that is when the task runs next. The old one is dropped. The task keeps its
+    /// [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry), failures no longer
+    /// end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
+    ///
+    /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has
+    /// no run or a period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let poll = executor.repeat(every(Duration::from_secs(60)), || { /* look */ })?;
+    /// assert!(poll.set_trigger(every(Duration::from_secs(1))), "there is news: look more often");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// If the trigger panics. The task is then as it was.
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
         let change = Change::schedule(trigger, self.task(), self.clock());
         change.is_some_and(|change| self.change(change))
     }
 
-    /// Keeps the task from running until it is resumed: see [`ScheduledFuture::pause`](crate::ScheduledFuture::pause).
+    /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on: what falls
+    /// due meanwhile is late, and when the task is resumed its [policy](crate::MissedRuns) says what
+    /// becomes of the runs that were missed, exactly as if all workers had been busy for that time. A
+    /// moment that has not come by then stands. A run that is under way is not interrupted.
+    ///
+    /// A time limit goes on counting. A task that is paused is
+    /// [`Paused`](crate::TaskState::Paused) and stays pending: an executor that is shut down waits for
+    /// it as for every delayed task, until it has been resumed and has run, or has been cancelled.
+    ///
+    /// Returns `false` also if the task is paused already.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let tick = executor.repeat(every(second).first_in(second), || ())?;
+    /// assert!(tick.pause());
+    /// clock.run_for(10 * second);
+    /// assert!(tick.resume());
+    /// clock.run_until_idle();
+    /// assert_eq!(executor.statistics().runs, 1, "one run for the ten that were missed");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "suspend")]
     pub fn pause(&self) -> bool {
         self.change(Change::Pause)
     }
 
-    /// Ends a pause: see [`ScheduledFuture::resume`](crate::ScheduledFuture::resume).
+    /// Ends a [pause](Self::pause). Returns `false` also if the task is not paused.
     pub fn resume(&self) -> bool {
         self.change(Change::Resume)
     }
@@ -141,13 +309,28 @@ impl TaskHandle {
     }
 
     /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
-    pub(super) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
+    pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
         self.pool_ref.belongs_to(pool) && pool.remove_pending(self.task(), self.ticket())
     }
 }
 
 impl TaskHandle {
-    /// Returns how long it is until the next run: see [`ScheduledFuture::delay`](crate::ScheduledFuture::delay).
+    /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the task
+    /// is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state) says which.
+    /// Locks a part of the queue. Java: `getDelay`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
+    /// clock.run_for(Duration::from_secs(20));
+    /// assert_eq!(tea.delay(), Some(Duration::from_secs(40)));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "getDelay")]
     #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         let entry =
@@ -156,25 +339,44 @@ impl TaskHandle {
         (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
     }
 
-    /// Returns the last run of a periodic task that failed: see [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
+    /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
+    /// run has failed, and for a one-shot task, whose panic is its result.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, FailurePolicy, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let poll = executor.task().on_failure(FailurePolicy::resume());
+    /// let poll = poll.schedule_at_fixed_rate(second, second, || -> () { panic!("no connection") })?;
+    /// clock.run_for(2 * second);
+    /// let failed = poll.last_failure().expect("both runs have failed");
+    /// assert_eq!((failed.run_number(), failed.message()), (2, "no connection"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
     #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
         self.task.last_failure()
     }
 
-    /// Returns `true` if the task has ended.
+    /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
+    #[doc(alias = "isDone")]
+    #[doc(alias = "is_finished")]
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
-    /// Returns `true` if the task was cancelled.
+    /// Returns `true` if the task was cancelled. Java: `isCancelled`.
+    #[doc(alias = "isCancelled")]
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }
 
-    /// Returns the state of the task.
+    /// Returns the state of the task. Java: `state`.
     #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
@@ -207,20 +409,14 @@ impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
         let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
-        Self { task, pool_ref, id, slot, is_awaited, gives_up: AtomicBool::new(false) }
+        Self { task, pool_ref, id, slot, is_awaited, place: AtomicU8::new(0) }
     }
 
-    /// Returns another handle. The result is given up when the future that has this one is dropped, however long the
-    /// other one keeps the task.
-    pub(super) fn share(&self) -> Self {
-        self.give_up_at_drop();
-        self.clone()
-    }
-
-    /// Has the result given up when the future that has this handle is dropped, and not with the node.
-    pub(super) fn give_up_at_drop(&self) {
-        // Relaxed: only the drop reads it, which comes after every use.
-        self.gives_up.store(true, Ordering::Relaxed);
+    /// Notes that the handle is a future's, whose result has to be given up with it if it `may_be_err`.
+    #[inline]
+    pub(super) fn belongs_to_future(&self, may_be_err: bool) {
+        // Relaxed: only a clone and the drop read it, which come after it.
+        self.place.store(if may_be_err { GIVES_UP } else { OF_FUTURE }, Ordering::Relaxed);
     }
 
     #[inline]
@@ -228,11 +424,11 @@ impl TaskHandle {
         &**self.task
     }
 
-    pub(super) fn shared_task(&self) -> Arc<Task> {
+    pub(crate) fn shared_task(&self) -> Arc<Task> {
         Arc::clone(&self.task)
     }
 
-    pub(super) fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.pool_ref.pool()
     }
 
@@ -265,7 +461,7 @@ impl TaskHandle {
 
     /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
     /// `true` if the task has ended, whatever the limit says. The result stays where it is.
-    pub(super) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
+    pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
         let mut place = Place::default();
         let has_ended = match limit.token() {
             None => self.block_soon(&mut place, deadline),
@@ -294,7 +490,7 @@ impl TaskHandle {
         if self.is_awaited.load(Ordering::Relaxed) {
             self.task.deregister_awaiting();
         }
-        if self.gives_up.load(Ordering::Relaxed) {
+        if self.place.load(Ordering::Relaxed) == GIVES_UP {
             self.task.abandon(self.drops());
         }
     }
@@ -310,7 +506,7 @@ impl TaskHandle {
 /// Control of the task by itself, in its run.
 impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
-    /// [`ScheduledFuture::reschedule`](crate::ScheduledFuture::reschedule). Returns `false` for a
+    /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a
     /// one-shot task, and if this is not called by the task, in its run.
     ///
     /// ```
@@ -334,7 +530,7 @@ impl TaskContext {
     }
 
     /// Gives the periodic task another schedule; see
-    /// [`ScheduledFuture::set_trigger`](crate::ScheduledFuture::set_trigger). Returns `false` also if
+    /// [`TaskHandle::set_trigger`](crate::TaskHandle::set_trigger). Returns `false` also if
     /// this is not called by the task, in its run.
     ///
     /// # Panics
@@ -347,7 +543,7 @@ impl TaskContext {
     }
 
     /// Pauses the periodic task after this run; see
-    /// [`ScheduledFuture::pause`](crate::ScheduledFuture::pause). Returns `false` also if this is not
+    /// [`TaskHandle::pause`](crate::TaskHandle::pause). Returns `false` also if this is not
     /// called by the task, in its run.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
@@ -368,6 +564,9 @@ impl TaskContext {
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
+        // Relaxed: a drop comes after every use. A clone beside the future would keep the result as long as it keeps the task.
+        let (from, to) = (OF_FUTURE, GIVES_UP);
+        _ = self.place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
         Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket())
     }
 }
@@ -375,8 +574,8 @@ impl Clone for TaskHandle {
 impl Drop for TaskHandle {
     fn drop(&mut self) {
         // Relaxed: a drop comes after every use.
-        let (is_awaited, gives_up) = (&self.is_awaited, &self.gives_up);
-        if is_awaited.load(Ordering::Relaxed) || gives_up.load(Ordering::Relaxed) {
+        let gives_up = self.place.load(Ordering::Relaxed) == GIVES_UP;
+        if self.is_awaited.load(Ordering::Relaxed) || gives_up {
             self.withdraw();
         }
         let task = self.task.take();

@@ -17,7 +17,7 @@ use crate::time::saturating_nanos;
 ///
 /// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by
 /// them does not start, whatever made it late (busy workers, a machine that slept, a
-/// [pause](crate::ScheduledFuture::pause), a clock that was set, a [group](crate::Group) that holds the task,
+/// [pause](crate::TaskHandle::pause), a clock that was set, a [group](crate::Group) that holds the task,
 /// a [gate](crate::gate) that puts it off). That holds for the first run and for the last one too. Lateness
 /// counts from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from
 /// the last request for it. The worker decides just before the body; a gate is not asked about a run that is
@@ -27,7 +27,7 @@ use crate::time::saturating_nanos;
 /// A run that is left out is no run and no failure. It counts as missed at once, in
 /// [`Statistics::missed_runs`](crate::Statistics::missed_runs), and in
 /// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place.
-/// A run [beside the schedule](crate::ScheduledFuture::run_now) is never left out, nor one
+/// A run [beside the schedule](crate::TaskHandle::run_now) is never left out, nor one
 /// [by hand](crate::DrainedTask::run).
 ///
 /// ```

@@ -112,7 +112,7 @@ impl Default for FailurePolicy {
 }
 
 /// A run of a periodic task that failed; from
-/// [`ScheduledFuture::last_failure`](crate::ScheduledFuture::last_failure).
+/// [`TaskHandle::last_failure`](crate::TaskHandle::last_failure).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FailedRun {

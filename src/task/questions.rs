@@ -145,7 +145,7 @@ impl Call<'_> {
         let is_exempt = self.is_extra() || self.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
-        if run.started() <= run.planned() && !plan.schedule.is_on_wall() {
+        if run.started() <= run.planned() && !plan.schedule.is_estimated() {
             return Ok(());
         }
         let left_out = match plan.is_overdue(late_from, run, hooks) {

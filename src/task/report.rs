@@ -174,7 +174,7 @@ impl FailureReport<'_> {
 
     /// Returns which attempt it was, and of how many, if failed runs are tried again, by
     /// [`Handle::retry`](crate::Handle::retry) or [`Trigger::retry`](crate::Trigger::retry). `None` for all other tasks, for
-    /// a run [beside the schedule](crate::ScheduledFuture::run_now), and if it was no run that failed.
+    /// a run [beside the schedule](crate::TaskHandle::run_now), and if it was no run that failed.
     #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         self.task.attempt

@@ -33,7 +33,7 @@ use std::fmt;
 
 use crate::{CancelReason, TaskError};
 
-/// The state of a task; from [`ScheduledFuture::state`](crate::ScheduledFuture::state). Java:
+/// The state of a task; from [`TaskHandle::state`](crate::TaskHandle::state). Java:
 /// `Future.State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
@@ -47,7 +47,7 @@ pub enum TaskState {
     /// between its runs.
     Scheduled,
     /// The task waits, and does not run before a caller
-    /// [resumes](crate::ScheduledFuture::resume) it.
+    /// [resumes](crate::TaskHandle::resume) it.
     Paused,
     /// The task runs now.
     Running,

@@ -275,7 +275,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.len() == 0
     }
 
-    /// [Cancels](ScheduledFuture::cancel) every task in here that has not ended, and returns how many
+    /// [Cancels](TaskHandle::cancel) every task in here that has not ended, and returns how many
     /// that were. Their futures can be taken like all others. Does not block.
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {

@@ -40,7 +40,7 @@ impl Handle {
     /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
     ///
     /// In both cases, and if the iterator panics, the tasks that were submitted are
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal).
+    /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal).
     #[doc(alias = "join_all")]
     #[track_caller]
     pub fn invoke_all<F, T>(
@@ -63,7 +63,7 @@ impl Handle {
 
     /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
     /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
-    /// [cancelled and signalled](ScheduledFuture::cancel_and_signal), and all futures are returned. When
+    /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and all futures are returned. When
     /// its token is raised, no more closures are submitted, and those that were are cancelled and
     /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
@@ -114,7 +114,7 @@ impl Handle {
     }
 
     /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
-    /// are [cancelled and signalled](ScheduledFuture::cancel_and_signal), and closures that were not
+    /// are [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and closures that were not
     /// yet submitted are not run. Java: `invokeAny`.
     ///
     /// ```

@@ -69,8 +69,9 @@ impl<T> TaskSet<T> {
     }
 
     /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
+    #[must_use]
     pub fn is_done(&self) -> bool {
-        self.futures.iter().all(ScheduledFuture::is_done)
+        self.futures.iter().all(|task| task.is_done())
     }
 
     /// Iterates over the futures, in the order in which they were pushed.
@@ -78,7 +79,7 @@ impl<T> TaskSet<T> {
         self.futures.iter()
     }
 
-    /// [Cancels](ScheduledFuture::cancel) every task that has not ended, and returns how many that were.
+    /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many that were.
     /// The futures stay. Does not block.
     #[doc(alias = "abort_all")]
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]

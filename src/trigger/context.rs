@@ -17,7 +17,7 @@ pub enum Due {
     /// The run is due when the wall clock shows this moment, however it gets there.
     Wall(SystemTime),
     /// The run is not due before a caller asks for it, by
-    /// [`run_now`](crate::ScheduledFuture::run_now) or another request for a moment.
+    /// [`run_now`](crate::TaskHandle::run_now) or another request for a moment.
     OnDemand,
 }
 
@@ -178,7 +178,7 @@ impl TriggerContext<'_> {
 
     /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
     /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
-    /// [asked for by hand](crate::ScheduledFuture::run_now) may have come in between.
+    /// [asked for by hand](crate::TaskHandle::run_now) may have come in between.
     #[must_use]
     pub fn took_place(&self) -> bool {
         self.last.is_some_and(|last| last.took_place)

@@ -120,7 +120,7 @@
 //!
 //! A task's schedule has to be a function of the wall clock alone. A rate that counts from the submission
 //! is skipped and reported ([`SkipReason::NotOnWallClock`]), and so is a run [beside the
-//! schedule](punctual::ScheduledFuture::run_now). For a fixed delay there is [`NamedGate::with_delay`].
+//! schedule](punctual::TaskHandle::run_now). For a fixed delay there is [`NamedGate::with_delay`].
 //!
 //! [`jitter`](punctual::Trigger::jitter) fits: a tick is the moment of the trigger inside, and the span after it is the
 //! same on each replica, by the name of the task.

@@ -15,7 +15,7 @@ use crate::{
 /// [`TaskBuilder::extender`].
 ///
 /// It is what a timeout needs that each sign of life extends: an idle connection, a session, a lease, a watchdog.
-/// [`reschedule`](crate::ScheduledFuture::reschedule) does the same, but moves the task in the queue at each call, under two
+/// [`reschedule`](crate::TaskHandle::reschedule) does the same, but moves the task in the queue at each call, under two
 /// locks. An extender notes the later moment beside the queue, in a [gate](crate::gate) of the task. The worker that takes
 /// the task at its old moment finds the note, and queues the task for the later one. This look costs a microsecond or two of
 /// a worker. It counts as no run, no missed run and no attempt, and there is one for each span at most: a timeout of 30 s
@@ -23,8 +23,8 @@ use crate::{
 ///
 /// It is cheap to clone, and does nothing when it is dropped.
 ///
-/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::ScheduledFuture::run_within) and, for a
-///   one-shot task, [`run_now`](crate::ScheduledFuture::run_now) choose when the worker looks, and the run takes place when the extension
+/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::TaskHandle::run_within) and, for a
+///   one-shot task, [`run_now`](crate::TaskHandle::run_now) choose when the worker looks, and the run takes place when the extension
 ///   says. [`take_back`](Self::take_back) comes first where such a call is to have its run. A `run_now` of a series is beside the
 ///   schedule, and takes place.
 /// * [`delay`](crate::TaskHandle::delay), [`next_run`](crate::PendingTask::next_run) and
@@ -79,7 +79,7 @@ impl Extender {
     }
 
     /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that
-    /// is later. It never brings a run forward, which is what [`run_within`](crate::ScheduledFuture::run_within) is for.
+    /// is later. It never brings a run forward, which is what [`run_within`](crate::TaskHandle::run_within) is for.
     ///
     /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the
     /// run has begun or has just been let pass, if the task has ended, or if the executor was shut down. A series has its next run put off, and
@@ -114,7 +114,7 @@ impl Extender {
     }
 
     /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
-    /// stays there until a [`run_now`](crate::ScheduledFuture::run_now) or another request moves it. Returns `false`, and
+    /// stays there until a [`run_now`](crate::TaskHandle::run_now) or another request moves it. Returns `false`, and
     /// has no effect, if the run has begun or the task has ended. Does not block: one atomic operation.
     ///
     /// ```

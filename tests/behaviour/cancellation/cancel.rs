@@ -25,9 +25,7 @@ use crate::{
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The two ways to cancel: without a signal to the body, and with one.
-fn ways<T>() -> [fn(&ScheduledFuture<T>) -> bool; 2] {
-    [ScheduledFuture::cancel, ScheduledFuture::cancel_and_signal]
-}
+const WAYS: [fn(&TaskHandle) -> bool; 2] = [TaskHandle::cancel, TaskHandle::cancel_and_signal];
 
 fn was_requested<T>(outcome: &Result<T, TaskError>) -> bool {
     matches!(outcome, Err(TaskError::Cancelled(CancelReason::Requested)))
@@ -60,15 +58,15 @@ fn terminate(executor: &Handle) {
 /// CA-001, CA-002, CA-010, G12: a task that is cancelled while it is pending never runs.
 #[test]
 fn a_task_cancelled_before_its_time_never_runs() {
-    for cancel in ways() {
+    for cancel in WAYS {
         let (clock, executor) = manual(1);
         let runs = Counter::new();
         let tasks = one_of_each(&executor, &runs);
-        assert!(tasks.iter().all(cancel));
+        assert!(tasks.iter().all(|task| cancel(task)));
         for _ in 0..3 {
             clock.run_for(ms(10));
         }
-        assert!(!tasks.iter().any(cancel));
+        assert!(!tasks.iter().any(|task| cancel(task)));
         assert_eq!(runs.get(), 0);
         for task in tasks {
             assert!(task.is_done() && task.is_cancelled());
@@ -81,15 +79,15 @@ fn a_task_cancelled_before_its_time_never_runs() {
 /// and does not run for the thread that drained it.
 #[test]
 fn a_cancelled_task_refuses_to_be_run_by_hand() {
-    for cancel in ways() {
+    for cancel in WAYS {
         let (_clock, executor) = manual(1);
         let (runs, wakes) = (Counter::new(), Wakes::new());
         let mut tasks = one_of_each(&executor, &runs);
         let drained: Vec<_> = executor.shutdown_now().collect();
         assert_eq!(drained.len(), tasks.len());
         assert!(tasks.iter_mut().all(|task| poll(task, &wakes).is_pending()));
-        assert!(tasks.iter().all(cancel));
-        assert!(!tasks.iter().any(cancel));
+        assert!(tasks.iter().all(|task| cancel(task)));
+        assert!(!tasks.iter().any(|task| cancel(task)));
         drained.into_iter().for_each(DrainedTask::run);
         assert_eq!(runs.get(), 0);
         assert_eq!(wakes.count(), tasks.len());
@@ -102,7 +100,7 @@ fn a_cancelled_task_refuses_to_be_run_by_hand() {
 /// F31, CA-003, CA-004: a task that has ended cannot be cancelled, and its value stays.
 #[test]
 fn a_task_that_has_ended_cannot_be_cancelled() {
-    for cancel in ways() {
+    for cancel in WAYS {
         let (clock, executor) = manual(1);
         let runs = Counter::new();
         let ran = runs.clone();
@@ -299,7 +297,7 @@ fn the_signalled_stop_and_the_other_completes() {
         let winner = compete(10_000);
         let losers: Vec<_> = (1..competitors).map(|_| compete(usize::MAX)).collect();
         begun.wait_for(competitors);
-        assert!(losers.iter().all(ScheduledFuture::cancel_and_signal));
+        assert!(losers.iter().all(|task| task.cancel_and_signal()));
         assert!(matches!(winner.join_within(LONG), Some(Ok(()))));
         assert!(losers.iter().all(|loser| loser.is_done() && loser.is_cancelled()));
         terminate(&executor);
@@ -336,7 +334,7 @@ fn a_periodic_task_can_cancel_itself() {
     // Besides the neighbour, the first task saw the second pending; neither task saw itself.
     assert_eq!(queue_lengths.entries(), [(2, 2), (1, 1)]);
     assert_eq!(drops.count(), 2);
-    assert!(tasks.iter().all(ScheduledFuture::is_cancelled));
+    assert!(tasks.iter().all(|task| task.is_cancelled()));
     assert_eq!(executor.pending_count(), 1);
     assert!(!neighbour.is_done());
 }

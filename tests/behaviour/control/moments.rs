@@ -116,7 +116,7 @@ fn what_is_due_can_be_put_off_as_long_as_no_worker_has_it() {
         assert_eq!(task.is_done(), is_over, "{number}");
     }
     clock.run_for(ms(60));
-    assert!(tasks.iter().all(ScheduledFuture::is_done));
+    assert!(tasks.iter().all(|task| task.is_done()));
     assert_eq!(executor.statistics().runs, 39);
 }
 

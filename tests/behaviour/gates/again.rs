@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use punctual::{
-    CancelReason, MissedRuns, ScheduledFuture, TaskState, Trigger, current_task,
+    CancelReason, MissedRuns, TaskState, Trigger, current_task,
     gate::{Entry, from_fn},
     trigger::{Due, from_fn as trigger_fn},
 };
@@ -52,7 +52,7 @@ fn a_task_that_waits_is_cancelled() {
     assert_eq!((executor.pending_count(), task.delay()), (6, Some(MINUTE)));
     assert!(task.cancel());
     assert_eq!((executor.pending_count(), drops.count()), (5, 1));
-    assert!(others.iter().all(ScheduledFuture::cancel));
+    assert!(others.iter().all(|task| task.cancel()));
     assert_eq!(executor.statistics().cancelled, 6);
 }
 

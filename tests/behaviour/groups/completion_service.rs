@@ -255,7 +255,7 @@ fn any_future_may_join() {
     let taken = other.submit(|| 2).unwrap();
     taken.wait().unwrap();
     assert_eq!(taken.try_join().unwrap().unwrap(), 2);
-    let ids = [&ended, &taken].map(ScheduledFuture::id);
+    let ids = [&ended, &taken].map(|task| task.id());
     assert_eq!([service.push(ended), service.push(taken)], ids);
     let outcome = || Outcome::from(service.poll().unwrap().join());
     assert_eq!([outcome(), outcome()], [Outcome::Value(1), Outcome::Taken]);

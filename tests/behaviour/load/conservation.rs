@@ -180,7 +180,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
             }
         }
     };
-    let cancels_all = || handles.lock().unwrap().drain(..).filter(TaskHandle::cancel).count();
+    let cancels_all = || handles.lock().unwrap().drain(..).filter(|task| task.cancel()).count();
     thread::scope(|scope| {
         (0..16).for_each(|_| drop(scope.spawn(submits)));
         (0..4).for_each(|_| drop(scope.spawn(cancels)));
@@ -204,7 +204,7 @@ fn a_shutdown_among_sixteen_submitters_and_four_cancellers_ends_everything() {
     });
     let futures = futures.lock().unwrap();
     assert!(futures.len() > rounds_left.begun() / 10);
-    assert!(futures.iter().all(ScheduledFuture::is_done));
+    assert!(futures.iter().all(|task| task.is_done()));
 }
 
 /// ST-004, ST-005, G11: tasks that are half an hour away are scheduled and cancelled, by the thread
@@ -216,12 +216,12 @@ fn scheduled_and_cancelled_tasks_leave_nothing() {
         let half_an_hour = Duration::from_secs(1_800);
         let schedule = || executor.schedule(half_an_hour, || ()).expect("it is open");
         let own: Vec<_> = (0..tasks).map(|_| schedule()).collect();
-        assert!(own.iter().all(ScheduledFuture::cancel));
+        assert!(own.iter().all(|task| task.cancel()));
         let mut others: Vec<_> = (0..tasks).map(|_| schedule()).collect();
         thread::scope(|scope| {
             while !others.is_empty() {
                 let share = others.split_off(others.len() - others.len().min(tasks / 4));
-                scope.spawn(move || assert!(share.iter().all(ScheduledFuture::cancel)));
+                scope.spawn(move || assert!(share.iter().all(|task| task.cancel())));
             }
         });
         let counts = executor.statistics();

@@ -56,7 +56,7 @@ impl Scene {
 #[test]
 fn waiting_tasks_are_listed_and_running_ones_are_not() {
     let scene = Scene::new();
-    let ids: Vec<_> = scene.futures.iter().map(ScheduledFuture::id).collect();
+    let ids: Vec<_> = scene.futures.iter().map(|task| task.id()).collect();
     assert_eq!(scene.waiting(), ids[1..]);
     assert_eq!(scene.executor.pending_count(), 4);
     scene.end();
@@ -143,8 +143,8 @@ fn the_list_shows_the_scheduled_tasks() {
         .map(|number| executor.schedule(number * 7 % 10 * LONG, move || number).unwrap())
         .collect();
     let seen = ids(&executor.pending_tasks());
-    futures.sort_by_key(ScheduledFuture::delay);
-    assert_eq!(seen, futures.iter().map(ScheduledFuture::id).collect::<Vec<_>>());
+    futures.sort_by_key(|task| task.delay());
+    assert_eq!(seen, futures.iter().map(|task| task.id()).collect::<Vec<_>>());
     let mut drained: Vec<_> = executor.shutdown_now().map(|task| task.id()).collect();
     let mut seen = seen;
     drained.sort_unstable();

@@ -353,7 +353,7 @@ fn the_oldest_task_is_the_one_due_first() {
     assert_cancelled(&second, CancelReason::Rejected);
     let later = executor.schedule(4 * HOUR, || ()).unwrap();
     assert_cancelled(&soon, CancelReason::Rejected);
-    let states = [&never, &third, &later].map(ScheduledFuture::state);
+    let states = [&never, &third, &later].map(|task| task.state());
     assert_eq!(states, [TaskState::Scheduled; 3]);
     assert_eq!(executor.pending_count(), 3);
 }

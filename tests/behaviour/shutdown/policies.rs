@@ -373,7 +373,7 @@ fn tasks_cancelled_before_a_shutdown_are_not_waited_for() {
         executor.schedule_at_fixed_rate(LONG, LONG, || ()).unwrap(),
         executor.schedule_with_fixed_delay(LONG, LONG, || ()).unwrap(),
     ];
-    assert!(cancelled.iter().all(ScheduledFuture::cancel));
+    assert!(cancelled.iter().all(|task| task.cancel()));
     assert_eq!(executor.pending_count(), 0);
     executor.shutdown();
     assert_eq!(executor.await_termination(LONG), Ok(true));

@@ -21,7 +21,7 @@ fn sleep_for_a_day() -> Result<(), Cancelled> {
 }
 
 fn ids<'a, T: 'a>(futures: impl IntoIterator<Item = &'a ScheduledFuture<T>>) -> Vec<TaskId> {
-    futures.into_iter().map(ScheduledFuture::id).collect()
+    futures.into_iter().map(|task| task.id()).collect()
 }
 
 /// The tasks are given back in no particular order.
@@ -211,7 +211,7 @@ fn call_for_three(handle: &Handle, is_all: bool) {
     let bodies = [sleep_for_a_day; 3];
     if is_all {
         let futures = handle.invoke_all(bodies).expect("they were submitted");
-        assert!(futures.iter().all(ScheduledFuture::is_done));
+        assert!(futures.iter().all(|task| task.is_done()));
         let mut outcomes = futures.iter().map(ScheduledFuture::join);
         assert!(matches!(outcomes.next(), Some(Ok(Err(_)))), "it was asked to stop");
         outcomes.for_each(|outcome| assert!(outcome.is_err_and(|error| error.is_cancelled())));

@@ -162,7 +162,7 @@ fn periodic_runs_race_with_their_budgets() {
         task.schedule_with_fixed_delay(Duration::ZERO, Duration::from_nanos(1), body).unwrap()
     });
     failed.wait_for(500);
-    assert!(futures.iter().all(ScheduledFuture::cancel));
+    assert!(futures.iter().all(|task| task.cancel()));
     executor.close().unwrap();
     assert_eq!((wrong.entries(), drops.count()), (Vec::<String>::new(), 4));
 }

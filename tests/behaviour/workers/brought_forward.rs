@@ -191,7 +191,7 @@ fn members_that_are_let_go(far: usize) {
     assert_eq!(begun.entries(), [0, 20, 40, 60].map(ms));
     go_on(&clock, ms(960));
     assert_eq!(begun.entries()[4], ms(500), "in place of the first");
-    assert!(tasks.iter().all(ScheduledFuture::is_done));
+    assert!(tasks.iter().all(|task| task.is_done()));
 }
 
 /// A timer that is reset from a moment that never comes is on time beside tasks that keep the other workers.
@@ -223,7 +223,7 @@ fn a_timer_that_is_reset(far: usize) {
     let busy: Vec<_> = (0..2).map(|_| paused(&executor, body(&clock, &begun))).collect();
     go_on(&clock, ms(20));
     assert_eq!(executor.pool_size(), stay);
-    assert!(busy.iter().all(TaskHandle::resume));
+    assert!(busy.iter().all(|task| task.resume()));
     go_on(&clock, ms(20));
     assert_eq!(begun.entries(), [ms(20), ms(20)]);
     sleep.reset(ms(7));

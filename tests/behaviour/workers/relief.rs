@@ -303,7 +303,7 @@ fn a_failing_thread_start_is_tried_once_for_each_task() {
             future
         });
         go_on(&clock, ms(100));
-        assert!(futures.iter().all(ScheduledFuture::is_done));
+        assert!(futures.iter().all(|task| task.is_done()));
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn pool(soak: &Arc<Soak>, dice: &mut Dice) {
     end(pool, dice);
     soak.brief_pools.add(1);
     let has_ended = handle.await_termination(LONG);
-    if has_ended != Ok(true) || !eventually(|| futures.iter().all(ScheduledFuture::is_done)) {
+    if has_ended != Ok(true) || !eventually(|| futures.iter().all(|task| task.is_done())) {
         soak.ledger.complain("a brief pool does not end, or one of its futures does not");
     }
     let now = handle.statistics();

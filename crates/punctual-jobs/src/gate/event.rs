@@ -45,7 +45,7 @@ pub enum GateEvent {
     /// A run has failed, and its task has no next one: this replica runs the name no more, and others only until
     /// their tasks have failed as well. By default a periodic task ends with its first failed run; see [the
     /// module](super#a-run-that-fails). Behind a gate with a [delay](super::NamedGate::with_delay) it is told of
-    /// each failed run that was [asked for](punctual::ScheduledFuture::run_now), although the task may go on.
+    /// each failed run that was [asked for](punctual::TaskHandle::run_now), although the task may go on.
     #[non_exhaustive]
     Ended {
         /// The name that the run was claimed under.
