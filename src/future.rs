@@ -69,9 +69,7 @@ use crate::{Limit, TaskError, task::is_result};
 /// assert_eq!(soon.join()?, 7);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-#[doc(alias = "Future")]
-#[doc(alias = "FutureTask")]
-#[doc(alias("JoinHandle", "Promise"))]
+#[doc(alias("Future", "FutureTask", "JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
     handle: TaskHandle,
     result: PhantomData<fn() -> T>,
@@ -104,8 +102,7 @@ impl<T: 'static> ScheduledFuture<T> {
     ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was
     ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
     ///   future is as it was.
-    #[doc(alias = "get")]
-    #[doc(alias("wait", "block_on"))]
+    #[doc(alias("get", "wait", "block_on"))]
     #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
         self.try_join().unwrap_or_else(|| self.wait_and_join())
@@ -158,9 +155,7 @@ impl<T: 'static> ScheduledFuture<T> {
     /// # Errors
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`].
-    #[doc(alias = "resultNow")]
-    #[doc(alias = "exceptionNow")]
-    #[doc(alias("try_recv", "now_or_never"))]
+    #[doc(alias("resultNow", "exceptionNow", "try_recv", "now_or_never"))]
     pub fn try_join(&self) -> Option<Result<T, TaskError>> {
         self.handle.task().take_result()
     }

@@ -59,8 +59,7 @@ impl Handle {
     /// assert!(begun.elapsed() >= Duration::from_millis(5));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "delay")]
-    #[doc(alias("timer", "after", "delay_for"))]
+    #[doc(alias("delay", "timer", "after", "delay_for"))]
     pub fn sleep(&self, duration: Duration) -> Sleep {
         let now = self.pool().clock().read();
         Sleep::new(self.pool_ref(), now.after(duration))

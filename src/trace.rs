@@ -20,38 +20,116 @@
 //! span, which is a link where traces are exported. A span that is cloned or
 //! dropped calls the subscriber, so it is shared by an `Arc`, which may be cloned under a lock.
 
+#![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
+
+use std::{fmt, io, panic::Location, time::Duration};
+
+pub(crate) use self::events::{SubmitterSpan, failed, hears_errors, in_span, is_listening};
+use self::events::{debug, emit, warn};
+use crate::TaskId;
+
+const TARGET: &str = "punctual";
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The fields of the span of a run.
+pub(crate) struct SpanFields {
+    pub(crate) id: u64,
+    pub(crate) name: Option<std::sync::Arc<str>>,
+    pub(crate) run: u64,
+    pub(crate) lateness: Duration,
+    pub(crate) submitter: Option<SubmitterSpan>,
+    pub(crate) is_periodic: bool,
+}
+
+pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
+    emit(
+        || debug!(target: TARGET, task = %TaskId(id), name, delay_us = micros(delay), "scheduled"),
+    );
+}
+
+pub(crate) fn skipped_by_gate(id: u64, name: Option<&str>, run: u64) {
+    emit(|| debug!(target: TARGET, task = %TaskId(id), name, run, "skipped by its gate"));
+}
+
+pub(crate) fn left_out(id: u64, name: Option<&str>, run: u64, late: Duration) {
+    let (task, lateness_us) = (TaskId(id), micros(late));
+    emit(|| debug!(target: TARGET, %task, name, run, lateness_us, "left out: it is overdue"));
+}
+
+pub(crate) fn put_off_by_gate(id: u64, name: Option<&str>, run: u64, delay: Duration) {
+    let delay_us = micros(delay);
+    emit(|| debug!(target: TARGET, task = %TaskId(id), name, run, delay_us, "put off by its gate"));
+}
+
+pub(crate) fn slow_run(
+    id: u64,
+    name: Option<&str>,
+    run: u64,
+    running: Duration,
+    scheduled_at: &Location<'_>,
+) {
+    let (task, running_us) = (TaskId(id), micros(running));
+    emit(|| warn!(target: TARGET, %task, name, run, running_us, %scheduled_at, "a run takes long"));
+}
+
+pub(crate) fn starvation(
+    waited: Duration,
+    id: u64,
+    name: Option<&str>,
+    running: &dyn fmt::Display,
+) {
+    let (task, waited_us) = (TaskId(id), micros(waited));
+    emit(
+        || warn!(target: TARGET, %task, name, waited_us, %running, "nothing that is due could start"),
+    );
+}
+
+pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
+    emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
+}
+
+pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
+    emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
+}
+
+pub(crate) fn worker(what: &'static str, name: &str) {
+    emit(|| debug!(target: TARGET, worker = name, "worker {what}"));
+}
+
+pub(crate) fn spawn_failed(error: &io::Error) {
+    emit(
+        || warn!(target: TARGET, %error, "a worker could not be started; what is pending waits for another"),
+    );
+}
+
+pub(crate) fn lifecycle(what: &'static str, executor: &str) {
+    emit(|| debug!(target: TARGET, executor, "{what}"));
+}
+
 #[cfg(feature = "tracing")]
 mod events {
-    use std::{fmt, io, panic::Location, time::Duration};
+    use std::time::Duration;
 
     use tracing::{
-        Level, Span, debug, enabled, error,
+        Level, Span, enabled, error,
         field::{DisplayValue, Empty, display},
         info_span,
         level_filters::LevelFilter,
         span::Entered,
-        warn,
     };
+    pub(super) use tracing::{debug, warn};
 
+    use super::{SpanFields, TARGET, micros};
+    pub(super) use crate::unwind::shield as emit;
     use crate::{
         Failure, FailureKind, TaskId,
         id::Subject,
         sync::Arc,
         unwind::{contain, discard},
     };
-
-    const TARGET: &str = "punctual";
-
-    /// Emits an event. A panic of the subscriber goes no further.
-    fn emit(event: impl FnOnce()) {
-        if let Err(payload) = contain(event) {
-            discard(payload);
-        }
-    }
-
-    fn micros(duration: Duration) -> u64 {
-        u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-    }
 
     /// Returns `true` if a subscriber wants the events of single tasks.
     #[inline]
@@ -74,12 +152,6 @@ mod events {
     #[cold]
     fn ask_subscriber(ask: impl FnOnce() -> bool) -> bool {
         contain(ask).map_err(discard).unwrap_or(false)
-    }
-
-    pub(crate) fn scheduled(id: u64, name: Option<&str>, delay: Duration) {
-        emit(
-            || debug!(target: TARGET, task = %TaskId(id), name, delay_us = micros(delay), "scheduled"),
-        );
     }
 
     /// Calls `run` in the span of one run of a task, and emits an event when it starts and ends.
@@ -185,16 +257,6 @@ mod events {
         }
     }
 
-    /// The fields of the span of a run.
-    pub(crate) struct SpanFields {
-        pub(crate) id: u64,
-        pub(crate) name: Option<std::sync::Arc<str>>,
-        pub(crate) run: u64,
-        pub(crate) lateness: Duration,
-        pub(crate) submitter: Option<SubmitterSpan>,
-        pub(crate) is_periodic: bool,
-    }
-
     impl Subject {
         /// Returns the fields that say which task an event is about: its id, its name and the run.
         fn fields(&self) -> (Option<DisplayValue<TaskId>>, Option<&str>, Option<u64>) {
@@ -223,76 +285,23 @@ mod events {
             }
         });
     }
-
-    pub(crate) fn skipped_by_gate(id: u64, name: Option<&str>, run: u64) {
-        emit(|| debug!(target: TARGET, task = %TaskId(id), name, run, "skipped by its gate"));
-    }
-
-    pub(crate) fn left_out(id: u64, name: Option<&str>, run: u64, late: Duration) {
-        let (task, lateness_us) = (TaskId(id), micros(late));
-        emit(|| debug!(target: TARGET, %task, name, run, lateness_us, "left out: it is overdue"));
-    }
-
-    pub(crate) fn put_off_by_gate(id: u64, name: Option<&str>, run: u64, delay: Duration) {
-        let delay_us = micros(delay);
-        emit(
-            || debug!(target: TARGET, task = %TaskId(id), name, run, delay_us, "put off by its gate"),
-        );
-    }
-
-    pub(crate) fn slow_run(
-        id: u64,
-        name: Option<&str>,
-        run: u64,
-        running: Duration,
-        scheduled_at: &Location<'_>,
-    ) {
-        let (task, running_us) = (TaskId(id), micros(running));
-        emit(
-            || warn!(target: TARGET, %task, name, run, running_us, %scheduled_at, "a run takes long"),
-        );
-    }
-
-    pub(crate) fn starvation(
-        waited: Duration,
-        id: u64,
-        name: Option<&str>,
-        running: &dyn fmt::Display,
-    ) {
-        let (task, waited_us) = (TaskId(id), micros(waited));
-        emit(
-            || warn!(target: TARGET, %task, name, waited_us, %running, "nothing that is due could start"),
-        );
-    }
-
-    pub(crate) fn rejected(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "rejected"));
-    }
-
-    pub(crate) fn cancelled(id: u64, name: Option<&str>, reason: &dyn fmt::Display) {
-        emit(|| debug!(target: TARGET, task = %TaskId(id), name, %reason, "cancelled"));
-    }
-
-    pub(crate) fn worker(what: &'static str, name: &str) {
-        emit(|| debug!(target: TARGET, worker = name, "worker {what}"));
-    }
-
-    pub(crate) fn spawn_failed(error: &io::Error) {
-        emit(
-            || warn!(target: TARGET, %error, "a worker could not be started; what is pending waits for another"),
-        );
-    }
-
-    pub(crate) fn lifecycle(what: &'static str, executor: &str) {
-        emit(|| debug!(target: TARGET, executor, "{what}"));
-    }
 }
 
 #[cfg(not(feature = "tracing"))]
 mod events {
-    use std::{fmt, io, panic::Location, time::Duration};
+    use std::time::Duration;
 
+    use super::SpanFields;
     use crate::{Failure, id::Subject};
+
+    macro_rules! nothing {
+        ($($event:tt)*) => {
+            ()
+        };
+    }
+    pub(super) use {nothing as debug, nothing as warn};
+
+    pub(super) fn emit(_: impl FnOnce()) {}
 
     #[inline]
     pub(crate) fn is_listening() -> bool {
@@ -303,8 +312,6 @@ mod events {
         false
     }
 
-    pub(crate) fn scheduled(_: u64, _: Option<&str>, _: Duration) {}
-
     #[inline]
     pub(crate) fn in_span<R>(
         _: impl FnOnce() -> SpanFields,
@@ -312,16 +319,6 @@ mod events {
         run: impl FnOnce() -> R,
     ) -> R {
         run()
-    }
-
-    #[allow(dead_code, reason = "the same shape as with the feature")]
-    pub(crate) struct SpanFields {
-        pub(crate) id: u64,
-        pub(crate) name: Option<std::sync::Arc<str>>,
-        pub(crate) run: u64,
-        pub(crate) lateness: Duration,
-        pub(crate) submitter: Option<SubmitterSpan>,
-        pub(crate) is_periodic: bool,
     }
 
     /// There is none.
@@ -334,17 +331,5 @@ mod events {
         }
     }
 
-    pub(crate) fn skipped_by_gate(_: u64, _: Option<&str>, _: u64) {}
-    pub(crate) fn left_out(_: u64, _: Option<&str>, _: u64, _: Duration) {}
-    pub(crate) fn put_off_by_gate(_: u64, _: Option<&str>, _: u64, _: Duration) {}
-    pub(crate) fn slow_run(_: u64, _: Option<&str>, _: u64, _: Duration, _: &Location<'_>) {}
-    pub(crate) fn starvation(_: Duration, _: u64, _: Option<&str>, _: &dyn fmt::Display) {}
     pub(crate) fn failed(_: &str, _: &Subject, _: &Failure, _: Option<Duration>) {}
-    pub(crate) fn rejected(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
-    pub(crate) fn cancelled(_: u64, _: Option<&str>, _: &dyn fmt::Display) {}
-    pub(crate) fn worker(_: &'static str, _: &str) {}
-    pub(crate) fn spawn_failed(_: &io::Error) {}
-    pub(crate) fn lifecycle(_: &'static str, _: &str) {}
 }
-
-pub(crate) use self::events::*;

@@ -64,10 +64,15 @@ fn assert_no_lock_is_held() {
 pub(crate) fn discard<T>(value: T) {
     // Also for values that need no drop, because another type in their place may.
     assert_no_lock_is_held();
-    if !mem::needs_drop::<T>() {
-        return;
+    if mem::needs_drop::<T>() {
+        shield(|| drop(value));
     }
-    if let Err(payload) = contain(|| drop(value)) {
+}
+
+/// Calls user code. A panic goes no further.
+#[inline]
+pub(crate) fn shield(call: impl FnOnce()) {
+    if let Err(payload) = contain(call) {
         discard_payload(payload);
     }
 }
@@ -163,21 +168,13 @@ impl<T> Drop for Contained<T> {
 
 /// Wakes, and keeps the waker. A panic of it goes no further.
 pub(crate) fn wake_by_ref(waker: &Waker) {
-    if let Err(payload) = contain(|| waker.wake_by_ref()) {
-        discard(payload);
-    }
+    shield(|| waker.wake_by_ref());
 }
 
 /// Wakes all of them. A waker that panics does not keep the others from being woken.
 #[inline]
 pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
-    wakers.into_iter().for_each(wake);
-}
-
-fn wake(waker: Waker) {
-    if let Err(payload) = contain(|| waker.wake()) {
-        discard(payload);
-    }
+    wakers.into_iter().for_each(|waker| shield(|| waker.wake()));
 }
 
 /// Returns the message of a panic, or a stock phrase if the payload is not text.

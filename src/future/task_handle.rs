@@ -504,6 +504,7 @@ impl TaskHandle {
 }
 
 /// Control of the task by itself, in its run.
+#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
     /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a
@@ -524,7 +525,6 @@ impl TaskContext {
     /// assert_eq!(poll.delay(), Some(60 * second));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.change(|clock| Some(Change::At(clock.read().after(delay))))
     }
@@ -536,7 +536,6 @@ impl TaskContext {
     /// # Panics
     ///
     /// If the trigger panics.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn set_trigger(&self, trigger: impl Trigger) -> bool {
         let task = Arc::clone(&self.task);
         self.change(|clock| Change::schedule(trigger, &*task, clock))
@@ -545,7 +544,6 @@ impl TaskContext {
     /// Pauses the periodic task after this run; see
     /// [`TaskHandle::pause`](crate::TaskHandle::pause). Returns `false` also if this is not
     /// called by the task, in its run.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
         self.change(|_| Some(Change::Pause))
     }

@@ -9,7 +9,7 @@ use std::{fmt, mem};
 use super::{Entry, RunEnd};
 use crate::{
     sync::{Arc, Mutex},
-    unwind::discard,
+    unwind::{discard, shield},
 };
 
 /// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`].
@@ -124,7 +124,7 @@ impl Drop for PendingEntry {
 /// Drops the answer for a run that does not take place. User code: the caller holds no lock.
 fn give_back(entry: Entry) {
     if let Entry::Hold(lease) = &entry {
-        discard(crate::unwind::contain(|| lease.leave(RunEnd::NotRun, None)));
+        shield(|| lease.leave(RunEnd::NotRun, None));
     }
     discard(entry);
 }

@@ -96,6 +96,11 @@ impl WallPlan {
     }
 }
 
+/// Returns two moments of the executor's clock as a trigger is told them.
+fn span_of(from: Timestamp, to: Timestamp, clock: &Clock) -> Option<(Due, Due)> {
+    Some((Due::At(clock.instant_of(from)?), Due::At(clock.instant_of(to)?)))
+}
+
 /// How a plan on the wall clock stands by that clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WallView {
@@ -124,15 +129,7 @@ impl Triggered {
         clock: &Clock,
         now: Timestamp,
     ) -> Option<(Self, Timestamp)> {
-        let context = TriggerContext {
-            clock,
-            after: now,
-            after_wall: None,
-            last: None,
-            runs: 0,
-            failures_in_a_row: 0,
-            is_asked_again: false,
-        };
+        let context = TriggerContext::new(clock, now, None, 0, 0);
         let tick = trigger.next(&context)?;
         let offset = trigger.offset(tick, &context);
         let (is_asked_again, attempt) = (trigger.is_asked_again(), trigger.attempt());
@@ -165,15 +162,8 @@ impl Triggered {
         let planned_wall = plan.and_then(|plan| plan.moment.checked_sub(offset));
         let run = LastRun { planned: run.planned.before(offset), planned_wall, ..run };
         self.last = Some(run);
-        self.next(&TriggerContext {
-            clock,
-            after,
-            after_wall,
-            last: self.last,
-            runs,
-            failures_in_a_row,
-            is_asked_again: false,
-        })
+        let context = TriggerContext::new(clock, after, self.last, runs, failures_in_a_row);
+        self.next(&TriggerContext { after_wall, ..context })
     }
 
     /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
@@ -184,10 +174,7 @@ impl Triggered {
         }
         let span = match &self.wall {
             Some(plan) => plan.started.map(|started| (Due::Wall(plan.moment), started.into())),
-            None => clock
-                .instant_of(planned)
-                .zip(clock.instant_of(started))
-                .map(|(planned, started)| (Due::At(planned), Due::At(started))),
+            None => span_of(planned, started, clock),
         };
         span.map_or(0, |(planned, started)| self.ticks_between(planned, started))
     }
@@ -234,10 +221,7 @@ impl Triggered {
             (Some(plan), Some(planned)) => {
                 Some((Due::Wall(planned), Due::Wall(plan.moment).before(self.offset)))
             }
-            (None, None) => clock
-                .instant_of(last.planned)
-                .zip(clock.instant_of(next))
-                .map(|(planned, next)| (Due::At(planned), Due::At(next))),
+            (None, None) => span_of(last.planned, next, clock),
             _ => None,
         };
         // The next run is not left out.
@@ -252,15 +236,9 @@ impl Triggered {
         runs: u64,
         failures_in_a_row: u32,
     ) -> Option<Timestamp> {
-        self.next(&TriggerContext {
-            clock,
-            after: clock.read(),
-            after_wall: None,
-            last: self.last,
-            runs,
-            failures_in_a_row,
-            is_asked_again: true,
-        })
+        let now = clock.read();
+        let context = TriggerContext::new(clock, now, self.last, runs, failures_in_a_row);
+        self.next(&TriggerContext { is_asked_again: true, ..context })
     }
 
     /// Asks the trigger, and keeps its plan.

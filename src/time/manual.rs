@@ -100,15 +100,8 @@ use std::{
 /// sleeps on its [token](crate::CancellationToken::sleep) or joins another task does not. Called
 /// inside a task, they wait for that task itself, for ever; beside a periodic task that moves the clock
 /// by more than its period, all but [`run_for`](Self::run_for) do.
-#[doc(alias(
-    "mock_clock",
-    "MockClock",
-    "FakeClock",
-    "fake_time",
-    "pause",
-    "virtual_time",
-    "test_clock"
-))]
+#[doc(alias("mock_clock", "MockClock", "FakeClock"))]
+#[doc(alias("fake_time", "pause", "virtual_time", "test_clock"))]
 #[derive(Clone)]
 pub struct ManualClock {
     shared: Arc<SharedClock>,
@@ -150,12 +143,6 @@ impl ManualClock {
         Self::with_past(elapsed, PAST)
     }
 
-    /// Returns a clock whose timestamps count from zero.
-    #[cfg(test)]
-    pub(crate) fn from_zero() -> Self {
-        Self::with_past(Duration::ZERO, Duration::ZERO)
-    }
-
     /// Returns a clock that reaches back `past` before its present.
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
@@ -185,7 +172,7 @@ impl ManualClock {
     /// to deadline.
     pub fn advance(&self, step: Duration) {
         let mut state = self.shared.state.lock();
-        let now = state.now().after(step).min(Timestamp::LAST);
+        let now = state.now.after(step).min(Timestamp::LAST);
         let woken = state.move_to(now);
         drop(state);
         wake_all(woken);
@@ -319,7 +306,7 @@ impl ManualClock {
     /// Returns `true` if the clock [goes on by itself](Self::set_auto_advance). Does not block.
     #[must_use]
     pub fn auto_advance(&self) -> bool {
-        self.shared.state.lock().is_auto()
+        self.shared.state.lock().is_auto
     }
 
     /// Returns the time from now until the nearest deadline for which a thread or a future waits;
@@ -330,7 +317,7 @@ impl ManualClock {
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
-        (next < Timestamp::NEVER).then(|| next.since(state.now()))
+        (next < Timestamp::NEVER).then(|| next.since(state.now))
     }
 
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
@@ -340,7 +327,7 @@ impl ManualClock {
         if next > end {
             return None;
         }
-        let step = next.since(state.now());
+        let step = next.since(state.now);
         let woken = state.move_to(next);
         drop(state);
         wake_all(woken);
@@ -367,7 +354,7 @@ impl ManualClock {
             state = self.shared.state.lock();
             state.give_up_idle(parker.thread());
             parker.notice();
-            moves += u32::from(state.now() > end);
+            moves += u32::from(state.now > end);
         }
     }
 
@@ -397,14 +384,14 @@ impl ManualClock {
     }
 
     pub(super) fn read(&self) -> Timestamp {
-        self.shared.state.lock().now()
+        self.shared.state.lock().now
     }
 
     /// Sleeps until the thread is woken or its deadline comes; or not at all. `is_counted` says
     /// whether the clock counts this wait.
     pub(super) fn park_until(&self, parker: &Parker, until: Timestamp, is_counted: &Cell<bool>) {
         let mut state = self.shared.state.lock();
-        if state.now() >= until {
+        if state.now >= until {
             return;
         }
         let presence = parker.presence();
@@ -434,7 +421,7 @@ impl ManualClock {
         let (mut id, mut late) = (0, None);
         self.change(|state| {
             id = state.next_alarm();
-            if state.now() < until {
+            if state.now < until {
                 state.alarms.push(ClockAlarm { id, until, waker });
             } else {
                 late = Some(waker);
@@ -456,18 +443,6 @@ impl ManualClock {
     /// Returns an address that no other clock has as long as this one exists.
     pub(super) fn address(&self) -> usize {
         Arc::as_ptr(&self.shared) as usize
-    }
-
-    /// Returns how often a thread has gone to sleep.
-    #[cfg(test)]
-    pub(crate) fn parks(&self) -> usize {
-        self.shared.state.lock().parks
-    }
-
-    /// Returns the timestamps that threads sleep until.
-    #[cfg(test)]
-    pub(crate) fn sleepers(&self) -> Vec<Timestamp> {
-        self.shared.state.lock().deadlines()
     }
 }
 
@@ -505,7 +480,7 @@ impl ManualClock {
     /// Returns the present, and the wall time at the same moment.
     pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
         let state = self.shared.state.lock();
-        (state.now(), state.wall_time())
+        (state.now, state.wall_time())
     }
 }
 

@@ -121,7 +121,18 @@ pub(crate) struct LastRun {
     pub(crate) took_place: bool,
 }
 
-impl TriggerContext<'_> {
+impl<'a> TriggerContext<'a> {
+    pub(crate) fn new(
+        clock: &'a Clock,
+        after: Timestamp,
+        last: Option<LastRun>,
+        runs: u64,
+        failures_in_a_row: u32,
+    ) -> Self {
+        let (after_wall, is_asked_again) = (None, false);
+        Self { clock, after, after_wall, last, runs, failures_in_a_row, is_asked_again }
+    }
+
     /// Returns the moment after which the next run has to be; see the [module](super). Before the first
     /// run that is the moment of submission.
     #[must_use]

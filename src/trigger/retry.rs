@@ -17,7 +17,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Due, LastRun, Trigger, TriggerContext, jitter::mix};
+use super::{Due, Every, LastRun, Trigger, TriggerContext, every, jitter::mix};
 use crate::{
     Attempt,
     time::{Timestamp, saturating_nanos},
@@ -228,19 +228,9 @@ impl<G: Trigger> Trigger for Retry<G> {
     }
 }
 
-impl Retry<Once> {
-    /// Returns the trigger of one call, which is made at once and tried again.
+impl Retry<Every> {
+    /// Returns the trigger of one call, which is made at once and tried again: a second one never comes.
     pub(crate) fn of_call(backoff: Backoff) -> Self {
-        Self { is_call: true, ..Self::new(Once, backoff) }
-    }
-}
-
-/// One run, at once.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Once;
-
-impl Trigger for Once {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        last.last.is_none().then(|| Due::At(last.after()))
+        Self { is_call: true, ..Self::new(every(Duration::MAX), backoff) }
     }
 }

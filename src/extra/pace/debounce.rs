@@ -29,6 +29,7 @@ pub struct Debounced {
     max_wait: u64,
 }
 
+#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl Debounced {
     #[track_caller]
     pub(crate) fn submit<O: Outcome>(
@@ -67,7 +68,6 @@ impl Debounced {
     /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has
     /// ended. Does not block. A call that finds another one waiting costs one atomic operation, as
     /// [`extend`](crate::Extender::extend) does; any other, O(log n).
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         self.caller.call(|now, first| {
             let latest = first.saturating_add(self.max_wait).max(now);
@@ -107,7 +107,6 @@ impl Debounced {
     /// assert!(save.flush());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn flush(&self) -> bool {
         self.caller.flush()
     }

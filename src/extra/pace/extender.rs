@@ -67,6 +67,7 @@ struct PutOff {
     word: Word,
 }
 
+#[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl Extender {
     /// Gives the task an extender, whose gate is asked before that which the task has.
     pub(crate) fn of(task: TaskBuilder<'_>) -> (TaskBuilder<'_>, Self) {
@@ -89,7 +90,6 @@ impl Extender {
     /// Does not block: one reading of the clock and one atomic operation, or none if an extension to a later moment came
     /// before. Java: `cancel` and `schedule`.
     #[doc(alias("reset", "postpone"))]
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     #[inline]
     pub fn extend(&self, delay: Duration) -> bool {
         self.put_off_to(self.put_off.time.now().saturating_add(nanos(delay)))
@@ -108,7 +108,6 @@ impl Extender {
     /// assert!(activity.extend_to(executor.clock().now() + Duration::from_secs(90)));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.put_off_to(instant.into().map_or(NEVER, |instant| self.put_off.time.of(instant)))
     }
@@ -129,7 +128,6 @@ impl Extender {
     /// assert_eq!(session.join()?, "logged out");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn take_back(&self) -> bool {
         self.put_off.word.lower(FIRST)
     }

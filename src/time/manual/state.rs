@@ -11,13 +11,13 @@ use crate::{
 };
 
 pub(in crate::time) struct ClockState {
-    now: Timestamp,
-    sleepers: Vec<Sleeper>,
+    pub(super) now: Timestamp,
+    pub(super) sleepers: Vec<Sleeper>,
     pub(super) alarms: Vec<ClockAlarm>,
     last_alarm: u64,
     /// Worker threads that were started and have not ended.
     pub(in crate::time) workers: usize,
-    is_auto: bool,
+    pub(super) is_auto: bool,
     /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
     pub(in crate::time) waiting: usize,
     /// How many workers wait for something besides: each drives an executor until that is there.
@@ -63,10 +63,6 @@ impl ClockState {
             #[cfg(test)]
             parks: 0,
         }
-    }
-
-    pub(super) fn now(&self) -> Timestamp {
-        self.now
     }
 
     pub(super) fn next_alarm(&mut self) -> u64 {
@@ -149,10 +145,6 @@ impl ClockState {
         due.into_iter().map(|alarm| alarm.waker).collect()
     }
 
-    pub(super) fn is_auto(&self) -> bool {
-        self.is_auto
-    }
-
     pub(super) fn set_auto(&mut self, is_on: bool) {
         self.is_auto = is_on;
         self.have_looked = false;
@@ -199,13 +191,5 @@ impl ClockState {
         self.waiting + self.waiting_drivers > 0
             && self.sleepers.len() == self.waiting + self.workers
             && !self.sleepers.iter().any(|sleeper| sleeper.thread.is_woken())
-    }
-
-    /// Returns the timestamps that threads sleep until.
-    #[cfg(test)]
-    pub(super) fn deadlines(&self) -> Vec<Timestamp> {
-        let mut deadlines: Vec<_> = self.sleepers.iter().map(|sleeper| sleeper.until).collect();
-        deadlines.sort();
-        deadlines
     }
 }

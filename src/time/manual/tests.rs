@@ -2,6 +2,26 @@
 
 use super::*;
 
+impl ManualClock {
+    /// Returns a clock whose timestamps count from zero.
+    pub(crate) fn from_zero() -> Self {
+        Self::with_past(Duration::ZERO, Duration::ZERO)
+    }
+
+    /// Returns how often a thread has gone to sleep.
+    pub(crate) fn parks(&self) -> usize {
+        self.shared.state.lock().parks
+    }
+
+    /// Returns the timestamps that threads sleep until.
+    pub(crate) fn sleepers(&self) -> Vec<Timestamp> {
+        let state = self.shared.state.lock();
+        let mut deadlines: Vec<_> = state.sleepers.iter().map(|sleeper| sleeper.until).collect();
+        deadlines.sort();
+        deadlines
+    }
+}
+
 /// A sleeper whose deadline has come, and that has not been given a core since, must not bring the
 /// clock to that deadline again: `run_for` would go there until it is given one.
 #[test]
