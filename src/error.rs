@@ -4,7 +4,7 @@
 //! A [`Failure`] is what made a run or a hook fail, or a periodic task end. Four things can. Only one of them is a panic,
 //! so only that has a payload, which is the user's: it is looked at and dropped through [`unwind`](crate::unwind).
 
-use std::{any::Any, error::Error, fmt, io, panic, time::Duration};
+use std::{any::Any, error::Error, fmt, io, time::Duration};
 
 use crate::{
     PanicLocation,
@@ -81,10 +81,7 @@ impl TaskError {
     /// Returns why the task failed, if it did.
     #[must_use]
     pub fn into_failure(self) -> Option<Failure> {
-        match self {
-            Self::Failed(failure) => Some(failure),
-            _ => None,
-        }
+        if let Self::Failed(failure) = self { Some(failure) } else { None }
     }
 
     /// Returns the error with which the task has failed, if it is an `E`: the very value that its last run has
@@ -125,10 +122,8 @@ impl fmt::Display for TaskError {
 
 impl Error for TaskError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Failed(failure) => failure.error().map(|error| error as &(dyn Error + 'static)),
-            _ => None,
-        }
+        let Self::Failed(failure) = self else { return None };
+        failure.error().map(|error| error as &(dyn Error + 'static))
     }
 }
 
@@ -257,10 +252,7 @@ impl Failure {
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        match &self.0.origin {
-            Origin::Panic(panicked) => panicked.location.as_ref(),
-            Origin::Error(_) | Origin::Nothing => None,
-        }
+        if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
     }
 
     /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
@@ -281,10 +273,7 @@ impl Failure {
     /// ```
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
-        match &self.0.origin {
-            Origin::Error(error) => Some(&**error),
-            Origin::Panic(_) | Origin::Nothing => None,
-        }
+        if let Origin::Error(error) = &self.0.origin { Some(&**error) } else { None }
     }
 
     /// Returns the error that the run returned, if it is an `E`.
@@ -304,15 +293,12 @@ impl Failure {
     /// error is.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
-        match &self.0.origin {
-            Origin::Panic(panicked) => panicked.payload.lock().is::<T>(),
-            Origin::Error(_) | Origin::Nothing => false,
-        }
+        matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }
 
     /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
     /// `Box<dyn Error + Send + Sync>`, and if no code failed it is the message, a `String`.
-    #[doc(alias = "into_panic")]
+    #[doc(alias("into_panic", "resume_unwind"))]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         let Cause { message, origin, .. } = *self.0;
@@ -321,13 +307,6 @@ impl Failure {
             Origin::Error(error) => Box::new(error),
             Origin::Nothing => Box::new(String::from(message)),
         }
-    }
-
-    /// Resumes the panic in this thread. A failure of another kind becomes a panic with the
-    /// [payload](Self::into_payload) that stands for it.
-    #[doc(alias = "resume_unwind")]
-    pub fn resume(self) -> ! {
-        panic::resume_unwind(self.into_payload())
     }
 }
 
@@ -525,10 +504,7 @@ impl fmt::Display for ConfigError {
 
 impl Error for ConfigError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Spawn(error) => Some(error),
-            _ => None,
-        }
+        if let Self::Spawn(error) = self { Some(error) } else { None }
     }
 }
 

@@ -560,7 +560,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn remove<T>(&self, task: &ScheduledFuture<T>) -> bool {
-        task.remove_from(self.pool())
+        task.handle.remove_from(self.pool())
     }
 
     /// Removes cancelled tasks from the queue, and returns how many these were. That is nearly

@@ -71,7 +71,7 @@ use crate::{Limit, TaskError, task::is_result};
 /// ```
 #[doc(alias("Future", "FutureTask", "JoinHandle", "Promise"))]
 pub struct ScheduledFuture<T> {
-    handle: TaskHandle,
+    pub(crate) handle: TaskHandle,
     result: PhantomData<fn() -> T>,
 }
 
@@ -136,7 +136,7 @@ impl<T: 'static> ScheduledFuture<T> {
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         let limit = limit.into();
         let deadline = limit.deadline(self.handle.clock());
-        if self.ends_within(&limit, deadline) { self.try_join() } else { None }
+        if self.handle.ends_within(&limit, deadline) { self.try_join() } else { None }
     }
 
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:

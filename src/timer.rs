@@ -123,31 +123,13 @@ impl Handle {
     ///
     /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before,
     /// so that there is no limit any more.
-    #[doc(alias("deadline", "time_limit", "with_timeout"))]
+    #[doc(alias("deadline", "time_limit", "with_timeout", "timeout_at"))]
     pub fn timeout<F: IntoFuture>(
         &self,
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
         limited(self.sleep(duration), future.into_future())
-    }
-
-    /// Like [`timeout`](Self::timeout), until an instant of the executor's [clock](Self::clock).
-    ///
-    /// # Errors
-    ///
-    /// The same as [`timeout`](Self::timeout).
-    #[doc(alias = "deadline")]
-    pub fn timeout_at<I, F>(
-        &self,
-        instant: I,
-        future: F,
-    ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<I, F>
-    where
-        I: Into<Option<Instant>>,
-        F: IntoFuture,
-    {
-        limited(self.sleep_until(instant), future.into_future())
     }
 
     fn deadline_of(&self, instant: Option<Instant>) -> Timestamp {
@@ -171,24 +153,15 @@ pub struct Sleep {
     deadline: Timestamp,
     /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm
     /// gone off.
-    entry: Option<TimerEntry>,
-}
-
-#[derive(Clone, Copy)]
-struct TimerEntry {
-    ticket: Ticket,
-    waker: WakerId,
+    entry: Option<(Ticket, WakerId)>,
 }
 
 /// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
 /// so no other can have the same address.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct WakerId(usize, usize);
+type WakerId = (usize, usize);
 
-impl WakerId {
-    fn of(waker: &Waker) -> Self {
-        Self(waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
-    }
+fn id_of(waker: &Waker) -> WakerId {
+    (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
 }
 
 impl Sleep {
@@ -198,10 +171,6 @@ impl Sleep {
 
     fn clock(&self) -> &Clock {
         self.pool_ref.pool().clock()
-    }
-
-    fn planned(&self) -> Timestamp {
-        self.deadline
     }
 
     /// Returns the instant at which it is ready; `None` for one that never is.
@@ -250,15 +219,15 @@ impl Sleep {
     /// where it is; when it goes off there, the poll finds that it was too early.
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
-        if let Some(TimerEntry { ticket, waker }) = self.entry {
+        if let Some((ticket, waker)) = self.entry {
             let moved = self.pool_ref.pool().with_entry(ticket, |entry| {
                 entry.move_entry(None, &mut |before, is_open| {
                     (is_open || deadline <= before).then_some(deadline.into())
                 })
             });
             self.entry = match moved {
-                Moved::To(slot) => Some(TimerEntry { ticket: ticket.moved_to(slot), waker }),
-                Moved::Declined => Some(TimerEntry { ticket, waker }),
+                Moved::To(slot) => Some((ticket.moved_to(slot), waker)),
+                Moved::Declined => Some((ticket, waker)),
                 Moved::Absent => None,
             };
         }
@@ -270,9 +239,9 @@ impl Sleep {
             self.leave();
             return Poll::Ready(Ok(()));
         }
-        let waker = WakerId::of(context.waker());
-        if let Some(entry) = self.entry.filter(|entry| entry.waker == waker) {
-            if self.pool_ref.pool().queue.deadline(entry.ticket).is_some() {
+        let waker = id_of(context.waker());
+        if let Some((ticket, _)) = self.entry.filter(|(_, known)| *known == waker) {
+            if self.pool_ref.pool().queue.deadline(ticket).is_some() {
                 return Poll::Pending;
             }
             self.entry = None;
@@ -301,22 +270,21 @@ impl Sleep {
     }
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
-        let id = WakerId::of(waker);
         let task = Node::alarm(Alarm::new(waker.clone()));
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
         let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
-        self.entry = Some(TimerEntry { ticket, waker: id });
+        self.entry = Some((ticket, id_of(waker)));
         Ok(())
     }
 
     /// Takes the entry out. Returns `false` if it was gone.
     #[inline]
     fn leave(&mut self) -> bool {
-        let Some(entry) = self.entry.take() else { return true };
+        let Some((ticket, _)) = self.entry.take() else { return true };
         let pool = self.pool_ref.pool();
-        let is_found = pool.remove(entry.ticket);
+        let is_found = pool.remove(ticket);
         if is_found {
-            pool.log.cancelled(entry.ticket.sequence, || None);
+            pool.log.cancelled(ticket.sequence, || None);
         }
         is_found
     }
@@ -416,7 +384,7 @@ impl Interval {
         let mut period = Schedule::fixed_rate(self.period, self.missed);
         for _ in 0..TICKS_OF_A_POLL {
             ready!(self.sleep.poll_elapsed(context))?;
-            let (planned, clock) = (self.sleep.planned(), self.sleep.clock());
+            let (planned, clock) = (self.sleep.deadline, self.sleep.clock());
             let now = clock.read();
             let tick = clock.instant_of(planned).unwrap_or_else(|| clock.now());
             let is_left_out = period.is_overdue(planned, planned, now, clock);

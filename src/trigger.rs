@@ -384,16 +384,11 @@ impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         // The first run may be at the moment of submission.
         let is_first = last.last.is_none();
-        // Not every machine has both clocks.
-        let (mut after, mut after_wall) = (None, None);
         self.0.by_ref().map(Into::into).find(|due| match *due {
             Due::OnDemand => true,
-            Due::At(moment) => {
-                let after = *after.get_or_insert_with(|| last.after());
-                moment > after || is_first && moment == after
-            }
+            Due::At(moment) => moment > last.after() || is_first && moment == last.after(),
             Due::Wall(moment) => {
-                let after = *after_wall.get_or_insert_with(|| last.after_wall());
+                let after = last.after_wall();
                 moment > after || is_first && moment == after
             }
         })

@@ -311,15 +311,11 @@ fn located(
     payload: PanicPayload,
     begun: Option<Vec<Begun>>,
 ) -> (PanicPayload, Option<PanicLocation>) {
-    let location = location_of(&*payload, begun.unwrap_or_default());
-    (payload, location)
-}
-
-/// Returns where the last of these panics began that may be this one.
-fn location_of(payload: &(dyn Any + Send), begun: Vec<Begun>) -> Option<PanicLocation> {
-    let (kind, message) = (payload.type_id(), message_of(payload));
+    let (kind, message) = ((*payload).type_id(), message_of(&*payload));
     let is_it = |one: &Begun| one.payload == kind && *one.message == *message;
-    begun.into_iter().rev().find(is_it).map(|one| one.location)
+    // The last of these panics that may be this one.
+    let begun = begun.unwrap_or_default().into_iter().rev().find(is_it);
+    (payload, begun.map(|one| one.location))
 }
 
 #[cfg(test)]

@@ -203,10 +203,10 @@ pub(crate) fn block_soon<R>(
         return block_until(clock, deadline, poll);
     }
     let (parker, start) = (Parker::current(), clock.read());
-    let until = start.after(parker.spin().span()).min(deadline);
+    let until = start.after(parker.spin()).min(deadline);
     spin_until(|| (is_there() || clock.read() >= until).then_some(()));
     let answer = block_until(clock, deadline, poll);
-    parker.spin().learn(clock.read().since(start));
+    parker.learn(clock.read().since(start));
     answer
 }
 

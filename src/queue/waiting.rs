@@ -128,7 +128,7 @@ fn wait_until<Q: Source>(
             drop(search);
             queue.notify_all_if_finished();
             if let Some(entry) = &taken {
-                parker.spin().learn(entry.deadline.since(since));
+                parker.learn(entry.deadline.since(since));
             }
             return taken.map(|entry| (entry, now));
         }
@@ -153,7 +153,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     } else if head <= now.after(queue.lead()) && head < Timestamp::NEVER {
         head
     } else if queue.waiters().is_only_searcher() {
-        now.after(parker.spin().span())
+        now.after(parker.spin())
     } else {
         return false;
     };

@@ -11,7 +11,7 @@
 //! # Adaptive spinning
 //!
 //! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. If what it waits for comes
-//! sooner than that, spinning is cheaper. So a thread learns from its last waits ([`AdaptiveSpin`]): after a short one
+//! sooner than that, spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one
 //! it spins for as long as a wake-up costs, after a long one only for half as long as before. After a few turns the spinning
 //! thread yields, each time, to any other thread that wants its core ([`spin_until`]).
 //!
@@ -46,7 +46,8 @@ pub(crate) struct Parker {
     token: Token,
     thread: Arc<ParkedThread>,
     waker: Waker,
-    spin: AdaptiveSpin,
+    /// How long this thread spins before it parks.
+    spin: Cell<Duration>,
 }
 
 /// A thread, as the others see it that wake it.
@@ -113,7 +114,7 @@ impl Parker {
             presence: OnceLock::new(),
         });
         let waker = Waker::from(Arc::clone(&thread));
-        Self { token, thread, waker, spin: AdaptiveSpin::new() }
+        Self { token, thread, waker, spin: Cell::new(LONGEST_SPIN) }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
@@ -126,9 +127,16 @@ impl Parker {
         &self.waker
     }
 
-    /// How long this thread spins before it parks.
-    pub(crate) fn spin(&self) -> &AdaptiveSpin {
-        &self.spin
+    /// Returns how long to spin before the next park.
+    pub(crate) fn spin(&self) -> Duration {
+        self.spin.get()
+    }
+
+    /// Takes note of how long a wait was.
+    pub(crate) fn learn(&self, waited: Duration) {
+        let half = self.spin.get() / 2;
+        let next = if half < SHORTEST_SPIN { Duration::ZERO } else { half };
+        self.spin.set(if waited <= LONGEST_SPIN { LONGEST_SPIN } else { next });
     }
 
     pub(crate) fn thread(&self) -> &Arc<ParkedThread> {
@@ -175,27 +183,6 @@ const LONGEST_SPIN: Duration = Duration::from_micros(20);
 const SHORTEST_SPIN: Duration = Duration::from_micros(1);
 /// How many turns a thread spins before it yields in each.
 const EAGER_TURNS: u32 = 4;
-
-/// How long a thread spins before it parks; see the [module](self). Belongs to that thread.
-pub(crate) struct AdaptiveSpin(Cell<Duration>);
-
-impl AdaptiveSpin {
-    const fn new() -> Self {
-        Self(Cell::new(LONGEST_SPIN))
-    }
-
-    /// Returns how long to spin before the next park.
-    pub(crate) fn span(&self) -> Duration {
-        self.0.get()
-    }
-
-    /// Takes note of how long a wait was.
-    pub(crate) fn learn(&self, waited: Duration) {
-        let half = self.0.get() / 2;
-        let next = if half < SHORTEST_SPIN { Duration::ZERO } else { half };
-        self.0.set(if waited <= LONGEST_SPIN { LONGEST_SPIN } else { next });
-    }
-}
 
 /// Calls `look` until it has an answer.
 pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {

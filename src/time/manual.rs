@@ -321,7 +321,10 @@ impl ManualClock {
     }
 
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
-        self.run_until_workers_sleep(end);
+        self.run_until_idle_or_beyond(end);
+        // A worker that slept for a task that has been cancelled since would show a deadline for which nothing waits.
+        self.shared.state.lock().wake_workers();
+        self.run_until_idle_or_beyond(end);
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
         if next > end {
@@ -335,24 +338,16 @@ impl ManualClock {
         Some(step)
     }
 
-    /// Waits until idle, and until every worker sleeps for what there is now: a worker that slept for
-    /// a task that has been cancelled since would show a deadline for which nothing waits.
-    fn run_until_workers_sleep(&self, end: Timestamp) {
-        self.run_until_idle_or_beyond(end);
-        self.shared.state.lock().wake_workers();
-        self.run_until_idle_or_beyond(end);
-    }
-
     /// Blocks until idle, or until the tasks have moved the clock so often beyond `end` that they may never be.
     fn run_until_idle_or_beyond(&self, end: Timestamp) {
         let (parker, mut moves) = (Parker::current(), 0);
         let mut state = self.shared.state.lock();
         while !state.is_idle() && moves < MOVES_BEYOND {
-            state.await_idle(parker.thread(), end);
+            state.idle_watchers.push((end, Arc::clone(parker.thread())));
             drop(state);
             parker.park();
             state = self.shared.state.lock();
-            state.give_up_idle(parker.thread());
+            state.idle_watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, parker.thread()));
             parker.notice();
             moves += u32::from(state.now > end);
         }
@@ -420,7 +415,8 @@ impl ManualClock {
     pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> u64 {
         let (mut id, mut late) = (0, None);
         self.change(|state| {
-            id = state.next_alarm();
+            state.last_alarm += 1;
+            id = state.last_alarm;
             if state.now < until {
                 state.alarms.push(ClockAlarm { id, until, waker });
             } else {
@@ -474,7 +470,8 @@ impl ManualClock {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn set_wall_time(&self, wall: SystemTime) {
-        self.shared.state.lock().set_wall_time(wall);
+        let mut state = self.shared.state.lock();
+        state.wall = (state.now, wall);
     }
 
     /// Returns the present, and the wall time at the same moment.

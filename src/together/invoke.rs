@@ -104,7 +104,7 @@ impl Handle {
             }
             submitted.push(self.submit(closure)?);
         }
-        if !submitted.iter().all(|future| future.ends_within(&limit, deadline)) {
+        if !submitted.iter().all(|future| future.handle.ends_within(&limit, deadline)) {
             match limit.reached() {
                 LimitReached::Cancelled => return Err(InvokeError::Interrupted),
                 LimitReached::TimedOut => submitted.cancel_and_signal_all(),

@@ -175,10 +175,11 @@ impl<T: 'static> TaskSet<T> {
     ) -> Option<Vec<Result<T, TaskError>>> {
         let limit = limit.into();
         // All from one moment, and each on its own clock: no wait makes another's limit later.
-        let deadline = |future: &ScheduledFuture<T>| limit.deadline(future.pool().clock());
+        let deadline = |future: &ScheduledFuture<T>| limit.deadline(future.handle.pool().clock());
         let deadlines: Vec<_> = self.futures.iter().map(deadline).collect();
         let mut limited = self.futures.iter().zip(deadlines);
-        let all_ended = limited.all(|(future, deadline)| future.ends_within(&limit, deadline));
+        let all_ended =
+            limited.all(|(future, deadline)| future.handle.ends_within(&limit, deadline));
         all_ended.then(|| self.join_all())
     }
 }

@@ -14,7 +14,7 @@ pub(in crate::time) struct ClockState {
     pub(super) now: Timestamp,
     pub(super) sleepers: Vec<Sleeper>,
     pub(super) alarms: Vec<ClockAlarm>,
-    last_alarm: u64,
+    pub(super) last_alarm: u64,
     /// Worker threads that were started and have not ended.
     pub(in crate::time) workers: usize,
     pub(super) is_auto: bool,
@@ -25,9 +25,9 @@ pub(in crate::time) struct ClockState {
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
     have_looked: bool,
     /// A timestamp, and the wall clock's time at it.
-    wall: (Timestamp, SystemTime),
+    pub(super) wall: (Timestamp, SystemTime),
     /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
-    idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
+    pub(super) idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
     /// How often a thread has gone to sleep.
     #[cfg(test)]
     pub(super) parks: usize,
@@ -65,18 +65,9 @@ impl ClockState {
         }
     }
 
-    pub(super) fn next_alarm(&mut self) -> u64 {
-        self.last_alarm += 1;
-        self.last_alarm
-    }
-
     pub(super) fn wall_time(&self) -> SystemTime {
         let (since, wall) = self.wall;
         wall.checked_add(self.now.since(since)).unwrap_or(wall)
-    }
-
-    pub(super) fn set_wall_time(&mut self, wall: SystemTime) {
-        self.wall = (self.now, wall);
     }
 
     pub(super) fn begin_sleep(&mut self, sleeper: Sleeper) {
@@ -101,15 +92,6 @@ impl ClockState {
     pub(super) fn is_idle(&self) -> bool {
         let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.thread.is_woken();
         self.sleepers.iter().filter(rests).count() == self.workers
-    }
-
-    /// Registers a thread to be woken when the clock is [idle](Self::is_idle), or moves beyond `end`.
-    pub(super) fn await_idle(&mut self, thread: &Arc<ParkedThread>, end: Timestamp) {
-        self.idle_watchers.push((end, Arc::clone(thread)));
-    }
-
-    pub(super) fn give_up_idle(&mut self, thread: &Arc<ParkedThread>) {
-        self.idle_watchers.retain(|(_, watcher)| !Arc::ptr_eq(watcher, thread));
     }
 
     /// Wakes the threads that wait for this, if it is idle. It becomes so in two ways: a worker goes to sleep, or ends.

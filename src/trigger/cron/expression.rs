@@ -297,7 +297,7 @@ impl<'a> Piece<'a> {
             Some((range, step)) => (range, Some(step.step(unit)?)),
             None => (self, None),
         };
-        let by = step.unwrap_or(1);
+        let (text, by) = (self.text, step.unwrap_or(1));
         let (from, to) = if range.text == "*" {
             (unit.min, unit.last())
         } else if let Some((from, to)) = range.cut('-') {
@@ -308,18 +308,13 @@ impl<'a> Piece<'a> {
         };
         let better = |to| unit.written(if from > unit.last() { unit.min } else { from }, to, by);
         match (from, to) {
-            _ if step.is_some() && !range.text.contains(['*', '-']) => Err(self.fault(format!(
-                "`{}` has a step but no range; write `{}`",
-                self.text,
-                better(unit.last())
-            ))),
+            _ if step.is_some() && !range.text.contains(['*', '-']) => {
+                let better = better(unit.last());
+                Err(self.fault(format!("`{text}` has a step but no range; write `{better}`")))
+            }
             (1.., 0) if unit.is_weekday() => Ok(unit.set(from, 7, by)),
             _ if from <= to => Ok(unit.set(from, to, by)),
-            _ => Err(self.fault(format!(
-                "the range `{}` goes down; write `{}`",
-                self.text,
-                better(to)
-            ))),
+            _ => Err(self.fault(format!("the range `{text}` goes down; write `{}`", better(to)))),
         }
     }
 

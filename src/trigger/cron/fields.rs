@@ -85,35 +85,29 @@ impl Fields {
     /// Returns `true` if no day is in all fields; see the head of this module.
     pub(super) fn never_match(&self) -> bool {
         let mut months = (2000..2028).flat_map(|year| (1..=12).map(move |month| (year, month)));
-        !months.any(|(year, month)| self.days_in(year, month) != 0)
+        !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
     /// Returns the first day from this one on that is in all fields; `None` if it is in a month that
     /// begins later than `end`.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
-        let days = self.days_in(date.year(), date.month()) >> date.day() << date.day();
-        if days != 0 {
-            return Date::new(date.year(), date.month(), days.trailing_zeros() as i8).ok();
-        }
         let mut first = date.first_of_month();
-        loop {
+        let mut days = self.days_in(first) >> date.day() << date.day();
+        while days == 0 {
             first = first.last_of_month().tomorrow().ok()?;
             if midnight(first)? >= end {
                 return None;
             }
-            let days = self.days_in(first.year(), first.month());
-            if days != 0 {
-                return Date::new(first.year(), first.month(), days.trailing_zeros() as i8).ok();
-            }
+            days = self.days_in(first);
         }
+        Date::new(first.year(), first.month(), days.trailing_zeros() as i8).ok()
     }
 
-    /// Returns the days of a month that are in all fields, as bits.
-    fn days_in(&self, year: i16, month: i8) -> u64 {
-        if self.months & (1 << month) == 0 {
+    /// Returns the days that are in all fields, as bits, of the month that begins with this day.
+    fn days_in(&self, first: Date) -> u64 {
+        if self.months & (1 << first.month()) == 0 {
             return 0;
         }
-        let Ok(first) = Date::new(year, month, 1) else { return 0 };
         let month = Month {
             first: first.weekday().to_sunday_zero_offset() as u32,
             length: first.days_in_month() as u32,

@@ -108,14 +108,11 @@ fn of_systemd(text: &str) -> Option<String> {
             _ => zone = Some(word),
         }
     }
-    let ours = from_parts(weekdays, date, time).and_then(good);
-    let ours = ours.map_or_else(
-        || {
-            "use fields for the minute, hour, day, month and day of the week, and no year"
-                .to_owned()
-        },
-        |ours| format!("write `{ours}`"),
-    );
+    let ours =
+        from_parts(weekdays, date, time).and_then(good).map(|ours| format!("write `{ours}`"));
+    let ours = ours
+        .as_deref()
+        .unwrap_or("use fields for the minute, hour, day, month and day of the week, and no year");
     let zone = zone.map(|zone| format!("; {zone:?} is the zone, an argument of its own"));
     Some(format!("this is in the form of systemd; {ours}{}", zone.unwrap_or_default()))
 }

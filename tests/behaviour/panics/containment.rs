@@ -97,7 +97,8 @@ fn a_periodic_task_ends_with_its_first_panic() {
     assert_eq!(subject.executor.pending_count(), 1);
     let panic = panic_of(&future);
     assert_eq!(panic.message(), "the third run");
-    let resumed = panic::catch_unwind(AssertUnwindSafe(|| panic.resume()));
+    let resumed =
+        panic::catch_unwind(AssertUnwindSafe(|| panic::resume_unwind(panic.into_payload())));
     assert_eq!(resumed.expect_err("it goes on").downcast_ref(), Some(&"the third run"));
 }
 

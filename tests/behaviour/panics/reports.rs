@@ -211,7 +211,7 @@ fn a_location_does_not_pass_from_task_to_task() {
         assert!(waiting.cancel());
         let panic = first.join().expect_err("it panicked").into_failure().expect("a panic");
         assert!(panic.location().is_some());
-        panic.resume();
+        std::panic::resume_unwind(panic.into_payload());
     };
     executor.execute(second).expect("accepted");
     executor.execute(|| resume_unwind(Box::new("the third"))).expect("accepted");

@@ -48,7 +48,7 @@ fn a_future_that_is_ready_when_the_time_is_up_is_in_time() {
     let mut context = Context::from_waker(Waker::noop());
     let (now, due) = (clock.clone(), clock.now() + ms(10));
     let future = poll_fn(move |_| if now.now() >= due { Poll::Ready(7) } else { Poll::Pending });
-    let mut limited = pin!(timers.timeout_at(due, future));
+    let mut limited = pin!(timers.timeout(ms(10), future));
     assert!(limited.as_mut().poll(&mut context).is_pending());
     clock.run_for(ms(10));
     assert_eq!(limited.as_mut().poll(&mut context), Poll::Ready(Ok(7)));
