@@ -181,16 +181,14 @@ struct Cause {
 
 /// The origin of a failure, as the value that the failed code has left behind.
 enum Origin {
-    Panic(Panicked),
+    /// The payload is in a lock because the failure is `Sync`, which a payload need not be.
+    Panic {
+        location: Option<PanicLocation>,
+        payload: Mutex<PanicPayload>,
+    },
     Error(BoxedError),
     /// No code failed, or its `Err` has been dropped.
     Nothing,
-}
-
-struct Panicked {
-    location: Option<PanicLocation>,
-    /// In a lock because the failure is `Sync`, which a payload need not be.
-    payload: Mutex<PanicPayload>,
 }
 
 /// An error that a run has returned, as any error that can be sent.
@@ -204,7 +202,7 @@ impl Failure {
     pub(crate) fn of_panic((payload, location): (PanicPayload, Option<PanicLocation>)) -> Self {
         let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);
-        Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
+        Self::new(FailureKind::Panic, message, Origin::Panic { location, payload })
     }
 
     /// Asks the error for its message, which is user code: the caller holds no lock.
@@ -212,20 +210,14 @@ impl Failure {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Returns the failure of a task whose `Err`, which has this text, nobody can take any more.
-    pub(crate) fn of_untaken(message: String) -> Self {
-        Self::new(FailureKind::Error, message, Origin::Nothing)
+    /// Returns a failure of which no value is left: no code failed, or its `Err` has been dropped.
+    pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
+        Self::new(kind, message, Origin::Nothing)
     }
 
     /// Returns the failure of a run that exceeded this limit.
     pub(crate) fn of_time_limit(limit: Duration) -> Self {
-        let message = format!("exceeded its time limit of {limit:?}");
-        Self::new(FailureKind::TimeLimit, message, Origin::Nothing)
-    }
-
-    /// Returns the failure of a task that lost its place in the queue.
-    pub(crate) fn of_displacement(why: &str) -> Self {
-        Self::new(FailureKind::Displaced, why, Origin::Nothing)
+        Self::of_nothing(FailureKind::TimeLimit, format!("exceeded its time limit of {limit:?}"))
     }
 
     /// Returns the cause of the failure.
@@ -252,7 +244,7 @@ impl Failure {
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
-        if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
+        if let Origin::Panic { location, .. } = &self.0.origin { location.as_ref() } else { None }
     }
 
     /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
@@ -284,7 +276,7 @@ impl Failure {
                 Ok(error) => return Ok(*error),
                 Err(error) => Origin::Error(error),
             },
-            origin @ (Origin::Panic(_) | Origin::Nothing) => origin,
+            origin => origin,
         };
         Err(Self::new(kind, message, origin))
     }
@@ -293,7 +285,7 @@ impl Failure {
     /// error is.
     #[must_use]
     pub fn is<T: Any>(&self) -> bool {
-        matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
+        matches!(&self.0.origin, Origin::Panic { payload, .. } if payload.lock().is::<T>())
     }
 
     /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
@@ -303,7 +295,7 @@ impl Failure {
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         let Cause { message, origin, .. } = *self.0;
         match origin {
-            Origin::Panic(panicked) => panicked.payload.into_inner(),
+            Origin::Panic { payload, .. } => payload.into_inner(),
             Origin::Error(error) => Box::new(error),
             Origin::Nothing => Box::new(String::from(message)),
         }

@@ -121,6 +121,7 @@ impl<G: RunGate + ?Sized> RunGate for Arc<G> {
 }
 
 /// The answer of a gate.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Entry {
     /// The run takes place.
@@ -148,16 +149,9 @@ pub enum Entry {
     Later(PendingEntry),
 }
 
-impl fmt::Debug for Entry {
+impl fmt::Debug for dyn Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Run => f.write_str("Run"),
-            Self::Hold(_) => f.write_str("Hold(..)"),
-            Self::Skip => f.write_str("Skip"),
-            Self::Again(delay) => f.debug_tuple("Again").field(delay).finish(),
-            Self::At(instant) => f.debug_tuple("At").field(instant).finish(),
-            Self::Later(_) => f.write_str("Later(..)"),
-        }
+        f.write_str("Lease")
     }
 }
 

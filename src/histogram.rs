@@ -62,10 +62,6 @@ pub(crate) struct Recorders {
 }
 
 impl Recorders {
-    pub(crate) fn of_name(recorder: Arc<Recorder>) -> Self {
-        Self { of_name: Some(recorder), of_group: None }
-    }
-
     /// Records a run that a worker has made, whose own recorder is `own`.
     pub(crate) fn record(&self, own: &Recorder, sample: Sample) {
         self.of_name.as_deref().unwrap_or(own).record(sample);
@@ -232,13 +228,7 @@ impl fmt::Display for Histogram {
 
 impl fmt::Debug for Histogram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Histogram")
-            .field("count", &self.count())
-            .field("min", &self.min())
-            .field("median", &self.quantile(0.5))
-            .field("p99", &self.quantile(0.99))
-            .field("max", &self.max())
-            .finish_non_exhaustive()
+        write!(f, "Histogram({self})")
     }
 }
 

@@ -124,13 +124,7 @@ impl Schedule {
     /// Returns `true` if a run of this schedule can be overdue.
     #[inline]
     pub(crate) fn has_deadline(&self) -> bool {
-        match self {
-            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
-                missed.has_deadline()
-            }
-            Self::Trigger(triggered) => triggered.missed.has_deadline(),
-            Self::Never | Self::Unshared => false,
-        }
+        self.missed_runs().has_deadline()
     }
 
     /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due
@@ -160,11 +154,7 @@ impl Schedule {
     }
 
     pub(crate) fn is_zero(&self) -> bool {
-        match self {
-            Self::FixedRate { period, .. } => *period == 0,
-            Self::FixedDelay { delay, .. } => *delay == 0,
-            Self::Trigger(_) | Self::Never | Self::Unshared => false,
-        }
+        self.regular() == Some(Duration::ZERO)
     }
 
     /// Returns how far apart the runs are, if it is known.
@@ -235,18 +225,12 @@ impl Schedule {
     /// Returns the schedule that a user's trigger makes.
     #[inline]
     pub(crate) fn triggered(&self) -> Option<&Triggered> {
-        match self {
-            Self::Trigger(triggered) => Some(triggered),
-            _ => None,
-        }
+        if let Self::Trigger(triggered) = self { Some(triggered) } else { None }
     }
 
     #[inline]
     pub(crate) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
-        match self {
-            Self::Trigger(triggered) => Some(triggered),
-            _ => None,
-        }
+        if let Self::Trigger(triggered) = self { Some(triggered) } else { None }
     }
 }
 

@@ -41,13 +41,10 @@ impl<T: ?Sized + 'static> Shared<T> {
     /// Returns `value` in an `Arc`. One that is shared already is unwrapped first; otherwise each
     /// round of reading and setting it would wrap it once more.
     fn arc_of<V: 'static>(value: V, erase: impl FnOnce(V) -> Arc<T>) -> Arc<T> {
-        let mut value = Some(value);
-        let any: &mut dyn Any = &mut value;
-        let shared = any.downcast_mut::<Option<Self>>().and_then(Option::take);
-        match (shared, value) {
-            (Some(Self(shared)), _) => shared,
-            (None, Some(value)) => erase(value),
-            (None, None) => unreachable!("it is either shared or not"),
+        let any: &dyn Any = &value;
+        match any.downcast_ref::<Self>() {
+            Some(Self(shared)) => Arc::clone(shared),
+            None => erase(value),
         }
     }
 }

@@ -183,22 +183,15 @@ impl Clock {
 
     /// Returns `true` if timestamps of the two clocks mean the same.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        match (&self.source, &other.source) {
-            (TimeSource::System { origin }, TimeSource::System { origin: others }) => {
-                origin == others
-            }
-            (TimeSource::Manual(manual), TimeSource::Manual(others)) => {
-                manual.address() == others.address()
-            }
+        match (self.manual(), other.manual()) {
+            (None, None) => self.origin() == other.origin(),
+            (Some(manual), Some(other)) => manual.address() == other.address(),
             _ => false,
         }
     }
 
     pub(crate) fn manual(&self) -> Option<&ManualClock> {
-        match &self.source {
-            TimeSource::System { .. } => None,
-            TimeSource::Manual(manual) => Some(manual),
-        }
+        if let TimeSource::Manual(manual) = &self.source { Some(manual) } else { None }
     }
 
     /// Returns a number that is larger than that of every submission that was over before this one
@@ -221,10 +214,10 @@ impl Clock {
         }
     }
 
-    /// Returns `instant` as a timestamp of this clock; what lies before the origin is the origin.
-    pub(crate) fn deadline_of(&self, instant: Instant) -> Timestamp {
-        let nanos = saturating_nanos(instant.saturating_duration_since(self.origin()));
-        Timestamp(nanos)
+    /// Returns `instant` as a timestamp of this clock; what lies before the origin is the origin, and `None` is never.
+    pub(crate) fn deadline_of(&self, instant: impl Into<Option<Instant>>) -> Timestamp {
+        let Some(instant) = instant.into() else { return Timestamp::NEVER };
+        Timestamp(saturating_nanos(instant.saturating_duration_since(self.origin())))
     }
 
     /// Returns the deadline as an [`Instant`]; `None` for never, and for what an `Instant` cannot
@@ -360,13 +353,14 @@ impl From<ManualClock> for Clock {
 
 /// The most slack that a thread asks for. A timer never fires whose deadline and slack together are more than the
 /// system can count, and a wait that is later than this saves no wake-up.
-#[cfg(all(target_os = "linux", feature = "timer-slack"))]
 const MOST_SLACK: Duration = Duration::from_secs(1);
 
 /// Sets the timer slack of the calling thread, in a file of procfs: zero is that of its process. Does nothing on systems
 /// other than Linux, and without the feature `timer-slack`; if the system refuses, the thread keeps what it had.
-#[cfg(all(target_os = "linux", feature = "timer-slack"))]
 pub(crate) fn set_timer_slack(slack: Duration) {
+    if !cfg!(all(target_os = "linux", feature = "timer-slack")) {
+        return;
+    }
     let nanos = saturating_nanos(slack.min(MOST_SLACK));
     // Only the directory that a thread has at the top has that file.
     let thread = std::fs::read_link("/proc/thread-self").unwrap_or_default();
@@ -375,9 +369,6 @@ pub(crate) fn set_timer_slack(slack: Duration) {
         let _ = std::fs::write(file, nanos.to_string());
     }
 }
-
-#[cfg(not(all(target_os = "linux", feature = "timer-slack")))]
-pub(crate) fn set_timer_slack(_: Duration) {}
 
 #[cfg(test)]
 mod tests {

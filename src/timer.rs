@@ -68,7 +68,7 @@ impl Handle {
     /// Like [`sleep`](Self::sleep), until an instant of the executor's [clock](Self::clock). One that has
     /// passed means now, and `None` never.
     pub fn sleep_until(&self, instant: impl Into<Option<Instant>>) -> Sleep {
-        Sleep::new(self.pool_ref(), self.deadline_of(instant.into()))
+        Sleep::new(self.pool_ref(), self.pool().clock().deadline_of(instant))
     }
 
     /// Returns a series of ticks, the first of which is due now, and each other one `period` after the
@@ -130,10 +130,6 @@ impl Handle {
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
         limited(self.sleep(duration), future.into_future())
-    }
-
-    fn deadline_of(&self, instant: Option<Instant>) -> Timestamp {
-        instant.map_or(Timestamp::NEVER, |instant| self.pool().clock().deadline_of(instant))
     }
 }
 
@@ -208,9 +204,7 @@ impl Sleep {
     /// Like [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
     /// has passed means now, and `None` never.
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
-        let instant = instant.into();
-        let deadline =
-            instant.map_or(Timestamp::NEVER, |instant| self.clock().deadline_of(instant));
+        let deadline = self.clock().deadline_of(instant);
         self.move_to(deadline);
     }
 
@@ -272,7 +266,10 @@ impl Sleep {
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
         let task = Node::alarm(Alarm::new(waker.clone()));
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
-        let ticket = admitted.map_err(|why| TimerStopped::refused(&why))?;
+        let ticket = admitted.map_err(|why| match why {
+            RejectionReason::Shutdown => TimerStopped { reason: CancelReason::Shutdown },
+            _ => TimerStopped { reason: CancelReason::Rejected },
+        })?;
         self.entry = Some((ticket, id_of(waker)));
         Ok(())
     }
@@ -335,6 +332,7 @@ impl fmt::Debug for Sleep {
 ///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
 #[doc(alias = "ticker")]
+#[derive(Debug)]
 #[must_use = "it ticks when it is awaited"]
 pub struct Interval {
     sleep: Sleep,
@@ -426,15 +424,6 @@ impl futures_core::Stream for Interval {
     }
 }
 
-impl fmt::Debug for Interval {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interval")
-            .field("period", &self.period)
-            .field("next", &self.sleep)
-            .finish_non_exhaustive()
-    }
-}
-
 /// A timer will not go off: its executor has stopped, or has refused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerStopped {
@@ -446,14 +435,6 @@ impl TimerStopped {
     #[must_use]
     pub fn reason(&self) -> CancelReason {
         self.reason
-    }
-
-    fn refused(why: &RejectionReason) -> Self {
-        let reason = match why {
-            RejectionReason::Shutdown => CancelReason::Shutdown,
-            _ => CancelReason::Rejected,
-        };
-        Self { reason }
     }
 }
 
@@ -483,14 +464,6 @@ pub enum TimeoutError {
     Elapsed,
     /// The executor stopped before, so that there was no limit any more.
     Stopped(TimerStopped),
-}
-
-impl TimeoutError {
-    /// Returns `true` if the time was up.
-    #[must_use]
-    pub fn is_elapsed(&self) -> bool {
-        matches!(self, Self::Elapsed)
-    }
 }
 
 impl fmt::Display for TimeoutError {

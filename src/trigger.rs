@@ -270,7 +270,6 @@ pub trait Trigger: Send + 'static {
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("interval", "interval_at", "tick", "ticker"))]
-#[must_use]
 pub fn every(period: Duration) -> Every {
     Every { period, first: Duration::ZERO }
 }
@@ -291,13 +290,13 @@ pub fn every(period: Duration) -> Every {
 /// assert_eq!(poll.delay(), Some(10 * second));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-#[must_use]
 pub fn fixed_delay(delay: Duration) -> FixedDelay {
     FixedDelay { delay, first: Duration::ZERO }
 }
 
 /// A fixed rate; from [`every`].
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct Every {
     pub(crate) period: Duration,
     pub(crate) first: Duration,
@@ -305,7 +304,6 @@ pub struct Every {
 
 impl Every {
     /// Sets the delay of the first run; without this call there is none.
-    #[must_use]
     pub fn first_in(mut self, delay: Duration) -> Self {
         self.first = delay;
         self
@@ -331,6 +329,7 @@ impl Trigger for Every {
 
 /// A fixed delay; from [`fixed_delay`].
 #[derive(Clone, Copy, Debug)]
+#[must_use]
 pub struct FixedDelay {
     pub(crate) delay: Duration,
     pub(crate) first: Duration,
@@ -338,7 +337,6 @@ pub struct FixedDelay {
 
 impl FixedDelay {
     /// Sets the delay of the first run; without this call there is none.
-    #[must_use]
     pub fn first_in(mut self, delay: Duration) -> Self {
         self.first = delay;
         self

@@ -108,6 +108,7 @@ fn discard_located<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLoc
 }
 
 /// A value whose drop is user code. When this is dropped, a panic of the value goes no further.
+#[derive(Clone)]
 pub(crate) struct Contained<T>(Option<T>);
 
 /// User code that has several owners. The last of them drops it.
@@ -123,17 +124,17 @@ impl<T> Contained<T> {
     pub(crate) fn take(&mut self) -> Option<T> {
         self.0.take()
     }
+
+    // Apart, so that a drop after `take` is one comparison.
+    #[inline(never)]
+    fn discard(&mut self) {
+        discard(self.0.take());
+    }
 }
 
 impl<T> fmt::Debug for Contained<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad("user code")
-    }
-}
-
-impl<T: Clone> Clone for Contained<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
     }
 }
 
@@ -149,14 +150,6 @@ impl<T> Deref for Contained<T> {
     }
 }
 
-impl<T> Contained<T> {
-    // Apart, so that a drop after `take` is one comparison.
-    #[inline(never)]
-    fn discard(&mut self) {
-        discard(self.0.take());
-    }
-}
-
 impl<T> Drop for Contained<T> {
     #[inline]
     fn drop(&mut self) {
@@ -164,11 +157,6 @@ impl<T> Drop for Contained<T> {
             self.discard();
         }
     }
-}
-
-/// Wakes, and keeps the waker. A panic of it goes no further.
-pub(crate) fn wake_by_ref(waker: &Waker) {
-    shield(|| waker.wake_by_ref());
 }
 
 /// Wakes all of them. A waker that panics does not keep the others from being woken.
@@ -179,13 +167,9 @@ pub(crate) fn wake_all(wakers: impl IntoIterator<Item = Waker>) {
 
 /// Returns the message of a panic, or a stock phrase if the payload is not text.
 pub(crate) fn message_of(payload: &(dyn Any + Send)) -> &str {
-    if let Some(text) = payload.downcast_ref::<&'static str>() {
-        text
-    } else if let Some(text) = payload.downcast_ref::<String>() {
-        text
-    } else {
-        "a panic without a message"
-    }
+    let text = payload.downcast_ref::<&'static str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("a panic without a message")
 }
 
 /// Where a panic began: file, line and column. Its `Display` is `file:line:column`.
@@ -197,11 +181,6 @@ pub struct PanicLocation {
 }
 
 impl PanicLocation {
-    fn of(location: &Location<'_>) -> Self {
-        let (file, line, column) = (location.file().into(), location.line(), location.column());
-        Self { file, line, column }
-    }
-
     /// Returns the source file, as the compiler was given it.
     #[must_use]
     pub fn file(&self) -> &str {
@@ -277,10 +256,11 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
         if begun.len() == MOST_BEGUN {
             begun.remove(0);
         }
+        let (file, line, column) = (location.file().into(), location.line(), location.column());
         begun.push(Begun {
             payload: payload.type_id(),
             message: message_of(payload).into(),
-            location: PanicLocation::of(location),
+            location: PanicLocation { file, line, column },
         });
         noted.set(Some(begun));
     });

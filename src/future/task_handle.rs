@@ -191,8 +191,7 @@ impl TaskHandle {
     /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
         let now = self.clock().read();
-        let moment = |instant| self.clock().deadline_of(instant).max(now);
-        self.change(Change::At(instant.into().map_or(Timestamp::NEVER, moment)))
+        self.change(Change::At(self.clock().deadline_of(instant).max(now)))
     }
 
     /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It

@@ -38,10 +38,12 @@ pub fn later() -> (Reply, Entry) {
 /// Answers a question that a gate was asked before. Made by [`later`].
 ///
 /// Dropping it without an answer skips the run, as a panic of the gate does.
+#[derive(Debug)]
 #[must_use = "dropping it skips the run"]
 pub struct Reply(Arc<ReplySlot>);
 
 /// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
+#[derive(Debug)]
 pub struct PendingEntry(Arc<ReplySlot>);
 
 struct ReplySlot(Mutex<ReplyState>);
@@ -129,14 +131,8 @@ fn give_back(entry: Entry) {
     discard(entry);
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for ReplySlot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for PendingEntry {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingEntry").finish_non_exhaustive()
+        f.debug_struct("ReplySlot").finish_non_exhaustive()
     }
 }

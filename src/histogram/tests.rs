@@ -100,7 +100,7 @@ fn nothing_has_no_quantile() {
 fn a_run_is_recorded_once_for_the_pool() {
     let [own, name, group] = [(); 3].map(|()| Arc::new(Recorder::new()));
     let sample = Sample { lateness: 0, run_time: 0 };
-    Recorders::of_name(Arc::clone(&name)).record(&own, sample);
+    Recorders { of_name: Some(Arc::clone(&name)), of_group: None }.record(&own, sample);
     let grouped = Recorders { of_name: None, of_group: Some(Arc::clone(&group)) };
     grouped.record(&own, sample);
     grouped.record(&own, sample);

@@ -129,12 +129,6 @@ impl Packed {
         })
     }
 
-    /// Like [`MissedRuns::has_deadline`].
-    #[inline]
-    pub(crate) fn has_deadline(self) -> bool {
-        !matches!(self.0, Self::BURST | Self::COALESCE | Self::DELAY)
-    }
-
     #[inline]
     pub(crate) fn get(self) -> MissedRuns {
         match self.0 {
@@ -158,7 +152,6 @@ mod tests {
         let spans = [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(600)].map(Within);
         for policy in [Burst, Coalesce, Skip, Delay].into_iter().chain(spans) {
             assert_eq!(Packed::new(policy).get(), policy);
-            assert_eq!(Packed::new(policy).has_deadline(), policy.has_deadline());
         }
         let longest = Duration::from_nanos(Packed::LONGEST);
         assert_eq!(Packed::new(Within(Duration::MAX)).get(), Within(longest));

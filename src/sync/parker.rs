@@ -186,16 +186,11 @@ const EAGER_TURNS: u32 = 4;
 
 /// Calls `look` until it has an answer.
 pub(crate) fn spin_until<R>(look: impl Fn() -> Option<R>) -> R {
-    for _ in 0..EAGER_TURNS {
-        if let Some(answer) = look() {
-            return answer;
-        }
-        spin_loop();
-    }
+    let mut eager = 0..EAGER_TURNS;
     loop {
         if let Some(answer) = look() {
             return answer;
         }
-        thread::yield_now();
+        if eager.next().is_some() { spin_loop() } else { thread::yield_now() }
     }
 }

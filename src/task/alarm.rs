@@ -24,7 +24,7 @@ use super::{
     payload::{Body, Lent},
     plan::{Next, RunReport},
 };
-use crate::unwind::wake_by_ref;
+use crate::unwind::shield;
 
 pub(crate) struct Alarm {
     waker: Waker,
@@ -41,7 +41,7 @@ impl Alarm {
 impl Drop for Alarm {
     fn drop(&mut self) {
         if self.goes_off {
-            wake_by_ref(&self.waker);
+            shield(|| self.waker.wake_by_ref());
         }
     }
 }

@@ -49,7 +49,7 @@ use super::{
     run::Run,
 };
 use crate::{
-    Failure, TaskState,
+    Failure, FailureKind, TaskState,
     id::Subject,
     sync::Arc,
     trace,
@@ -195,7 +195,11 @@ impl Hooks {
     #[cold]
     pub(crate) fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), ..Subject::default() };
-        self.tell_ended(FailureSource::Displaced, &subject, &Failure::of_displacement(why));
+        self.tell_ended(
+            FailureSource::Displaced,
+            &subject,
+            &Failure::of_nothing(FailureKind::Displaced, why),
+        );
     }
 
     /// Says on standard error that a failure has ended a series by its policy, if neither a handler nor a

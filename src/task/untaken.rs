@@ -17,7 +17,7 @@ use std::{
 };
 
 use crate::{
-    Failure,
+    Failure, FailureKind,
     error::BoxedError,
     unwind::{contain, discard},
 };
@@ -43,7 +43,10 @@ fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure>
         .or_else(|| text::<BoxedError>(result))
         .or_else(|| text::<String>(result))
         .or_else(|| text::<&str>(result));
-    Some(Failure::of_untaken(text.unwrap_or_else(|| format!("the `Err` of a `{name}`"))))
+    Some(Failure::of_nothing(
+        FailureKind::Error,
+        text.unwrap_or_else(|| format!("the `Err` of a `{name}`")),
+    ))
 }
 
 /// Returns the text of the error, if the result has an error of this type and no other value. User code: an error prints

@@ -58,7 +58,7 @@ use crate::{
 use std::{
     cell::Cell,
     fmt,
-    task::Waker,
+    task::{Wake, Waker},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -122,11 +122,6 @@ const BEGINNING: Duration = Duration::from_secs(946_684_800);
 /// How often tasks move the clock beyond the end of [`ManualClock::run_for`] before that returns in any case.
 const MOVES_BEYOND: u32 = 1_000;
 
-fn wall_at_first(elapsed: Duration) -> SystemTime {
-    let beginning = UNIX_EPOCH + BEGINNING;
-    beginning.checked_add(elapsed).unwrap_or(beginning)
-}
-
 impl ManualClock {
     /// Returns a clock that shows its origin.
     #[must_use]
@@ -147,7 +142,9 @@ impl ManualClock {
     fn with_past(elapsed: Duration, past: Duration) -> Self {
         let origin = Timestamp(saturating_nanos(past.saturating_sub(elapsed)));
         let now = origin.after(elapsed).min(Timestamp::LAST);
-        let state = Mutex::new(ClockState::new(now, wall_at_first(elapsed)));
+        let beginning = UNIX_EPOCH + BEGINNING;
+        let wall = beginning.checked_add(elapsed).unwrap_or(beginning);
+        let state = Mutex::new(ClockState::new(now, wall));
         let base = OnceLock::new();
         Self { shared: Arc::new(SharedClock { base, origin, state }) }
     }
@@ -303,12 +300,6 @@ impl ManualClock {
         self.change(|state| state.set_auto(is_on));
     }
 
-    /// Returns `true` if the clock [goes on by itself](Self::set_auto_advance). Does not block.
-    #[must_use]
-    pub fn auto_advance(&self) -> bool {
-        self.shared.state.lock().is_auto
-    }
-
     /// Returns the time from now until the nearest deadline for which a thread or a future waits;
     /// `None` if there is none. Does not block. It is exact when the clock is
     /// [idle](Self::run_until_idle), with one exception: a worker that waits for a task keeps that
@@ -323,7 +314,13 @@ impl ManualClock {
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
         self.run_until_idle_or_beyond(end);
         // A worker that slept for a task that has been cancelled since would show a deadline for which nothing waits.
-        self.shared.state.lock().wake_workers();
+        let state = self.shared.state.lock();
+        state
+            .sleepers
+            .iter()
+            .filter(|one| one.is_worker)
+            .for_each(|one| Wake::wake_by_ref(&one.thread));
+        drop(state);
         self.run_until_idle_or_beyond(end);
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();

@@ -33,10 +33,7 @@ impl Due {
 
     /// Returns the moment on the wall clock, if it is one of that clock.
     pub(crate) fn wall(self) -> Option<SystemTime> {
-        match self {
-            Self::Wall(moment) => Some(moment),
-            Self::At(_) | Self::OnDemand => None,
-        }
+        if let Self::Wall(moment) = self { Some(moment) } else { None }
     }
 
     pub(super) fn is_after(self, other: Self, clock: &Clock) -> bool {

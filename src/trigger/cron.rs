@@ -108,6 +108,7 @@ pub fn cron(expression: &str, zone: &str) -> Result<Cron, CronError> {
 
 /// A calendar; from [`cron()`].
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Cron {
     expression: Box<str>,
     zone: Box<str>,
@@ -141,7 +142,7 @@ pub enum Repeated {
 }
 
 /// How many moments are counted; more are not told from as many.
-const MOST_COUNTED: u64 = 1_000;
+const MOST_COUNTED: usize = 1_000;
 
 /// A clock that is set back by more than that was wrong before: what has run by it counts no more. This is
 /// cronie's limit.
@@ -164,7 +165,6 @@ impl Cron {
     /// assert_eq!(or_not.next_after(saturday), Some(monday));
     /// # Ok::<(), punctual::trigger::CronError>(())
     /// ```
-    #[must_use]
     pub fn missing(mut self, missing: Missing) -> Self {
         self.policy.missing = missing;
         self
@@ -182,7 +182,6 @@ impl Cron {
     /// assert_eq!(later.next_after(midnight), Some(midnight + Duration::from_secs(90 * 60)));
     /// # Ok::<(), punctual::trigger::CronError>(())
     /// ```
-    #[must_use]
     pub fn repeated(mut self, repeated: Repeated) -> Self {
         self.policy.repeated = repeated;
         self
@@ -259,15 +258,7 @@ impl Trigger for Cron {
     /// Counts up to a thousand.
     fn between(&mut self, from: Due, to: Due) -> u64 {
         let (Due::Wall(from), Due::Wall(to)) = (from, to) else { return 0 };
-        let zone = self.current_zone();
-        let (mut moment, mut count) = (from, 0);
-        while count < MOST_COUNTED {
-            match self.next_in(&zone, moment) {
-                Some(next) if next <= to => (moment, count) = (next, count + 1),
-                _ => break,
-            }
-        }
-        count
+        self.next_runs(from).take_while(|next| *next <= to).take(MOST_COUNTED).count() as u64
     }
 
     fn is_asked_again(&mut self) -> bool {

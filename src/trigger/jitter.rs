@@ -15,6 +15,7 @@ use crate::time::saturating_nanos;
 
 /// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
 #[derive(Clone, Debug)]
+#[must_use]
 pub struct Jitter<G> {
     inner: G,
     most: Duration,
@@ -29,14 +30,12 @@ impl<G> Jitter<G> {
     }
 
     /// Makes the spans the same for each trigger with this seed.
-    #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         (self.seed, self.is_seeded) = (seed, true);
         self
     }
 
     /// Makes the spans the same for each trigger with this name, in every process and on every machine.
-    #[must_use]
     pub fn name(self, name: &str) -> Self {
         self.seed(hash(name))
     }

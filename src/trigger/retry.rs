@@ -47,15 +47,8 @@ pub struct Backoff {
     longest: Duration,
     max_attempts: Option<NonZeroU32>,
     max_elapsed: Option<Duration>,
-    jitter: Jittered,
-}
-
-/// Whether the delays of a [`Backoff`] are random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Jittered {
-    No,
-    Anew,
-    Seeded(u64),
+    /// If the delays are random: their seed, if it is not drawn anew.
+    jitter: Option<Option<u64>>,
 }
 
 impl Backoff {
@@ -63,7 +56,7 @@ impl Backoff {
     /// `longest`. A delay counts from the end of the attempt that failed.
     #[doc(alias = "exponential_backoff")]
     pub const fn exponential(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, max_attempts: None, max_elapsed: None, jitter: Jittered::No }
+        Self { first, longest, max_attempts: None, max_elapsed: None, jitter: None }
     }
 
     /// Waits `delay` after each failure. With a delay of zero the next attempt is made at once.
@@ -95,13 +88,13 @@ impl Backoff {
     /// together.
     #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
     pub const fn jitter(mut self) -> Self {
-        self.jitter = Jittered::Anew;
+        self.jitter = Some(None);
         self
     }
 
     /// Like [`jitter`](Self::jitter), with the same delays each time.
     pub const fn jitter_seed(mut self, seed: u64) -> Self {
-        self.jitter = Jittered::Seeded(seed);
+        self.jitter = Some(Some(seed));
         self
     }
 
@@ -133,9 +126,9 @@ impl Backoff {
         let delay = self.first.as_nanos().saturating_mul(1 << doublings);
         let delay = u64::try_from(delay).unwrap_or(u64::MAX).min(saturating_nanos(self.longest));
         let random = match self.jitter {
-            Jittered::No => return Some(Duration::from_nanos(delay)),
-            Jittered::Anew => RandomState::new().hash_one(failures),
-            Jittered::Seeded(seed) => mix(seed ^ mix(failures.into())),
+            None => return Some(Duration::from_nanos(delay)),
+            Some(None) => RandomState::new().hash_one(failures),
+            Some(Some(seed)) => mix(seed ^ mix(failures.into())),
         };
         let off = (u128::from(random) * u128::from(delay / 2 + 1)) >> 64;
         Some(Duration::from_nanos(delay - off as u64))

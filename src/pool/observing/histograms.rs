@@ -60,7 +60,7 @@ impl PoolHistograms {
         if names.len() >= self.most_names {
             return None;
         }
-        let made = Arc::new(Recorders::of_name(Arc::new(Recorder::new())));
+        let made = Arc::new(Recorders { of_name: Some(Arc::new(Recorder::new())), of_group: None });
         names.insert(Arc::clone(name), Arc::clone(&made));
         Some(made)
     }

@@ -82,13 +82,6 @@ impl ClockState {
         self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
     }
 
-    /// Wakes every worker that sleeps, to look at what there is now.
-    pub(super) fn wake_workers(&self) {
-        for worker in self.sleepers.iter().filter(|one| one.is_worker) {
-            Wake::wake_by_ref(&worker.thread);
-        }
-    }
-
     pub(super) fn is_idle(&self) -> bool {
         let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.thread.is_woken();
         self.sleepers.iter().filter(rests).count() == self.workers

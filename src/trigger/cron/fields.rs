@@ -144,12 +144,8 @@ impl DaysOfMonth {
         if self.last_nearest {
             days |= month.weekday_nearest(month.length);
         }
-        let mut nearest = self.nearest;
-        while nearest != 0 {
-            days |= month.weekday_nearest(nearest.trailing_zeros());
-            nearest &= nearest - 1;
-        }
-        days
+        let nearest = (1..=31).filter(|day| self.nearest & (1 << day) != 0);
+        nearest.fold(days, |days, day| days | month.weekday_nearest(day))
     }
 }
 
