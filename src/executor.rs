@@ -1,13 +1,11 @@
 //! The public face of the crate: the executor, which owns a pool, and the handle, which uses it.
 //!
-//! There are two types. [`ScheduledThreadPoolExecutor`] *owns* the pool: it is not `Clone`, and
-//! dropping it stops the pool. [`Handle`] *uses* the pool: it is cheap to clone and keeps nothing
-//! alive. The owner dereferences to its handle, so each method exists once, and a function that
-//! only schedules takes a `&Handle` and accepts either type.
+//! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to
+//! clone and keeps nothing alive. The owner dereferences to its handle, so each method exists once, and a
+//! function that only schedules takes a `&Handle` and accepts either type.
 //!
-//! Here are the two, how the executor is tuned while it runs, and what can be seen of it. The verbs that submit are in
-//! [`submitting`]. What stops an executor is in [`stopping`]: the verbs of the handle, those that consume the owner, and
-//! the owner's drop.
+//! Here are the two, how the executor is tuned while it runs, and what can be seen of it. The verbs that
+//! submit are in [`submitting`], what stops an executor is in [`stopping`].
 
 mod statistics;
 mod stopping;
@@ -35,8 +33,8 @@ use crate::{
     unwind::discard,
 };
 
-/// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay.
-/// Java: `ScheduledThreadPoolExecutor`.
+/// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:
+/// `ScheduledThreadPoolExecutor`.
 ///
 /// Its methods are those of [`Handle`], to which it dereferences.
 ///
@@ -46,23 +44,17 @@ use crate::{
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(4);
 /// let answer = executor.schedule(Duration::from_millis(5), || 6 * 7)?;
-/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
-/// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || {
-///     // once a second
-/// })?;
 /// assert_eq!(answer.join()?, 42);
-/// beat.cancel();
-/// executor.close()?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
 /// # Dropping it stops it
 ///
-/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or
-/// running finish, and waits for the threads to end. So it never waits for the far future, and
-/// loses no run that has begun. [`Builder::on_drop`](crate::Builder::on_drop) selects another way.
-/// While the thread panics, the drop is [`shutdown_now`](Handle::shutdown_now) and waits for
-/// nothing, whatever was selected; on one of the executor's own workers it does not wait either.
+/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or running
+/// finish, and waits for the threads to end. So it never waits for the far future, and loses no run that has
+/// begun. [`Builder::on_drop`](crate::Builder::on_drop) selects another way. While the thread panics, the
+/// drop is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was selected; on one of the
+/// executor's own workers it does not wait either.
 ///
 /// In an async function, a drop that waits blocks the thread of the runtime. This does not:
 ///
@@ -72,7 +64,6 @@ use crate::{
 /// # smol::block_on(async {
 /// let executor = ScheduledThreadPoolExecutor::new(2);
 /// let news = executor.submit(|| "all is well")?;
-///
 /// let handle = executor.handle();
 /// executor.shutdown_background(); // instead of dropping it
 /// handle.termination().await; // every due task has run, the threads have nothing left to do
@@ -81,50 +72,35 @@ use crate::{
 /// # }).unwrap();
 /// ```
 ///
-/// A task that has captured the executor itself keeps it from being dropped until the task has
-/// ended. A task that is periodic or never due keeps it forever, unless the task is cancelled, or
-/// the executor is shut down through a handle. To schedule more tasks, a task needs only a
-/// [`Handle`]. Two executors of which each is dropped by a task of the other wait for each other for ever.
+/// A task that has captured the executor itself keeps it from being dropped until the task has ended. A task
+/// that is periodic or never due keeps it forever, unless the task is cancelled, or the executor is shut down
+/// through a handle. To schedule more tasks, a task needs only a [`Handle`]. Two executors of which each is
+/// dropped by a task of the other wait for each other for ever.
 ///
 /// # It cannot be cloned
 ///
-/// An executor has one owner. `executor.clone()` does not compile, although a [`Handle`] can be
-/// cloned: the clone would look like a second owner, but keep nothing alive.
+/// An executor has one owner. `executor.clone()` does not compile, although a [`Handle`] can be cloned: the
+/// clone would look like a second owner, but keep nothing alive. To schedule from elsewhere, call
+/// `executor.handle()`; to own it in several places, put it into an `Arc`.
 ///
 /// ```compile_fail,E0277
 /// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
 /// let other = executor.clone(); // an error: an executor is an owner and cannot be cloned
 /// ```
 ///
-/// To schedule from elsewhere, call `executor.handle()`; to own it in several places, share it:
-///
-/// ```
-/// use std::sync::Arc;
-/// use punctual::ScheduledThreadPoolExecutor;
-///
-/// let executor = Arc::new(ScheduledThreadPoolExecutor::new(1));
-/// let (owner, handle) = (Arc::clone(&executor), executor.handle());
-/// drop(executor);
-/// assert!(!handle.is_shutdown()); // there is still an owner
-/// drop(owner);
-/// assert!(handle.is_shutdown());
-/// ```
-///
 /// # Ways to stop
 ///
 /// | | not yet due | periodic | waits for the threads |
 /// |---|---|---|---|
-/// | drop, or with [`DropPolicy::Stop`] | cancelled | cancelled, after a run that is due | yes |
-/// | drop with [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
-/// | drop with [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
-/// | drop with [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
-/// | [`shutdown_background`](Self::shutdown_background) | cancelled | the same | no |
-/// | [`close`](Self::close) | by policy: run | by policy: cancelled | yes, however long |
+/// | drop ([`DropPolicy::Stop`]) | cancelled | cancelled, after a run that is due | yes |
+/// | [`shutdown_background`](Self::shutdown_background), [`DropPolicy::ShutdownBackground`] | cancelled | the same | no |
+/// | [`close`](Self::close), [`DropPolicy::Close`] | by policy: run | by policy: cancelled | yes, however long |
 /// | [`close_background`](Self::close_background) | by policy: run | by policy: cancelled | no |
-/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the later drop does what its row says |
-/// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
 /// | [`close_within`](Self::close_within) | by policy, up to a time limit | by policy, up to a time limit | yes, however long what runs takes to stop |
+/// | [`Handle::shutdown`] | by policy: run | by policy: cancelled | no, but the later drop does what its row says |
 /// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit; after that the later drop waits for nothing |
+/// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
+/// | [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
 #[doc(alias(
     "ScheduledExecutorService",
     "newScheduledThreadPool",
@@ -165,14 +141,12 @@ impl Deref for ScheduledThreadPoolExecutor {
     }
 }
 
-/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive.
+/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor
+/// has been dropped, each submission is refused, as after a shutdown.
 ///
-/// Once the executor has been dropped, each submission is refused, as after a shutdown.
-///
-/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle, as
-/// any two `Arc`s that own each other do: when the executor has ended, that callback, and the
-/// emptied memory of the executor, are not freed. A callback that has a `Weak` to the holder of the
-/// handle makes no cycle.
+/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle, as any two
+/// `Arc`s that own each other do: when the executor has ended, that callback, and the emptied memory of the
+/// executor, are not freed. A callback that has a `Weak` to the holder of the handle makes no cycle.
 ///
 /// ```
 /// use std::thread;
@@ -189,10 +163,10 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// # When a submission blocks, and what it costs
 ///
-/// A submission for which a worker is missing starts one, and blocks while the thread is being
-/// started; a rejection handler may block, too. Otherwise none blocks. A submission costs one
-/// allocation, one reading of the clock, and an insertion into the queue, in O(log n) under its
-/// lock. It wakes no thread unless the task is due before all others.
+/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a
+/// rejection handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of
+/// the clock, and an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task
+/// is due before all others.
 #[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
@@ -200,44 +174,26 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Returns a builder that describes a task before it is submitted: its name, its time limit,
-    /// and what happens after missed runs and panics.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let limit = Duration::from_secs(60);
-    /// let backup = executor.task().name("backup").timeout(limit).submit(|| "saved")?;
-    /// assert_eq!((backup.name().as_deref(), backup.join()?), (Some("backup"), "saved"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what
+    /// happens after missed runs and panics. [`TaskBuilder`] has an example.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.pool_refs)
     }
 
     /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
-    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a
-    /// [`ManualClock`](crate::ManualClock).
+    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock):
+    /// code that reads it runs in production and in tests.
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{Handle, ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// /// Returns how long a task had to wait. The same code runs in production and in tests.
-    /// fn measure(executor: &Handle) -> Result<Duration, Box<dyn std::error::Error + Send + Sync>> {
-    ///     let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
-    ///     let task = executor.schedule(Duration::from_millis(2), move || clock.now())?;
-    ///     Ok(task.join()? - submitted)
-    /// }
-    ///
-    /// assert!(measure(&ScheduledThreadPoolExecutor::new(1))? >= Duration::from_millis(2));
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
     ///
     /// let clock = ManualClock::new();
     /// clock.set_auto_advance(true);
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
-    /// assert_eq!(measure(&executor)?, Duration::from_millis(2));
+    /// let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
+    /// let ran = executor.schedule(Duration::from_millis(2), move || clock.now())?.join()?;
+    /// assert_eq!(ran - submitted, Duration::from_millis(2));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[must_use]
@@ -261,30 +217,28 @@ impl Handle {
 
 /// The settings of an executor that can be read and changed while it runs.
 impl Handle {
-    /// Returns the core pool size: how many workers the executor is to have. Java:
-    /// `getCorePoolSize`.
+    /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
     #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers.core_size()
     }
 
-    /// Sets the core pool size: how many workers the executor is to have. Java: `setCorePoolSize`.
+    /// Sets the core pool size. Java: `setCorePoolSize`.
     ///
-    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has
-    /// left these, and blocks while the threads are being started. The other workers are started as
-    /// they are needed: by later submissions, or when tasks are due and no worker is idle. If a
-    /// worker cannot be started, the executor tries again when the next one is needed.
+    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has left these,
+    /// and blocks while the threads are being started. The other workers are started as they are needed: by
+    /// later submissions, or when tasks are due and no worker is idle. If a worker cannot be started, the
+    /// executor tries again when the next one is needed.
     ///
-    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from
-    /// their last task, and does not wait for that. Running tasks are not disturbed.
+    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from their last
+    /// task, and does not wait for that. Running tasks are not disturbed.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// executor.set_core_pool_size(4); // more work is to come
-    /// assert_eq!(executor.core_pool_size(), 4);
     /// assert_eq!(executor.prestart_all_core_threads()?, 4);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -293,8 +247,7 @@ impl Handle {
         self.pool().set_core_pool_size(size);
     }
 
-    /// Returns how long a worker that may retire stays idle before it does. Java:
-    /// `getKeepAliveTime`.
+    /// Returns how long a worker that may retire stays idle before it does. Java: `getKeepAliveTime`.
     #[doc(alias = "getKeepAliveTime")]
     #[must_use]
     pub fn keep_alive(&self) -> Duration {
@@ -304,42 +257,28 @@ impl Handle {
     /// Sets how long a worker that may retire stays idle before it does; see
     /// [`Builder::keep_alive`](crate::Builder::keep_alive). Java: `setKeepAliveTime`.
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(4);
-    /// executor.set_keep_alive(Duration::from_secs(60))?;
-    /// executor.set_allows_core_thread_timeout(true)?;
-    /// assert!(executor.set_keep_alive(Duration::ZERO).is_err());
-    /// assert_eq!(executor.keep_alive(), Duration::from_secs(60));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if it is zero and core threads may time out. Nothing is
-    /// changed then.
+    /// [`ConfigError::ZeroKeepAlive`] if it is zero and core threads may time out. Nothing is changed then.
     #[doc(alias = "setKeepAliveTime")]
     pub fn set_keep_alive(&self, keep_alive: Duration) -> Result<(), ConfigError> {
         self.set_times(Some(keep_alive), None)
     }
 
-    /// Returns `true` if workers of the core retire as well when they have been idle for the
-    /// keep-alive. Java: `allowsCoreThreadTimeOut`.
+    /// Returns `true` if workers of the core retire as well. Java: `allowsCoreThreadTimeOut`.
     #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().workers.core_timeout()
     }
 
-    /// Sets whether workers of the core retire as well when they have been idle for the keep-alive;
-    /// see [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout).
-    /// Java: `allowCoreThreadTimeOut`.
+    /// Sets whether workers of the core retire as well; see
+    /// [`Builder::allows_core_thread_timeout`](crate::Builder::allows_core_thread_timeout). Java:
+    /// `allowCoreThreadTimeOut`.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once.
-    /// Nothing is changed then.
+    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once. Nothing
+    /// is changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.set_times(None, Some(allow))
@@ -358,18 +297,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and
-    /// `false` if all workers of the core have been started or the executor was shut down. Blocks
-    /// while the thread is being started. Java: `prestartCoreThread`.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// assert!(executor.prestart_core_thread()?);
-    /// assert!(!executor.prestart_core_thread()?, "there is one");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and `false` if all
+    /// workers of the core have been started or the executor was shut down. Blocks while the thread is being
+    /// started. Java: `prestartCoreThread`.
     ///
     /// # Errors
     ///
@@ -400,9 +330,7 @@ impl Handle {
         self.pool().spawner.factory.get().into()
     }
 
-    /// Sets the factory that starts the threads, from the next thread on. Accepts what
-    /// [`Builder::thread_factory`](crate::Builder::thread_factory) accepts. Java:
-    /// `setThreadFactory`.
+    /// Sets the factory that starts the threads, from the next thread on. Java: `setThreadFactory`.
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
         self.pool().spawner.factory.set(share_factory(factory));
     }
@@ -416,18 +344,8 @@ impl Handle {
         self.pool().rejections.handler.get().into()
     }
 
-    /// Sets the handler that decides about rejected tasks, from the next one on. Accepts what
-    /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler) accepts.
-    /// Java: `setRejectedExecutionHandler`.
-    ///
-    /// ```
-    /// use punctual::{DiscardPolicy, ScheduledThreadPoolExecutor};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let before = executor.rejected_execution_handler();
-    /// executor.set_rejected_execution_handler(DiscardPolicy);
-    /// executor.set_rejected_execution_handler(before); // as it was
-    /// ```
+    /// Sets the handler that decides about rejected tasks, from the next one on. Java:
+    /// `setRejectedExecutionHandler`.
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
         self.pool().rejections.handler.set(share_handler(handler));
     }
@@ -444,11 +362,9 @@ impl Handle {
 /// order and whose `remove` leaves the future pending. There is a snapshot, in due order, and each task in it can be
 /// cancelled.
 impl Handle {
-    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes
-    /// time linear in the number of workers; submissions and workers wait while it counts, which is
-    /// less than a microsecond.
-    ///
-    /// [`Statistics`] has an example.
+    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear
+    /// in the number of workers; submissions and workers wait while it counts, which is less than a
+    /// microsecond. [`Statistics`] has an example.
     #[doc(alias("metrics", "stats"))]
     #[must_use]
     pub fn statistics(&self) -> Statistics {
@@ -466,16 +382,14 @@ impl Handle {
         self.pool().observing.histograms()
     }
 
-    /// Returns how many workers there are, without one that is still being started. Java:
-    /// `getPoolSize`.
+    /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     #[must_use]
     pub fn pool_size(&self) -> usize {
         self.pool().workers.size()
     }
 
-    /// Returns the largest number of workers that there have ever been at once. Java:
-    /// `getLargestPoolSize`.
+    /// Returns the largest number of workers that there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     #[must_use]
     pub fn largest_pool_size(&self) -> usize {
@@ -516,23 +430,21 @@ impl Handle {
         self.pool().queue.len()
     }
 
-    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log
-    /// n). While it copies the queue, one handle for each task, nothing can be submitted or taken.
-    /// Java: `getQueue`.
+    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log n). While
+    /// it copies the queue, one handle for each task, nothing can be submitted or taken. Java: `getQueue`.
     ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// for (name, minutes) in [("lunch", 240), ("tea", 30), ("dinner", 600)] {
+    /// for (name, minutes) in [("lunch", 240), ("tea", 30)] {
     ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
     /// }
     /// let pending = executor.pending_tasks();
-    /// let names: Vec<_> = pending.iter().filter_map(|task| task.name()).collect();
-    /// assert_eq!(names.iter().map(|name| &**name).collect::<Vec<_>>(), ["tea", "lunch", "dinner"]);
+    /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
     /// pending[0].task_handle().cancel();
-    /// assert_eq!(executor.pending_count(), 2);
+    /// assert_eq!(executor.pending_count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias("getQueue", "queue"))]
@@ -606,9 +518,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
     }
 }
 
-/// A task that was pending when [`Handle::pending_tasks`] took its snapshot.
-///
-/// [`pending_tasks`](Handle::pending_tasks) has an example.
+/// A task that was pending when [`Handle::pending_tasks`], which has an example, took its snapshot.
 #[derive(Clone)]
 pub struct PendingTask {
     handle: TaskHandle,

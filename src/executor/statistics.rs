@@ -1,26 +1,18 @@
 //! Statistics: how many workers and tasks there are, in one consistent snapshot.
 //!
-//! Java's counts are read one by one and can contradict each other. Here the snapshot is taken
-//! while the lock of the workers and then all locks of the queue are held: no worker is added or
-//! removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
-//! that is neither counted as ended nor back in the queue, is active; so active tasks are not
-//! counted but follow:
+//! The snapshot is taken while the lock of the workers and then all locks of the queue are held: no worker is
+//! added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
+//! that is neither counted as ended nor back in the queue, is active; so active tasks are not counted but
+//! follow:
 //!
 //! ```text
 //!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
 //! ```
 //!
-//! With that, at any time,
-//!
-//! ```text
-//!   submitted = pending + active + completed + failed + cancelled
-//!   active ≤ pool size ≤ largest pool size
-//!   failed ≤ failed runs ≤ runs
-//! ```
-//!
-//! The second line holds because a worker has at most one task that is taken and not counted as
-//! ended: it counts before it takes again, and the worker itself is counted when it begins. A worker
-//! that is only starting is not counted, since it may never come to be.
+//! So the three statements that [`Statistics`] makes hold at any time. `active <= pool_size` holds because a
+//! worker has at most one task that is taken and not counted as ended: it counts before it takes again, and
+//! the worker itself is counted when it begins. A worker that is only starting is not counted, since it may
+//! never come to be.
 
 use std::fmt;
 
