@@ -1,8 +1,8 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
 //! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why each member starts eventually, is in `layers::group`; what it takes to move and to end members is in
-//! `pool::groups`. Here are the names.
+//! decides, and why each member starts eventually, is in `layers::group`; what it takes to move and to end
+//! members is in `pool::groups`.
 
 use std::{
     fmt,
@@ -28,26 +28,22 @@ use crate::{
 /// A named group of an executor's tasks: how many of them may run at once, and operations on all of them
 /// together.
 ///
-/// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it
-/// changes nothing: the tasks of a group without handles go on, under its limit. [`Handle::groups`] finds it
-/// again as long as there is a task of it, or the future of one.
+/// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes
+/// nothing: the tasks of a group without handles go on, under its limit. [`Handle::groups`] finds it again as
+/// long as there is a task of it, or the future of one.
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+/// use punctual::ScheduledThreadPoolExecutor;
 ///
-/// let clock = ManualClock::new();
-/// let executor =
-///     ScheduledThreadPoolExecutor::builder().core_pool_size(4).clock(clock.clone()).build()?;
+/// let executor = ScheduledThreadPoolExecutor::new(4);
 /// let mail = executor.group("mail").limit(1).build()?; // one at a time
 /// for _ in 0..10 {
 ///     mail.task().submit(|| { /* send one */ })?;
 /// }
-/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(60));
-/// mail.task().schedule_at_fixed_rate(initial_delay, period, || { /* fetch */ })?;
-/// clock.run_for(Duration::from_secs(60));
-/// let counted = mail.statistics();
-/// assert_eq!((counted.completed, counted.runs, counted.active), (10, 12, 0));
+/// mail.shutdown();
+/// mail.await_termination(Duration::MAX)?;
+/// assert_eq!(mail.statistics().completed, 10);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
@@ -55,17 +51,18 @@ use crate::{
 ///
 /// At most [`limit`](GroupBuilder::limit) tasks of the group run at once; with 1 they never overlap. If
 /// workers are [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size leaves
-/// without these, but always one. A run counts from the question to its [gate](TaskBuilder::gate), if it
-/// has one, until its body and the hooks around it have returned; so does that of a task that was cancelled
+/// without these, but always one. A run counts from the question to its [gate](TaskBuilder::gate), if it has
+/// one, until its body and the hooks around it have returned; so does that of a task that was cancelled
 /// meanwhile. A limit that is lowered interrupts no run.
 ///
-/// A task that is due and has to wait for its group occupies no worker, and other tasks that are due run. It is
-/// pending, and everything that can be done with a pending task can be done with it: it can be cancelled, moved and
-/// paused, its time limit goes on, and its delay and its lateness are those of its plan.
+/// A task that is due and has to wait for its group occupies no worker, and other tasks that are due run. It
+/// is pending, and everything that can be done with a pending task can be done with it: it can be cancelled,
+/// moved and paused, its time limit goes on, and its delay and its lateness are those of its plan.
 ///
-/// **The order** inside a group is that of the executor: the task that is due first runs first, and of those that
-/// are due at the same moment the one that was submitted first. That is strict, however many workers there are: no task
-/// of a group starts while one that comes before it waits and the permits suffice for one of them only.
+/// **The order** inside a group is that of the executor: the task that is due first runs first, and of those
+/// that are due at the same moment the one that was submitted first. That is strict, however many workers
+/// there are: no task of a group starts while one that comes before it waits and the permits suffice for one
+/// of them only.
 ///
 /// # Pauses
 ///
@@ -75,12 +72,12 @@ use crate::{
 ///
 /// # The end of the executor
 ///
-/// A task that is due and waits for its group is due: a shutdown treats it as it treats every other task
-/// that is. The drop of the owner runs it, in its turn, and [`shutdown_now`](Handle::shutdown_now) gives it
-/// back. A group that is *paused* keeps its tasks as a pause of each of them would: a shutdown that keeps delayed tasks
-/// waits until the group is resumed, and every other way to stop cancels them. No group can be paused after
-/// that. A task that was given back, or that is run [by hand](crate::DrainedTask::run) or by the thread that submits it,
-/// has left its group, and the limit does not hold for it.
+/// A task that is due and waits for its group is due: a shutdown treats it as it treats every other task that
+/// is. The drop of the owner runs it, in its turn, and [`shutdown_now`](Handle::shutdown_now) gives it back.
+/// A group that is *paused* keeps its tasks as a pause of each of them would: a shutdown that keeps delayed
+/// tasks waits until the group is resumed, and every other way to stop cancels them. No group can be paused
+/// after that. A task that was given back, or that is run [by hand](crate::DrainedTask::run) or by the thread
+/// that submits it, has left its group, and the limit does not hold for it.
 ///
 /// # Deadlocks
 ///
@@ -90,9 +87,9 @@ use crate::{
 ///
 /// # Cost
 ///
-/// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the
-/// group's lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the
-/// group that are pending. A task that has to wait is taken and queued once more.
+/// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the group's
+/// lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the group
+/// that are pending. A task that has to wait is taken and queued once more.
 #[doc(alias("Semaphore", "bulkhead", "JoinSet", "TaskTracker"))]
 #[derive(Clone)]
 pub struct Group {
@@ -107,18 +104,8 @@ impl Handle {
         GroupBuilder::new(self, name.into())
     }
 
-    /// Returns the groups of this executor that are alive, in the order in which they were made: those of which there is
-    /// a handle, a task, or the future of one. Takes time linear in their number.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let _mail = executor.group("mail").build()?;
-    /// let names: Vec<_> = executor.groups().iter().map(|group| group.name().to_owned()).collect();
-    /// assert_eq!(names, ["mail"]);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Returns the groups of this executor that are alive, in the order in which they were made: those of
+    /// which there is a handle, a task, or the future of one. Takes time linear in their number.
     #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let groups = self.pool().groups.all().into_iter();
@@ -128,17 +115,7 @@ impl Handle {
 
 impl TaskBuilder<'_> {
     /// Puts the task into a group of the same executor, in place of another that was set before. See
-    /// [`Group`].
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(2);
-    /// let reports = executor.group("reports").limit(1).build()?;
-    /// let report = executor.task().name("monthly").group(&reports).submit(|| "written")?;
-    /// assert_eq!(report.join()?, "written");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// [`Group`], whose [`task`](Group::task) is the short form.
     pub fn group(self, group: &Group) -> Self {
         self.in_group(Arc::clone(&group.state))
     }
@@ -168,19 +145,9 @@ impl<'a> GroupBuilder<'a> {
         self
     }
 
-    /// Sets how many workers stay free for other tasks: at most as many tasks of the group run at once as the core pool
-    /// size leaves without these. One may always run, even if all workers are reserved. The default is zero. If the
-    /// [core pool size](Handle::set_core_pool_size) is changed this counts from the new one.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(4);
-    /// // Whatever the batch does, one worker is there for the others.
-    /// let batch = executor.group("batch").reserve(1).build()?;
-    /// assert_eq!((batch.reserved(), batch.limit()), (1, usize::MAX));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Sets how many workers stay free for other tasks: at most as many tasks of the group run at once as the
+    /// core pool size leaves without these. One may always run, even if all workers are reserved. The default
+    /// is zero. If the [core pool size](Handle::set_core_pool_size) is changed this counts from the new one.
     pub fn reserve(mut self, workers: usize) -> Self {
         self.reserved = workers;
         self
@@ -233,28 +200,9 @@ impl Group {
         &self.handle
     }
 
-    /// Returns how late the runs of the group's tasks have started and how long they took, since the group was made; `None`
-    /// if the executor keeps no [histograms](crate::Builder::histograms). Costs what
+    /// Returns how late the runs of the group's tasks have started and how long they took, since the group
+    /// was made; `None` if the executor keeps no [histograms](crate::Builder::histograms). Costs what
     /// [`Handle::histograms`] does for one name.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).clock(clock.clone());
-    /// let executor = builder.histograms(10).build()?;
-    /// let mail = executor.group("mail").limit(1).build()?;
-    /// let millisecond = Duration::from_millis(1);
-    /// for _ in 0..2 {
-    ///     let time = clock.clone();
-    ///     mail.task().schedule(millisecond, move || time.advance(3 * millisecond))?;
-    /// }
-    /// clock.run_for(millisecond);
-    /// let seen = mail.histograms().expect("they are kept");
-    /// assert_eq!(seen.lateness().max(), Some(3 * millisecond), "one waited for the other");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[cfg(feature = "histograms")]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     #[must_use]
@@ -270,19 +218,8 @@ impl Group {
         self.state.limit()
     }
 
-    /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start at once;
-    /// if they are fewer, no task starts until enough of those that run have ended.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(4);
-    /// let mail = executor.group("mail").limit(1).build()?;
-    /// mail.set_limit(3)?;
-    /// assert_eq!(mail.limit(), 3);
-    /// assert!(mail.set_limit(0).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start
+    /// at once; if they are fewer, no task starts until enough of those that run have ended.
     ///
     /// # Errors
     ///
@@ -306,28 +243,20 @@ impl Group {
         self.state.set_reserved(workers);
     }
 
-    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under way
-    /// are not interrupted. Each task is late then, and its [policy](crate::MissedRuns) decides about the runs that
-    /// were missed.
-    ///
-    /// Returns `false`, and does nothing, if the group is paused already, or if it or its executor was shut down.
+    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under
+    /// way are not interrupted. Each task is late then, and its [policy](crate::MissedRuns) decides about the
+    /// runs that were missed. Returns `false`, and does nothing, if the group is paused already, or if it or
+    /// its executor was shut down.
     ///
     /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor};
+    /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let polls = executor.group("polls").build()?;
-    /// let second = Duration::from_secs(1);
-    /// let (initial_delay, period) = (second, second);
-    /// polls.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(initial_delay, period, || ())?;
     /// assert!(polls.pause());
-    /// clock.run_for(10 * second);
-    /// assert_eq!(polls.statistics().runs, 0);
-    /// assert!(polls.resume());
-    /// clock.run_until_idle();
-    /// assert_eq!(polls.statistics().runs, 1, "one run for the ten that were missed");
+    /// let poll = polls.task().submit(|| "polled")?;
+    /// assert!(!poll.is_done() && polls.resume());
+    /// assert_eq!(poll.join()?, "polled");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
@@ -347,8 +276,8 @@ impl Group {
         self.state.is_paused()
     }
 
-    /// Cancels all tasks of the group. Those that are pending when this is called do not start any more; those that run
-    /// end for all their waiters, and are asked to stop through their
+    /// Cancels all tasks of the group. Those that are pending when this is called do not start any more;
+    /// those that run end for all their waiters, and are asked to stop through their
     /// [tokens](crate::TaskContext::token), as by
     /// [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
@@ -359,10 +288,8 @@ impl Group {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mail = executor.group("mail").build()?;
-    /// for _ in 0..3 {
-    ///     mail.task().schedule(Duration::from_secs(60), || ())?;
-    /// }
-    /// assert_eq!(mail.cancel_all(), 3);
+    /// mail.task().schedule(Duration::from_secs(60), || ())?;
+    /// assert_eq!(mail.cancel_all(), 1);
     /// assert_eq!(mail.task().submit(|| "the group goes on")?.join()?, "the group goes on");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
@@ -448,35 +375,18 @@ impl Group {
         members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
-    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most `patience` for
-    /// its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for
-    /// those that run. Returns a report that says what became of the tasks, by number and name. Blocks for no longer
-    /// than both times together, on the executor's clock; if that is a manual one
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks). Like the executor's it does not wait for what
-    /// cannot come.
+    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most
+    /// `patience` for its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns,
+    /// and waits for at most `grace` for those that run. Returns a report, blocks and goes on early as the
+    /// [executor's](crate::Handle::shutdown_within), which has an example.
     ///
-    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that still runs as for
-    /// any other, unless the executor was [shut down with a deadline](crate::Handle::shutdown_within) as well.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let reports = executor.group("reports").build()?;
-    /// reports.task().name("yearly").schedule(Duration::from_secs(3600), || { /* … */ })?;
-    /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
-    /// let report = reports.shutdown_within(patience, grace)?;
-    /// assert!(report.is_terminated() && reports.is_terminated());
-    /// assert_eq!(report.cancelled()[0].name(), Some("yearly"));
-    /// assert!(executor.submit(|| "goes on")?.join().is_ok());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that
+    /// still runs as for any other, unless the executor was shut down with a deadline as well.
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The group has then
-    /// been shut down, and nothing else has been done.
+    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The group has
+    /// then been shut down, and nothing else has been done.
     pub fn shutdown_within(
         &self,
         patience: Duration,
@@ -511,28 +421,15 @@ impl Group {
         ))
     }
 
-    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left,
-    /// but for no longer than `timeout`. Returns `true` if it has ended. A `timeout` of `Duration::MAX` waits without limit.
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mail = executor.group("mail").build()?;
-    /// let last = mail.task().schedule(Duration::from_millis(1), || "still runs")?;
-    /// mail.shutdown();
-    /// assert!(mail.task().submit(|| "too late").is_err());
-    /// assert!(mail.await_termination(Duration::from_secs(60))?);
-    /// assert!(last.is_done() && !executor.is_shutdown());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its
+    /// tasks is left, but for no longer than `timeout`. Returns `true` if it has ended. A `timeout` of
+    /// `Duration::MAX` waits without limit. On a manual clock [another thread has to move
+    /// it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, wherever a wait for the [executor](crate::Handle::await_termination) is refused: the
-    /// group may need the calling thread.
+    /// [`WouldDeadlock`], at once, wherever a wait for the [executor](crate::Handle::await_termination) is
+    /// refused: the group may need the calling thread.
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         let pool = self.handle.pool();
         if pool.would_wait_for_itself() {
@@ -602,22 +499,8 @@ impl fmt::Debug for GroupTermination {
 /// How many tasks a group has and had, in one consistent snapshot; from
 /// [`Group::statistics`](crate::Group::statistics).
 ///
-/// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
-/// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::ScheduledThreadPoolExecutor;
-///
-/// let executor = ScheduledThreadPoolExecutor::new(2);
-/// let mail = executor.group("mail").build()?;
-/// mail.task().submit(|| "ran")?.join()?;
-/// mail.task().schedule(Duration::from_secs(60), || "cancelled")?.cancel();
-/// mail.task().schedule(Duration::from_secs(60), || "waits")?;
-/// let now = mail.statistics();
-/// assert_eq!((now.submitted, now.completed, now.cancelled, now.pending), (3, 1, 1, 1));
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
+/// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and `failed
+/// <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -1,9 +1,8 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which no other thread
-//! has at that point, and has to say what is to be done with it. Each verb of [`RejectedTask`]
-//! consumes the task and returns the answer, so a handler cannot forget to answer, and whatever
-//! happens to the task its future ends. (Java's handlers can simply lose the task.)
+//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which no other thread has at
+//! that point. Each verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot
+//! forget to answer, and whatever happens to the task its future ends.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
@@ -13,11 +12,8 @@
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
-//! A handler is called on the submitting thread, with no lock held. If it panics, the panic goes to
-//! the submitter and the task ends as cancelled.
-//!
-//! A handler may answer with another executor's task, or with one from an earlier call. The answer
-//! then counts for neither task: the one that was asked about is discarded, and so is the other.
+//! A handler may answer with another executor's task, or with one from an earlier call. The answer then
+//! counts for neither task: the one that was asked about is discarded, and so is the other.
 
 mod policies;
 
@@ -30,22 +26,21 @@ use crate::{
     RejectionReason, TaskId, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
 
-/// Decides the fate of a task that an executor does not admit, because it was shut down or
-/// because as many tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
+/// Decides the fate of a task that an executor does not admit, because it was shut down or because as many
+/// tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
 ///
-/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and
-/// refuses the others:
+/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and refuses the
+/// others:
 ///
 /// ```
 /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
 ///
-/// let executor = ScheduledThreadPoolExecutor::builder()
-///     .rejected_execution_handler(|task: RejectedTask<'_>| {
-///         if task.name().is_some() { task.run() } else { task.abort() }
-///     })
-///     .build()?;
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// executor.set_rejected_execution_handler(|task: RejectedTask<'_>| {
+///     if task.name().is_some() { task.run() } else { task.abort() }
+/// });
 /// executor.shutdown();
 /// let important = executor.task().name("farewell").submit(|| "good bye")?;
 /// assert_eq!(important.join()?, "good bye");
@@ -53,8 +48,8 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// It is not called for what can never be admitted (a period of zero), nor if there is no worker and
-/// none could be started: those submissions fail in any case.
+/// It is not called for what can never be admitted (a period of zero), nor if there is no worker and none
+/// could be started: those submissions fail in any case.
 #[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
     /// Says what is to be done with the task, by one of its verbs. Called on the submitter's
@@ -65,22 +60,15 @@ pub trait RejectedExecutionHandler: Send + Sync {
     /// If it panics, the panic goes to the submitter, and the task ends as cancelled.
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
 
-    /// Returns which of the stock policies this is, and `None` for any other handler, which is the
-    /// default. It is there to be shown or compared, and has no effect of its own. A handler that is
+    /// Returns which of the stock policies this is, and `None` for any other handler, which is the default.
+    /// It is there to be shown or compared, and has no effect of its own. A handler that is
     /// [shared](crate::Shared) returns what the one inside does.
     ///
     /// ```
-    /// use punctual::{
-    ///     CallerRunsPolicy, RejectedExecutionHandler, RejectedTask, ScheduledThreadPoolExecutor,
-    ///     StockPolicy,
-    /// };
+    /// use punctual::{RejectedExecutionHandler, ScheduledThreadPoolExecutor, StockPolicy};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// assert_eq!(executor.rejected_execution_handler().policy(), Some(StockPolicy::Abort));
-    /// executor.set_rejected_execution_handler(CallerRunsPolicy);
-    /// assert_eq!(executor.rejected_execution_handler().policy(), Some(StockPolicy::CallerRuns));
-    /// executor.set_rejected_execution_handler(|task: RejectedTask<'_>| task.abort());
-    /// assert_eq!(executor.rejected_execution_handler().policy(), None);
     /// ```
     fn policy(&self) -> Option<StockPolicy> {
         None
@@ -128,9 +116,7 @@ pub(crate) enum Room {
     TimeIsUp,
 }
 
-/// A handler's answer: the decision about a rejected task. The verbs of [`RejectedTask`] return
-/// it. An answer about another task than the one that the handler was asked about counts for
-/// neither: both tasks are discarded.
+/// A handler's answer: the decision about a rejected task. The verbs of [`RejectedTask`] return it.
 #[must_use = "this is the handler's answer"]
 pub struct Rejection(pub(crate) Decision);
 
@@ -228,22 +214,20 @@ impl<'a> RejectedTask<'a> {
     /// Hands the task over, to be run later on any thread, or to be dropped.
     ///
     /// ```
-    /// use std::{sync::mpsc, time::Duration};
+    /// use std::sync::mpsc;
     /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
     ///
     /// let (give, given) = mpsc::channel();
-    /// let executor = ScheduledThreadPoolExecutor::builder()
-    ///     .max_pending(1)
-    ///     .rejected_execution_handler(move |task: RejectedTask<'_>| {
-    ///         let (task, answer) = task.keep();
-    ///         give.send(task).ok();
-    ///         answer
-    ///     })
-    ///     .build()?;
-    /// let _first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
-    /// let second = executor.submit(|| "ran elsewhere")?;
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
+    ///     let (task, answer) = task.keep();
+    ///     give.send(task).ok();
+    ///     answer
+    /// });
+    /// executor.shutdown();
+    /// let kept = executor.submit(|| "ran elsewhere")?;
     /// given.recv()?.run();
-    /// assert_eq!(second.join()?, "ran elsewhere");
+    /// assert_eq!(kept.join()?, "ran elsewhere");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn keep(self) -> (DrainedTask, Rejection) {

@@ -1,23 +1,17 @@
-//! The observable state of an executor, as data for `serde`.
+//! The observable state of an executor, as data for `serde`. Most of it derives its form where it is
+//! declared. Two types have a form of their own:
 //!
-//! Most of it is plain: [`Statistics`](crate::Statistics), the states, the reasons and the report of a
-//! shutdown derive their form where they are declared, and are read back as they were written. Two types
-//! have a form of their own, which is here:
+//! * A **task id** is its text, `"2v-9qk0"`, in every format: a program in another language may read numbers
+//!   as floating point, and lose the last digits of this one.
+//! * A **pending task** is the snapshot that it is. It is written and not read, because what is read could
+//!   not hold the task that a [`PendingTask`] holds.
 //!
-//! * A **task id** is its text, `"2v-9qk0"`, in every format. The number would be exact as well, but a program
-//!   in another language may read numbers as floating point, and loses the last digits of it.
-//! * A **pending task** is the snapshot that it is. It is written and not read, because what is read could not
-//!   hold the task that a [`PendingTask`] holds.
-//!
-//! An [`Instant`](std::time::Instant) means nothing in another process, so none is written. A pending task has
-//! the delay that it had at the time of the snapshot, in the form that `serde` gives every `Duration`, which
-//! is exact: a whole number of seconds and one of nanoseconds. A task that was never due has none. An estimate by the
-//! wall clock would have looked more convenient, and would have been wrong after the next step of that
-//! clock; a reader who wants one adds the delay to the time at which the snapshot was taken.
+//! An [`Instant`](std::time::Instant) means nothing in another process, so none is written. A pending task
+//! has the delay that it had at the time of the snapshot, as `serde` writes every `Duration`; a task that was
+//! never due has none.
 //!
 //! The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test
-//! compares that page with what is written. Fields may be added, and a reader has to ignore those that it
-//! does not know.
+//! compares that page with what is written. Fields may be added.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 

@@ -26,23 +26,20 @@ use crate::{
     trigger::{Due, Retry, Trigger, from_fn},
 };
 
-/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task).
-///
-/// Its methods that submit are those of the handle. A builder describes one task; a clone of it
-/// describes another one.
+/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task). Its methods
+/// that submit are those of the handle, and fail, block and cost what these do. A builder describes one task;
+/// a clone of it describes another one.
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::{MissedRuns, ScheduledThreadPoolExecutor};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
-/// executor.task().name("greeting").schedule(Duration::from_millis(1), || println!("hello"))?;
-/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(5));
-/// executor
-///     .task()
-///     .name("flush")
-///     .missed_runs(MissedRuns::Coalesce)
-///     .schedule_at_fixed_rate(initial_delay, period, || { /* flush */ })?;
+/// let (task, minute) = (executor.task().name("backup"), Duration::from_secs(60));
+/// let backup = task.timeout(minute).submit(|| "saved")?;
+/// assert_eq!((backup.name().as_deref(), backup.join()?), (Some("backup"), "saved"));
+/// let task = executor.task().missed_runs(MissedRuns::Coalesce);
+/// task.schedule_at_fixed_rate(minute, minute, || { /* flush */ })?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]
@@ -112,36 +109,34 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a time limit for the task; without this call it has none. The first task with a time
-    /// limit makes its executor start a thread that watches over all of them; the first limit that expires makes it start
-    /// a second, so that a capture which blocks in its drop holds up no other limit. Java 25: `submitWithTimeout`.
+    /// Sets a time limit for the task; without this call it has none. The first task with a time limit makes
+    /// its executor start a thread that watches over all of them; the first limit that expires makes it start
+    /// a second, so that a capture which blocks in its drop holds up no other limit. Java 25:
+    /// `submitWithTimeout`.
     ///
-    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits
-    ///   for a worker counts. When the time is up, its future ends, with
-    ///   [`CancelReason::TimedOut`](crate::CancelReason). If the task is still pending it never
-    ///   runs; if it runs, its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop)
-    ///   at the first failure, a run that takes longer ends the task in the same way, and the
-    ///   [failure handler](crate::Builder::failure_handler) is called. Otherwise such a run has its
-    ///   token raised, which is a new one for each run, and has failed when its body has returned, with the
-    ///   time limit as the [cause](crate::FailureKind::TimeLimit).
+    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits for a
+    ///   worker counts. When the time is up, its future ends, with
+    ///   [`CancelReason::TimedOut`](crate::CancelReason). If the task is still pending it never runs; if it
+    ///   runs, its [token](crate::TaskContext::token) is raised.
+    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the
+    ///   first failure, a run that takes longer ends the task in the same way, and the [failure
+    ///   handler](crate::Builder::failure_handler) is called. Otherwise such a run has its token raised,
+    ///   which is a new one for each run, and has failed when its body has returned, with the time limit as
+    ///   the [cause](crate::FailureKind::TimeLimit).
     ///
-    /// The limit has precedence: a body that returns at the very moment when its time is up has
-    /// timed out, and a one-shot task with a timeout of zero never runs. A task that ends in time
-    /// takes its limit with it: nothing stays queued, and nothing of the task stays in memory. (The queue of the
-    /// limits keeps a piece of its own memory in reserve.) A limit of `Duration::MAX` never expires.
+    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out,
+    /// and a one-shot task with a timeout of zero never runs. A task that ends in time takes its limit with
+    /// it: nothing stays queued, and nothing of the task stays in memory. (The queue of the limits keeps a
+    /// piece of its own memory in reserve.) A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;
     /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let limit = Duration::from_millis(5);
-    /// let endless = executor.task().timeout(limit).submit(with_context(|run| {
-    ///     run.token().wait(); // until it is raised
-    /// }))?;
+    /// let endless = with_context(|run| run.token().wait()); // until it is raised
+    /// let endless = executor.task().timeout(Duration::from_millis(5)).submit(endless)?;
     /// assert!(endless.join().expect_err("it had five milliseconds").is_timeout());
-    /// # executor.close()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias("submitWithTimeout", "deadline", "time_limit"))]
@@ -180,13 +175,13 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a gate around the one that is set already, which `around` is passed: for a gate that asks another one only about
-    /// the runs that it lets pass itself. Such a gate leaves the [lease](crate::gate::Lease) that the other one has given
-    /// if it does not return it, with [`NotRun`](crate::gate::RunEnd::NotRun).
+    /// Sets a gate around the one that is set already, which `around` is passed: for a gate that asks another
+    /// one only about the runs that it lets pass itself. Such a gate leaves the [lease](crate::gate::Lease)
+    /// that the other one has given if it does not return it, with [`NotRun`](crate::gate::RunEnd::NotRun).
     ///
     /// ```
-    /// use std::{sync::Arc, time::Duration};
-    /// use punctual::{ManualClock, RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick, from_fn}};
+    /// use std::sync::Arc;
+    /// use punctual::{RunGate, ScheduledThreadPoolExecutor, gate::{Entry, Tick}};
     ///
     /// /// Asks the gate inside about every second run.
     /// struct EverySecond(Option<Arc<dyn RunGate>>);
@@ -198,13 +193,7 @@ impl<'a> TaskBuilder<'a> {
     ///     }
     /// }
     ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let task = executor.task().gate(from_fn(|_| Entry::Again(Duration::MAX)));
-    /// task.gate_around(EverySecond).schedule_at_fixed_rate(second, second, || ())?;
-    /// clock.run_for(10 * second);
-    /// assert_eq!(executor.statistics().runs, 1);
+    /// ScheduledThreadPoolExecutor::new(1).task().gate_around(EverySecond).submit(|| ())?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn gate_around<G: RunGate>(
@@ -215,32 +204,23 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Makes the submission fail if the executor does not admit the task, with the error that owns it, whatever the
-    /// executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a thread that must
-    /// neither run tasks nor wait for room, such as one that polls sockets. Java: `AbortPolicy`, for one task.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
-    ///
-    /// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
-    /// let executor = builder.rejected_execution_handler(CallerRunsPolicy).build()?;
-    /// let _first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
-    /// let refused = executor.task().abort_if_rejected().execute(|| println!("not in this thread"));
-    /// assert!(refused.is_err());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// Makes the submission fail if the executor does not admit the task, with the error that owns it,
+    /// whatever the executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a
+    /// thread that must neither run tasks nor wait for room, such as one that polls sockets. Java:
+    /// `AbortPolicy`, for one task.
     pub fn abort_if_rejected(mut self) -> Self {
         self.aborts = true;
         self
     }
 
-    /// Sets the consequence of a graceful [shutdown](crate::Handle::shutdown) for this task, whatever the executor's
-    /// policies are; without this call they decide, or its [group](crate::GroupBuilder::on_shutdown). It holds for the
-    /// shutdown of a group, too, and for [`close`](crate::ScheduledThreadPoolExecutor::close) and
-    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left when its patience is over. A drop that
-    /// [stops](crate::DropPolicy::Stop) the executor and [`shutdown_now`](crate::Handle::shutdown_now) do not ask. Once a task of an
-    /// executor has such a policy, or is a [call with retries](Self::retry), its shutdown takes O(n log n). Java has two
+    /// Sets the consequence of a graceful [shutdown](crate::Handle::shutdown) for this task, whatever the
+    /// executor's policies are; without this call they decide, or its
+    /// [group](crate::GroupBuilder::on_shutdown). It holds for the shutdown of a group, too, and for
+    /// [`close`](crate::ScheduledThreadPoolExecutor::close) and
+    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left when its patience is
+    /// over. A drop that [stops](crate::DropPolicy::Stop) the executor and
+    /// [`shutdown_now`](crate::Handle::shutdown_now) do not ask. Once a task of an executor has such a
+    /// policy, or is a [call with retries](Self::retry), its shutdown takes O(n log n). Java has two
     /// policies, for all tasks.
     ///
     /// ```
@@ -248,13 +228,8 @@ impl<'a> TaskBuilder<'a> {
     /// use punctual::{ScheduledThreadPoolExecutor, ShutdownPolicy, trigger};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mut left = 3;
-    /// let pause = Duration::from_millis(1);
     /// let upload = executor.task().on_shutdown(ShutdownPolicy::Keep);
-    /// let upload = upload.repeat(trigger::every(pause), move || {
-    ///     left -= 1; // uploads the next part
-    ///     if left > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break("uploaded") }
-    /// })?;
+    /// let upload = upload.repeat(trigger::every(Duration::from_millis(1)), || ControlFlow::<_>::Break("uploaded"))?;
     /// executor.close()?; // waits for it, and would cancel another series
     /// assert_eq!(upload.join()?, "uploaded");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -273,7 +248,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::execute`](crate::Handle::execute).
+    /// As there.
     #[track_caller]
     pub fn execute<F>(self, closure: F) -> Result<(), RejectedExecutionError>
     where
@@ -286,7 +261,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::submit`](crate::Handle::submit).
+    /// As there.
     #[track_caller]
     pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
     where
@@ -300,7 +275,7 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::schedule`](crate::Handle::schedule).
+    /// As there.
     #[track_caller]
     pub fn schedule<F, T>(
         self,
@@ -314,12 +289,13 @@ impl<'a> TaskBuilder<'a> {
         self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall clock, a
-    /// [time limit](Self::timeout) counts from when the closure begins, as that of each run of a series.
+    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall
+    /// clock, a [time limit](Self::timeout) counts from when the closure begins, as that of each run of a
+    /// series.
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::schedule_at`](crate::Handle::schedule_at).
+    /// As there.
     #[track_caller]
     pub fn schedule_at<F, T>(
         self,
@@ -357,12 +333,11 @@ impl<'a> TaskBuilder<'a> {
         self.repeat(once, body)
     }
 
-    /// Submits the task: see
-    /// [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
+    /// Submits the task: see [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
+    /// As there.
     #[track_caller]
     pub fn schedule_at_fixed_rate<F, O>(
         self,
@@ -379,12 +354,11 @@ impl<'a> TaskBuilder<'a> {
             .map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see
-    /// [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
+    /// Submits the task: see [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
+    /// As there.
     #[track_caller]
     pub fn schedule_with_fixed_delay<F, O>(
         self,
@@ -405,11 +379,11 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    /// As there.
     ///
     /// # Panics
     ///
-    /// The same as [`Handle::repeat`](crate::Handle::repeat).
+    /// As there.
     #[track_caller]
     pub fn repeat<G, F, O>(
         self,
@@ -424,13 +398,13 @@ impl<'a> TaskBuilder<'a> {
         self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one for each
-    /// attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the task earlier than
-    /// the back-off does.
+    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one
+    /// for each attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the
+    /// task earlier than the back-off does.
     ///
     /// # Errors
     ///
-    /// The same as [`Handle::execute`](crate::Handle::execute).
+    /// As there.
     #[track_caller]
     pub fn retry<F, T, E>(
         mut self,

@@ -93,37 +93,10 @@ impl Worker {
         &self.name
     }
 
-    /// Returns the number of the worker within its executor, counted from 1 in the order in which
-    /// workers were to be started. No number is used twice, so a worker that replaces another has a
-    /// number of its own. `None` for the thread that expires
+    /// Returns the number of the worker within its executor, counted from 1 in the order in which workers
+    /// were to be started; a factory can bind each to a core by it. No number is used twice, so a worker that
+    /// replaces another has a number of its own. `None` for the thread that expires
     /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
-    ///
-    /// ```
-    /// use punctual::{ScheduledThreadPoolExecutor, Worker};
-    ///
-    /// # fn pin_to(_core: usize) {}
-    /// # fn cores() -> usize { 2 }
-    /// let executor = ScheduledThreadPoolExecutor::builder()
-    ///     .core_pool_size(cores())
-    ///     .thread_factory(|worker: Worker| {
-    ///         let name = match worker.index() {
-    ///             Some(number) => format!("mail #{number}"),
-    ///             None => "mail timeouts".to_owned(),
-    ///         };
-    ///         let thread = std::thread::Builder::new().name(name);
-    ///         let work = move || {
-    ///             if let Some(number) = worker.index() {
-    ///                 pin_to((number - 1) % cores()); // one worker on each core
-    ///             }
-    ///             worker.run();
-    ///         };
-    ///         thread.spawn(work).map(Some)
-    ///     })
-    ///     .build()?;
-    /// let name = executor.submit(|| std::thread::current().name().map(str::to_owned))?;
-    /// assert_eq!(name.join()?.as_deref(), Some("mail #1"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.index

@@ -58,25 +58,21 @@ use crate::{
 
 /// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
 ///
-/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken
-/// once, as soon as its task has ended in whichever way. Several threads may submit and take at once.
-/// **Dropping it detaches** the futures that are in it, as dropping a [`ScheduledFuture`] does.
+/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken once,
+/// as soon as its task has ended in whichever way. Several threads may submit and take at once. **Dropping it
+/// detaches** the futures that are in it, as dropping a [`ScheduledFuture`] does.
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ExecutorCompletionService, ManualClock, ScheduledThreadPoolExecutor};
+/// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor};
 ///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+/// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let answers = ExecutorCompletionService::new(&executor);
-/// answers.schedule(Duration::from_secs(20), || "slow")?;
-/// answers.schedule(Duration::from_secs(1), || "quick")?;
-/// clock.set_auto_advance(true);
-/// let mut seen = Vec::new();
+/// answers.schedule(Duration::from_millis(20), || "slow")?;
+/// answers.submit(|| "quick")?;
 /// while let Some(future) = answers.take()? {
-///     seen.push(future.join()?);
+///     println!("{}", future.join()?);
 /// }
-/// assert_eq!(seen, ["quick", "slow"]);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[doc(alias("CompletionService", "FuturesUnordered", "as_completed"))]
@@ -196,8 +192,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
-    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that
-    /// may be interrupted.
+    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be
+    /// interrupted.
     ///
     /// ```
     /// use std::time::Duration;
@@ -207,9 +203,6 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// let answers = ExecutorCompletionService::new(&executor);
     /// answers.schedule(Duration::from_secs(60), || "too late")?;
     /// assert!(answers.take_within(Duration::from_millis(1)).is_err());
-    /// assert_eq!((answers.len(), answers.cancel_all()), (1, 1));
-    /// assert!(answers.take_within(Duration::from_secs(60))?.is_some_and(|it| it.is_cancelled()));
-    /// assert!(answers.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///

@@ -1,12 +1,8 @@
 //! Running several closures, all of them or until one succeeds, and how that can fail.
 //!
-//! Both kinds of call submit the closures, and wait. A guard holds the submitted tasks from the first
-//! moment: however the call ends, by a value, an error, or a panic of the iterator, the drop of the
-//! guard cancels the tasks that have not ended, and asks the running ones to stop. If all have ended,
-//! nothing is left for it to do.
-//!
-//! The errors, [`InvokeError`] and [`InvokeAnyError`], can hold a task that was refused, so they stand
-//! beside the calls and not with the plain errors of the crate.
+//! Both kinds of call submit the closures, and wait. A guard holds the submitted tasks from the first moment:
+//! however the call ends, by a value, an error, or a panic of the iterator, the drop of the guard cancels the
+//! tasks that have not ended, and asks the running ones to stop.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -16,7 +12,6 @@ use crate::{
     unwind::discard,
 };
 
-/// Running several closures, and waiting for all or for the first that succeeds.
 impl Handle {
     /// Submits the closures, blocks until all have ended, and returns their futures in the order of the
     /// closures. Each future is done. Java: `invokeAll`.
@@ -72,19 +67,16 @@ impl Handle {
     /// use punctual::{ScheduledThreadPoolExecutor, with_context};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let naps = [Duration::ZERO, Duration::from_secs(60)].map(|length| {
-    ///     with_context(move |run| run.token().sleep(length).is_ok())
-    /// });
-    /// let naps = executor.invoke_all_within(naps, Duration::from_millis(500))?;
-    /// assert!(naps.iter().all(|nap| nap.is_done()) && naps[1].is_cancelled());
+    /// let nap = with_context(|run| run.token().wait());
+    /// let naps = executor.invoke_all_within([nap], Duration::from_millis(5))?;
+    /// assert!(naps[0].is_cancelled());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
     /// # Errors
     ///
-    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not
-    /// all have ended. Otherwise as [`invoke_all`](Self::invoke_all), but never
-    /// [`InvokeError::WouldDeadlock`].
+    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not all have
+    /// ended. Otherwise as [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_all_within<F, T>(
         &self,
