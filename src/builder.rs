@@ -13,7 +13,7 @@ use crate::{
     pool::{Callbacks, Config, ObservingConfig},
     shared::{share_factory, share_handler},
     sync::{Arc, cores},
-    task::{Around, Hooks},
+    task::Around,
     unwind::{Contained, note_locations},
 };
 
@@ -322,7 +322,7 @@ impl Builder {
     /// ```
     #[doc(alias = "start_handler")]
     pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().thread_start = Some(Contained::new(Arc::new(callback)));
+        self.config.callbacks.thread_start = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -330,7 +330,7 @@ impl Builder {
     /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
     #[doc(alias = "exit_handler")]
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().thread_stop = Some(Contained::new(Arc::new(callback)));
+        self.config.callbacks.thread_stop = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -349,7 +349,7 @@ impl Builder {
     /// ```
     #[doc(alias("middleware", "on_before_task_poll"))]
     pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
-        self.hooks().before = Some(Contained::new(Arc::new(hook)));
+        self.config.callbacks.hooks.before = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -361,7 +361,7 @@ impl Builder {
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks().after = Some(Contained::new(Arc::new(hook)));
+        self.config.callbacks.hooks.after = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -371,7 +371,7 @@ impl Builder {
     /// the hook has returned, so in the hook [`await_termination`](crate::Handle::await_termination) returns
     /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.callbacks().terminated = Some(Contained::new(Arc::new(hook)));
+        self.config.callbacks.terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -410,7 +410,7 @@ impl Builder {
         W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
     {
         let decorate = move |task: &Submission<'_>| Around::of_wrapper(decorator(task));
-        self.callbacks().decorate = Some(Contained::new(Arc::new(decorate)));
+        self.config.callbacks.decorate = Some(Contained::new(Arc::new(decorate)));
         self
     }
 
@@ -445,16 +445,8 @@ impl Builder {
         mut self,
         handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.hooks().on_failure = Some(Contained::new(Arc::new(handler)));
+        self.config.callbacks.hooks.on_failure = Some(Contained::new(Arc::new(handler)));
         self
-    }
-
-    fn callbacks(&mut self) -> &mut Callbacks {
-        &mut self.config.callbacks
-    }
-
-    fn hooks(&mut self) -> &mut Hooks {
-        &mut self.config.callbacks.hooks
     }
 }
 
@@ -527,7 +519,7 @@ impl Builder {
         callback: impl Fn(&Starvation) + Send + Sync + 'static,
     ) -> Self {
         self.config.observing.starvation_after = Some(after);
-        self.callbacks().starvation = Some(Contained::new(Arc::new(callback)));
+        self.config.callbacks.starvation = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -562,7 +554,7 @@ impl Builder {
     /// ```
     #[doc(alias = "watchdog")]
     pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
-        self.callbacks().slow_run = Some(Contained::new(Arc::new(callback)));
+        self.config.callbacks.slow_run = Some(Contained::new(Arc::new(callback)));
         self
     }
 

@@ -12,7 +12,6 @@ use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, time::Instant};
 
 use crate::{
     CancelReason, CancellationToken, RejectionReason, TaskId,
-    layers::GroupState,
     queue::{Drained, QueueEntry},
     statistics::{Totals, WorkerStats},
     sync::Arc,
@@ -128,7 +127,7 @@ impl fmt::Debug for DrainedTasks {
 #[must_use = "dropping a pending task cancels it"]
 pub struct DrainedTask {
     /// `None` once it has been run.
-    task: Option<Arc<Task>>,
+    pub(crate) task: Option<Arc<Task>>,
     id: u64,
     deadline: Timestamp,
     detached_context: DetachedContext,
@@ -150,33 +149,6 @@ impl DrainedTask {
             detached_context: detached_context.clone(),
             reason,
         }
-    }
-
-    /// Returns the group that the task is to enter, or is in.
-    pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
-        self.task.as_ref().and_then(|task| task.own_group())
-    }
-
-    /// Returns `true` if it is this task.
-    pub(crate) fn is_of(&self, task: &Arc<Task>) -> bool {
-        self.task.as_ref().is_some_and(|own| Arc::ptr_eq(own, task))
-    }
-
-    /// Returns `true` if the task has ended, without having been run or dropped by its holder.
-    pub(crate) fn is_done(&self) -> bool {
-        self.task.as_ref().is_some_and(|task| task.state().is_done())
-    }
-
-    /// Takes the task out of its group: its holder runs it outside the schedule.
-    pub(crate) fn leave_group(&self) {
-        if let Some(task) = &self.task {
-            task.leave_group();
-        }
-    }
-
-    /// Returns the task itself, without ending it.
-    pub(crate) fn into_task(mut self) -> Option<Arc<Task>> {
-        self.task.take()
     }
 
     /// Returns the number of the task, which is also that of its future.
@@ -242,13 +214,6 @@ impl DrainedTask {
         hooks.drops(self.id).discard(run);
         stats.totals()
     }
-
-    /// Notes that from now on any thread may run the task.
-    pub(crate) fn give_away(&self) {
-        if let Some(task) = &self.task {
-            task.give_away();
-        }
-    }
 }
 
 impl Drop for DrainedTask {
@@ -294,9 +259,11 @@ impl fmt::Debug for DrainedTask {
 /// same work to a second executor and get a future for it submits a closure that can be cloned, or sends the
 /// result over a channel.
 #[doc(alias("SendError", "TrySendError", "SpawnError"))]
+#[derive(Debug)]
 pub struct RejectedExecutionError(Box<RejectedSubmission>);
 
 /// The content of the error. It is on the heap, so that the `Result` of a submission stays small.
+#[derive(Debug)]
 struct RejectedSubmission {
     reason: RejectionReason,
     task: DrainedTask,
@@ -321,15 +288,6 @@ impl RejectedExecutionError {
     /// Returns the rejected task, to be run, kept or dropped.
     pub fn into_task(self) -> DrainedTask {
         self.0.task
-    }
-}
-
-impl fmt::Debug for RejectedExecutionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RejectedExecutionError")
-            .field("reason", &self.0.reason)
-            .field("task", &self.0.task)
-            .finish()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     ops::Deref,
     pin::pin,
     task::{Context, Poll, Waker},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::{
@@ -173,13 +173,6 @@ impl DrivenExecutor {
             None => self.driver.next(),
         };
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
-    }
-
-    /// Like [`time_until_next`](Self::time_until_next), as a point in time; the present if something is due.
-    #[must_use]
-    pub fn next_deadline(&mut self) -> Option<Instant> {
-        let span = self.time_until_next()?;
-        self.handle.clock().now().checked_add(span)
     }
 
     /// Sets the waker that ends the caller's sleep. It is woken, in the thread that is the reason, at most

@@ -170,7 +170,7 @@ impl Deref for ScheduledThreadPoolExecutor {
 #[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
-    pool_refs: Arc<PoolRefs>,
+    pub(crate) pool_refs: Arc<PoolRefs>,
 }
 
 impl Handle {

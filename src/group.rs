@@ -19,7 +19,6 @@ use crate::{
     executor::others,
     layers::{Counted, GroupState, Keeps, ListedMember, ShutdownPolicy},
     pool::IfRunning,
-    shutdown_report::TaskSummary,
     sync::Arc,
     unwind::discard,
     wait::{self, Place},
@@ -101,7 +100,8 @@ impl Handle {
     /// Describes a group of this executor's tasks, which [`build`](GroupBuilder::build) makes. Several groups may have
     /// the same name.
     pub fn group(&self, name: impl Into<Arc<str>>) -> GroupBuilder<'_> {
-        GroupBuilder::new(self, name.into())
+        let (name, limit, reserved, on_shutdown) = (name.into(), usize::MAX, 0, None);
+        GroupBuilder { handle: self, name, limit, reserved, on_shutdown }
     }
 
     /// Returns the groups of this executor that are alive, in the order in which they were made: those of
@@ -123,7 +123,7 @@ impl TaskBuilder<'_> {
 
 /// Describes a [`Group`] before it is made; from [`Handle::group`]. Without further calls a group limits nothing, and is a
 /// handle on its tasks.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[must_use = "no group is made until `build` is called"]
 pub struct GroupBuilder<'a> {
     handle: &'a Handle,
@@ -133,11 +133,7 @@ pub struct GroupBuilder<'a> {
     on_shutdown: Option<ShutdownPolicy>,
 }
 
-impl<'a> GroupBuilder<'a> {
-    fn new(handle: &'a Handle, name: Arc<str>) -> Self {
-        Self { handle, name, limit: usize::MAX, reserved: 0, on_shutdown: None }
-    }
-
+impl GroupBuilder<'_> {
     /// Sets how many tasks of the group may run at once; with 1 they never overlap. The default is no limit.
     #[doc(alias("semaphore", "max_concurrency", "concurrency_limit", "buffer_unordered"))]
     pub fn limit(mut self, limit: usize) -> Self {
@@ -173,17 +169,6 @@ impl<'a> GroupBuilder<'a> {
         let Self { handle, name, limit, reserved, on_shutdown } = self;
         let state = handle.pool().new_group(name, limit, reserved, on_shutdown);
         Ok(Group { handle: handle.clone(), state })
-    }
-}
-
-impl fmt::Debug for GroupBuilder<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupBuilder")
-            .field("name", &self.name)
-            .field("limit", &self.limit)
-            .field("reserved", &self.reserved)
-            .field("on_shutdown", &self.on_shutdown)
-            .finish_non_exhaustive()
     }
 }
 
@@ -303,7 +288,19 @@ impl Group {
     /// Returns the group's counts, and how many tasks it has, in one consistent snapshot. Takes one lock.
     #[must_use]
     pub fn statistics(&self) -> GroupStatistics {
-        GroupStatistics::new(self.state.counts())
+        let Counted { pending, parked, active, totals } = self.state.counts();
+        GroupStatistics {
+            pending,
+            waiting: parked,
+            active,
+            submitted: totals.submitted,
+            rejected: totals.rejected,
+            completed: totals.completed,
+            failed: totals.failed,
+            cancelled: totals.cancelled,
+            runs: totals.runs,
+            failed_runs: totals.failed_runs,
+        }
     }
 }
 
@@ -404,21 +401,13 @@ impl Group {
             is_over = self.await_termination(grace)?;
         }
         let (ended, running) = self.state.read_log();
-        let summaries = |list: Vec<(u64, Option<Arc<str>>)>| {
-            list.into_iter().map(|(id, name)| TaskSummary::new(id, name)).collect()
-        };
-        let named = |ListedMember { task, sequence, .. }: ListedMember| {
+        let running = running.into_iter().map(|ListedMember { task, sequence, .. }| {
             let task = task.upgrade();
             let name = task.as_ref().and_then(|task| task.name());
             discard(task);
             (sequence, name)
-        };
-        Ok(ShutdownReport::new(
-            is_over,
-            summaries(ended.ran),
-            summaries(ended.cancelled),
-            summaries(running.into_iter().map(named).collect()),
-        ))
+        });
+        Ok(ended.report(is_over, running))
     }
 
     /// Blocks until the group has ended, which means that it or its executor was shut down and none of its
@@ -465,6 +454,7 @@ impl Group {
 }
 
 /// A future that completes when a group has ended: see [`Group::termination`].
+#[derive(Debug)]
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct GroupTermination {
     group: Group,
@@ -484,15 +474,6 @@ impl Future for GroupTermination {
 impl Drop for GroupTermination {
     fn drop(&mut self) {
         self.group.state.forget(&mut self.place);
-    }
-}
-
-impl fmt::Debug for GroupTermination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GroupTermination")
-            .field("group", &self.group.name())
-            .field("is_terminated", &self.group.is_terminated())
-            .finish()
     }
 }
 
@@ -527,24 +508,6 @@ pub struct GroupStatistics {
     pub runs: u64,
     /// The number of these that failed, including those after which the task went on.
     pub failed_runs: u64,
-}
-
-impl GroupStatistics {
-    fn new(counted: Counted) -> Self {
-        let Counted { pending, parked, active, totals } = counted;
-        Self {
-            pending,
-            waiting: parked,
-            active,
-            submitted: totals.submitted,
-            rejected: totals.rejected,
-            completed: totals.completed,
-            failed: totals.failed,
-            cancelled: totals.cancelled,
-            runs: totals.runs,
-            failed_runs: totals.failed_runs,
-        }
-    }
 }
 
 /// One line for a log, with the counts that are not zero.

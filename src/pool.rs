@@ -158,7 +158,7 @@ pub(crate) enum IfRunning {
 /// See the [module](self).
 pub(crate) struct Pool {
     clock: Clock,
-    callbacks: Callbacks,
+    pub(crate) callbacks: Callbacks,
     pub(crate) queue: DelayedWorkQueue<Arc<Task>>,
     pub(crate) capacity: Capacity,
     pub(crate) rejections: Rejections,
@@ -214,11 +214,6 @@ impl Pool {
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
-    }
-
-    #[inline]
-    pub(crate) fn callbacks(&self) -> &Callbacks {
-        &self.callbacks
     }
 
     /// Returns the context of a task that leaves the pool without having run.

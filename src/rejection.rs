@@ -231,7 +231,10 @@ impl<'a> RejectedTask<'a> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn keep(self) -> (DrainedTask, Rejection) {
-        self.task.give_away();
+        // From now on any thread may run it.
+        if let Some(task) = &self.task.task {
+            task.give_away();
+        }
         (self.task, Rejection(Decision::Handled))
     }
 
@@ -263,7 +266,7 @@ impl<'a> RejectedTask<'a> {
         if self.is_shutdown() {
             return self.abort();
         }
-        let group = self.task.own_group();
+        let group = self.task.task.as_ref().and_then(|task| task.own_group());
         let gives_up = || group.as_ref().is_some_and(|group| group.is_shut_down());
         let room = self.refuser.wait_for_room(timeout, &gives_up);
         discard(group);

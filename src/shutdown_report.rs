@@ -64,15 +64,6 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    pub(crate) fn new(
-        is_terminated: bool,
-        ran: Vec<TaskSummary>,
-        cancelled: Vec<TaskSummary>,
-        still_running: Vec<TaskSummary>,
-    ) -> Self {
-        Self { is_terminated, ran, cancelled, still_running }
-    }
-
     /// Returns `true` if every task has ended, and every worker of an executor.
     #[must_use]
     pub fn is_terminated(&self) -> bool {
@@ -127,10 +118,23 @@ pub(crate) struct EndLog {
     ended: Mutex<EndedTasks>,
 }
 
-#[derive(Clone, Default)]
-struct EndedTasks {
-    ran: Vec<TaskSummary>,
-    cancelled: Vec<TaskSummary>,
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EndedTasks {
+    pub(crate) ran: Vec<TaskSummary>,
+    pub(crate) cancelled: Vec<TaskSummary>,
+}
+
+impl EndedTasks {
+    /// Returns the report, with the tasks that still run.
+    pub(crate) fn report(
+        self,
+        is_terminated: bool,
+        running: impl Iterator<Item = (u64, Option<Arc<str>>)>,
+    ) -> ShutdownReport {
+        let still_running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
+        let Self { ran, cancelled } = self;
+        ShutdownReport { is_terminated, ran, cancelled, still_running }
+    }
 }
 
 impl EndLog {
@@ -184,9 +188,8 @@ impl EndLog {
         }
     }
 
-    /// Returns the report of the entries.
-    pub(crate) fn report(&self, is_terminated: bool, running: Vec<TaskSummary>) -> ShutdownReport {
-        let EndedTasks { ran, cancelled } = self.ended.lock().clone();
-        ShutdownReport { is_terminated, ran, cancelled, still_running: running }
+    /// Returns what has been entered.
+    pub(crate) fn read(&self) -> EndedTasks {
+        self.ended.lock().clone()
     }
 }

@@ -7,7 +7,6 @@
 //! was selected ([`DropPolicy`]).
 
 use std::{
-    fmt,
     future::Future,
     pin::Pin,
     task::{Context, Poll},
@@ -19,7 +18,6 @@ use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
     DrainedTasks, Limit, ShutdownReport, WouldDeadlock,
     pool::{Phase, Pool},
-    shutdown_report::TaskSummary,
     sync::Arc,
     wait::Place,
 };
@@ -112,8 +110,7 @@ impl Handle {
             pool.lifecycle.give_up();
         }
         let running = pool.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
-        let running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
-        Ok(log.report(is_over, running))
+        Ok(log.read().report(is_over, running))
     }
 
     /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and
@@ -166,7 +163,7 @@ impl Handle {
     /// A future does not know what will await it, so it fails nowhere. **A task that blocks on it, in a
     /// `block_on`, waits for itself and never ends.**
     pub fn termination(&self) -> Termination {
-        Termination::new(self.clone())
+        Termination { handle: self.clone(), place: Place::default() }
     }
 
     /// Returns `true` if the executor was shut down, in whichever way; it may still be running tasks. Java:
@@ -316,16 +313,11 @@ impl ScheduledThreadPoolExecutor {
 
 /// A future that completes when an executor has terminated: see [`Handle::termination`]. Like a
 /// handle, it keeps no executor alive.
+#[derive(Debug)]
 #[must_use = "it waits for nothing unless it is awaited"]
 pub struct Termination {
     handle: Handle,
     place: Place,
-}
-
-impl Termination {
-    fn new(handle: Handle) -> Self {
-        Self { handle, place: Place::default() }
-    }
 }
 
 impl Future for Termination {
@@ -341,13 +333,6 @@ impl Future for Termination {
 impl Drop for Termination {
     fn drop(&mut self) {
         self.handle.pool().lifecycle.forget(&mut self.place);
-    }
-}
-
-impl fmt::Debug for Termination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_terminated = self.handle.pool().lifecycle.phase() == Phase::Terminated;
-        f.debug_struct("Termination").field("is_terminated", &is_terminated).finish()
     }
 }
 

@@ -109,21 +109,6 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
-    /// Like [`schedule`](Self::schedule), for the crate's own generic code.
-    #[inline]
-    #[track_caller]
-    pub(crate) fn start<F, T>(
-        &self,
-        delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: Send + 'static,
-    {
-        task_builder::schedule(&self.pool_refs, delay, closure)
-    }
-
     /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the task is due
     /// at once, behind the tasks that are due already; with `Duration::MAX` it is never due. Blocks as
     /// `execute` does. Java: `schedule`.

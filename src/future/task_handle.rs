@@ -441,7 +441,7 @@ impl TaskHandle {
 
     /// Returns where a panic in the drop of the result is reported.
     fn drops(&self) -> Drops<'_> {
-        self.pool().callbacks().hooks.drops(self.id)
+        self.pool().callbacks.hooks.drops(self.id)
     }
 
     /// Blocks until the task has ended; spins for a while before it sleeps.

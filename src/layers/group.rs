@@ -51,7 +51,7 @@ use std::task::Waker;
 
 use self::{end::EndStage, roll::Roll};
 pub(crate) use self::{
-    end::{EndedMembers, Keeps, MemberEnd},
+    end::{Keeps, MemberEnd},
     roll::{Counted, Entrant, ListedMember, Turn},
 };
 #[cfg(feature = "histograms")]
@@ -60,6 +60,7 @@ use crate::{
     CancelReason,
     entry::Timing,
     layers::{AtShutdown, Dispatcher, ShutdownPolicy},
+    shutdown_report::EndedTasks,
     sync::{Arc, Weak},
     task::{Deferred, Task},
     time::Timestamp,
@@ -387,7 +388,7 @@ impl GroupState {
     }
 
     /// Returns the members that have been noted, and those that run now.
-    pub(crate) fn read_log(&self) -> (EndedMembers, Vec<ListedMember>) {
+    pub(crate) fn read_log(&self) -> (EndedTasks, Vec<ListedMember>) {
         let roll = self.roll.lock();
         (roll.end.log(), roll.list_running())
     }

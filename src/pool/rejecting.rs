@@ -104,12 +104,14 @@ impl Pool {
             let rejected = RejectedTask::new(&refuser, task, &reason);
             let Rejection(decision) = handler.rejected_execution(rejected);
             drop(handler);
+            let is_own =
+                |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
             not_admitted = match decision {
-                Decision::Abort(task) if task.is_of(&own) => {
+                Decision::Abort(task) if is_own(&task) => {
                     return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
                 }
-                Decision::Retry(task, permit) if task.is_of(&own) => {
-                    drop(task.into_task());
+                Decision::Retry(mut task, permit) if is_own(&task) => {
+                    drop(task.task.take());
                     match self.retry(own, permit, sequence, arrival) {
                         Err(not_admitted) => not_admitted,
                         Ok(ticket) => {

@@ -330,7 +330,7 @@ impl Pool {
     ) {
         let watched = Arc::clone(&task);
         let expiry = move |pool: &Pool| {
-            let drops = pool.callbacks().hooks.drops(ticket.sequence);
+            let drops = pool.callbacks.hooks.drops(ticket.sequence);
             let found = watched.time_out(limit, None, drops);
             if found != Cancellation::TooLate {
                 let log = &pool.log;

@@ -64,7 +64,7 @@ impl WorkerThread {
         let Runner { pool, number, .. } = &self.runner;
         let _scope = PoolScope::enter(pool, Role::Worker);
         pool.workers.begin(*number, &pool.queue);
-        let callbacks = pool.callbacks();
+        let callbacks = &pool.callbacks;
         let parker = Parker::current();
         let before = pool.clock().worker_begins(&parker);
         set_timer_slack(pool.spawner.timer_slack);
@@ -138,7 +138,7 @@ impl Runner {
     ) {
         let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
-        let (task, hooks) = (run.task(), &pool.callbacks().hooks);
+        let (task, hooks) = (run.task(), &pool.callbacks.hooks);
         match task.run(&run, hooks) {
             Verdict::Again(next) => self.requeue(&worker.stats, task, sequence, next),
             Verdict::Ended => pool.log.ended(sequence, &**task),
@@ -165,12 +165,9 @@ impl Runner {
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        match self.try_requeue(task, sequence, next) {
-            Requeued::Queued => {}
-            Requeued::Refused(reason) => {
-                self.stop_being_relied_on();
-                self.end_refused(task, sequence, reason, stats);
-            }
+        if let Requeued::Refused(reason) = self.try_requeue(task, sequence, next) {
+            self.stop_being_relied_on();
+            self.end_refused(task, sequence, reason, stats);
         }
     }
 
@@ -207,7 +204,7 @@ impl Runner {
         let is_told = task.is_periodic() && reason == CancelReason::Rejected;
         if found != Cancellation::TooLate && is_told {
             let why = "the queue has no place for its next run";
-            pool.callbacks().hooks.tell_displaced(&**task, sequence, why);
+            pool.callbacks.hooks.tell_displaced(&**task, sequence, why);
         }
     }
 

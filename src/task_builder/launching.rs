@@ -219,7 +219,7 @@ impl TaskBuilder<'_> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget.and_then(|budget| Self::limit_runs(pool_ref, budget));
-        let decorated = match &pool_ref.pool().callbacks().decorate {
+        let decorated = match &pool_ref.pool().callbacks.decorate {
             None => budget,
             Some(decorate) => {
                 let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
@@ -303,7 +303,7 @@ fn submit_unawaited(
     match admitted.or_else(NotQueued::ticket) {
         Ok(_) => Ok(()),
         // As in `end_or_error`.
-        Err(refused) if refused.task().is_done() => Ok(()),
+        Err(refused) if has_ended(&refused) => Ok(()),
         Err(refused) => Err(refused),
     }
 }
@@ -322,14 +322,19 @@ fn end_or_error(
     pool_ref: &PoolRef,
     refused: RejectedExecutionError,
 ) -> Result<TaskHandle, RejectedExecutionError> {
-    refused.task().leave_group();
-    if !refused.task().is_done() {
+    task.leave_group();
+    if !has_ended(&refused) {
         return Err(refused);
     }
     // It was in the queue for a moment (see `rescue` in `pool::admission`), and another thread cancelled it
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
+}
+
+/// Returns `true` if a task that was refused has ended, without having been run or dropped by its holder.
+fn has_ended(refused: &RejectedExecutionError) -> bool {
+    refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
 /// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.

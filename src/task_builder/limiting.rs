@@ -20,7 +20,7 @@ use crate::{
 impl TaskBuilder<'_> {
     /// Returns the code around each run that gives each run of a periodic task `budget` of time.
     pub(super) fn limit_runs(pool_ref: &PoolRef, budget: Duration) -> Option<Around> {
-        let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.pool().callbacks().hooks.clone());
+        let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.pool().callbacks.hooks.clone());
         Some(Around::new(move |body| {
             let Some(run) = Run::current() else { return body() };
             let limited = LimitedRun::begin(run, &timer, &hooks, budget);

@@ -105,7 +105,7 @@ impl TaskBuilder<'_> {
         let started = pool_ref.pool().ensure_timer_thread();
         started.unwrap_or_else(|error| trace::spawn_failed(&error));
         let timer = Timer::of(pool_ref)?;
-        let (clock, callbacks) = (pool_ref.pool().clock().clone(), pool_ref.pool().callbacks());
+        let (clock, callbacks) = (pool_ref.pool().clock().clone(), &pool_ref.pool().callbacks);
         let (hooks, callback) = (callbacks.hooks.clone(), callbacks.slow_run.clone());
         let watchdog = Arc::new(Watchdog { limit, scheduled_at, clock, hooks, callback });
         Some(Around::new(move |body| {

@@ -9,7 +9,7 @@ use std::{error::Error, fmt, time::Duration};
 use super::{ExecutorCompletionService, TaskSet};
 use crate::{
     Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskOutput,
-    unwind::discard,
+    task_builder, unwind::discard,
 };
 
 impl Handle {
@@ -206,7 +206,8 @@ impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
         F: FnOnce() -> Result<T, E> + Send + 'static,
     {
         for closure in closures {
-            self.running.push(self.handle.start(Duration::ZERO, closure)?);
+            let refs = &self.handle.pool_refs;
+            self.running.push(task_builder::schedule(refs, Duration::ZERO, closure)?);
             while let Some(ended) = self.running.poll() {
                 if let Some(value) = self.value_of(ended) {
                     return Ok(value);

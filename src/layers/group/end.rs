@@ -6,7 +6,11 @@
 //! paused then: a pause would put off the end without limit.
 
 use super::{AtShutdown, roll::Name};
-use crate::{CancelReason, layers::ShutdownPolicy, sync::Arc};
+use crate::{
+    CancelReason,
+    layers::ShutdownPolicy,
+    shutdown_report::{EndedTasks, TaskSummary},
+};
 
 /// How far a group has come by its own shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,13 +52,6 @@ pub(crate) enum MemberEnd {
     Cancelled,
 }
 
-/// The members that have ended since a report was asked for: those that ran, and those that were cancelled.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EndedMembers {
-    pub(crate) ran: Vec<(u64, Option<Arc<str>>)>,
-    pub(crate) cancelled: Vec<(u64, Option<Arc<str>>)>,
-}
-
 #[derive(Default)]
 pub(super) struct GroupEnd {
     pub(super) stage: EndStage,
@@ -64,7 +61,7 @@ pub(super) struct GroupEnd {
     executor_keeps: Option<Keeps>,
     pub(super) joining: usize,
     pub(super) is_terminated: bool,
-    log: Option<EndedMembers>,
+    log: Option<EndedTasks>,
 }
 
 impl GroupEnd {
@@ -113,10 +110,10 @@ impl GroupEnd {
     pub(super) fn note(&mut self, sequence: u64, ended: MemberEnd, name: impl FnOnce() -> Name) {
         let Some(log) = &mut self.log else { return };
         let list = if ended == MemberEnd::Cancelled { &mut log.cancelled } else { &mut log.ran };
-        list.push((sequence, name()));
+        list.push(TaskSummary::new(sequence, name()));
     }
 
-    pub(super) fn log(&self) -> EndedMembers {
+    pub(super) fn log(&self) -> EndedTasks {
         self.log.clone().unwrap_or_default()
     }
 

@@ -129,7 +129,7 @@ impl StarvationWatch {
         if let (Some((_, next)), true) = (first, is_over) {
             episode.again_at = episode.again_at.saturating_mul(2);
             let running = running(&workers, now);
-            Starvation { waited, next, running }.tell(pool.callbacks());
+            Starvation { waited, next, running }.tell(&pool.callbacks);
         }
         let rest = if waited < self.after { self.after - waited } else { self.after };
         self.arm(pool, now, now.after(rest), episode);

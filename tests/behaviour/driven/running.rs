@@ -101,18 +101,16 @@ fn missed_runs_are_made_up_for_one_in_each_call() {
 #[test]
 fn the_caller_is_told_how_long_to_sleep() {
     let (clock, mut executor) = driven();
-    assert_eq!((executor.time_until_next(), executor.next_deadline()), (None, None));
+    assert_eq!(executor.time_until_next(), None);
     let never = executor.schedule(Duration::MAX, || ()).unwrap();
     assert_eq!(executor.time_until_next(), None, "never is nothing to wait for");
     let spans = [400 * 86_400 * SECOND, 86_400 * SECOND, 3_600 * SECOND, SECOND, NANO];
     for span in spans {
         executor.schedule(span, || ()).unwrap();
         assert_eq!(executor.time_until_next(), Some(span));
-        assert_eq!(executor.next_deadline(), Some(clock.now() + span));
     }
     let now = executor.submit(|| ()).unwrap();
     assert_eq!(executor.time_until_next(), Some(Duration::ZERO));
-    assert_eq!(executor.next_deadline(), Some(clock.now()));
     assert!(now.cancel());
     let begin = clock.now();
     for span in spans.into_iter().rev() {
@@ -133,7 +131,6 @@ fn who_is_late_need_not_sleep() {
     let task = executor.schedule(SECOND, || ()).unwrap();
     clock.advance(3 * SECOND);
     assert_eq!(executor.time_until_next(), Some(Duration::ZERO));
-    assert_eq!(executor.next_deadline(), Some(clock.now()));
     assert!(task.cancel());
     assert_eq!(executor.time_until_next(), None);
 }
