@@ -3,61 +3,48 @@
 //! ```text
 //!   ensure_worker ──▶ admit ──▶ capacity ──▶ queue.offer ──▶ enough workers? ──▶ the ticket
 //!                       ▲          │             │                 │ no
-//!                       │          │             │                 ▼
-//!                       │          ▼             ▼              rescue ──▶ the ticket
-//!                     retry ◀── rejection ◀──────┴─────────────────┘
+//!                       │          ▼             ▼                 ▼
+//!                     retry ◀── rejection ◀──────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`workers`](super::workers)), unless it has seen that the pool has
-//! all of them, and then admits the task: it acquires a permit of the [capacity](Capacity), if the pool is bounded, and offers the
-//! task to the queue. A queued task therefore always has a worker that will come for it, and a task
+//! A submission first ensures that there is a worker ([`workers`](super::workers)), unless it has seen that
+//! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
 //! for which no worker could be started was never queued.
 //!
 //! # Where admission meets shutdown
 //!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before
-//! the shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it.
-//! The bound does not refuse for a shutdown: it lets every submission pass once the queue is closed. A
-//! task can still be refused with [`Saturated`](RejectionReason::Saturated) while the queue
-//! is being closed, since the bound is asked before that, and an admitted task can be taken back
-//! by a rescue, as follows.
+//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before the
+//! shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it. A task can
+//! still be refused with [`Saturated`](RejectionReason::Saturated) while the queue is being closed, since the
+//! bound is asked before that, and an admitted task can be taken back by a rescue, as follows.
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the
-//! submission looks again once the task is queued. If there are fewer workers than wanted, it
-//! starts one; if there is none at all and none can be started, it takes the task out again and
-//! reports the error. The head of [`workers`](super::workers) has the argument why either the
-//! submission or the retiring worker sees the other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission
+//! looks again once the task is queued. If there are fewer workers than wanted, it starts one; if there is
+//! none at all and none can be started, it takes the task out again and reports the error. The head of
+//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
+//! other.
 //!
 //! # Capacity
 //!
-//! [`Capacity`] is the bound on how many tasks may be pending, and the submitters that wait for it. A
-//! pool has one only if the builder was given a bound. An exact bound costs every submission and
-//! every take a lock that all of them share.
+//! The permit of a task is released when the task is taken out of the queue, to run or to be dropped. A
+//! periodic task that has run is queued again in any case, even if that is one too many ([`force_acquire`]):
+//! if it were refused, it would be lost for being late.
 //!
-//! The permit of a task is released when the task is taken out of the queue, to run or to be
-//! dropped. A periodic task that has run is queued again in any case, even if that is one too many
-//! ([`force_acquire`]): if it were refused, it would be lost for being late.
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time
+//! ran out concurrently passes it on ([`acquire_before`]). A waiter may also wake for another reason and
+//! acquire a permit that another one was woken for; it is taken off the list then, so no later permit is
+//! announced to it. So no permit is left unused while a submitter waits.
 //!
-//! ## Why no permit is left unused while a submitter waits
+//! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue that refuses
+//! the task and says why. Whether the queue is closed is asked of the queue, under the lock of the capacity
+//! (`is_closed`, an atomic read). The closer closes the queue first and calls
+//! [`wake_all`](Capacity::wake_all) then; a waiter asks and is listed under that lock.
 //!
-//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose
-//! time ran out concurrently passes it on ([`acquire_before`]). A waiter may also wake for another
-//! reason and acquire a permit that another one was woken for; it is taken off the list then, so no
-//! later permit is announced to it.
-//!
-//! ## Once the queue is closed
-//!
-//! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue
-//! that refuses the task and says why. Whether the queue is closed is asked of the queue, under the
-//! lock of the capacity (`is_closed`, an atomic read), and is not stored here. The closer closes the
-//! queue first and calls [`wake_all`](Capacity::wake_all) then; a waiter asks and is listed under that
-//! lock.
-//!
-//! The group of a task that waits is asked once the waiter is listed. A group that is shut down says so first, under
-//! its own lock, and wakes all submitters then. One of its own gives up, and is told that the group was shut down; so
-//! it does not hold up the group's end. The others wait on.
+//! The group of a task that waits is asked once the waiter is listed. A group that is shut down says so
+//! first, under its own lock, and wakes all submitters then. One of its own gives up, and is told that the
+//! group was shut down; so it does not hold up the group's end. The others wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before

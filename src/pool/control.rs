@@ -1,26 +1,23 @@
 //! Control: the entry of a task that is alive is moved to another deadline.
 //!
-//! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that queuing a task again takes and in
-//! the same order ([`pool`](super)); [`layers::control`](crate::layers) says what that means for the task. Once the
-//! owner has been dropped, or the pool was shut down at once, nothing is changed any more: what is pending is due, or its
-//! holder decides. In a queue that
-//! is closed an entry may only come nearer. A shutdown decides by the deadlines that it finds once the
-//! queue is closed, so no task that it waits for is put off afterwards. Beside the handles of a task
-//! these move entries: a group that lets members go, and a timer that is
-//! reset.
+//! [`PoolRef::control`](super::PoolRef::control) does so on request, under the two locks that queuing a task
+//! again takes and in the same order ([`pool`](super)); [`layers::control`](crate::layers) says what that
+//! means for the task. Once the owner has been dropped, or the pool was shut down at once, nothing is changed
+//! any more: what is pending is due, or its holder decides. In a queue that is closed an entry may only come
+//! nearer: a shutdown decides by the deadlines that it finds once the queue is closed. A group that lets
+//! members go moves entries as well, and so does a timer that is reset.
 //!
 //! # The worker for an entry that has come near
 //!
 //! An entry may have been parked: that of a task which was paused, waited for its group, or is on demand. No
 //! worker stays for it. So a thread that has moved an entry does what a submission does for one that it has
 //! queued: it wakes a waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]).
-//! The rule in [`workers`](super::workers) speaks of tasks with a moment, so one that gets a moment is to
-//! that rule a task that has just been queued, and the same argument holds: its head is published before
-//! the look.
+//! To the rule in [`workers`](super::workers) a task that gets a moment has just been queued, and the same
+//! argument holds.
 //!
-//! A thread that cannot be started is an event, and the task stays pending: there is no submission to
-//! refuse. A worker that is free takes it, and the next step that looks for a worker tries again. Once the executor
-//! is shut down there may be no such step. Then, if no worker lives, the task ends as one that the shutdown has not kept
+//! A thread that cannot be started is an event, and the task stays pending: a worker that is free takes it,
+//! and the next step that looks for a worker tries again. Once the executor is shut down there may be no such
+//! step. Then, if no worker lives, the task ends as one that the shutdown has not kept
 //! (`Pool::end_stranded`); otherwise the executor would never end.
 
 use std::task::Waker;
@@ -47,9 +44,8 @@ impl Pool {
         done
     }
 
-    /// Calls a worker for entries that have been moved, as a submission does for one that it has queued:
-    /// wakes the waiter that has to know, and starts a worker if none would come. If that fails, the
-    /// entries stay where they are, and the next step that looks for a worker tries again.
+    /// Calls a worker for entries that have been moved: wakes the waiter that has to know, and starts a
+    /// worker if none would come.
     pub(super) fn call_worker(self: &Arc<Self>, WorkerCall { is_needed, wake }: WorkerCall) {
         wake_all(wake);
         if is_needed {

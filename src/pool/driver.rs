@@ -6,56 +6,51 @@
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
-//! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one
-//! worker from the beginning to the termination, and the queue of the timer thread
-//! is there as if that had been started ([`LazyThread::do_without`](crate::lazy_thread)). A
-//! submission, an end, a change of a schedule is therefore the same code as always, and costs the same.
-//! The driver takes from the same queues under the same locks, and runs a task by the same
-//! [`Runner`] as a worker.
+//! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one worker
+//! from the beginning to the termination, and the queue of the timer thread is there as if that had been
+//! started ([`LazyThread::do_without`](crate::lazy_thread)). A submission, an end, a change of a schedule is
+//! therefore the same code as always, and costs the same. The driver takes from the same queues under the
+//! same locks, and runs a task by the same [`Runner`] as a worker.
 //!
 //! # Rounds
 //!
-//! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have then, and takes
-//! each of them that is still in the queue with that deadline. What is queued or moved after that waits for the next
-//! round. So each task runs once at most, and the caller comes back, whatever its tasks do: submit others without delay
-//! or in the past, call for themselves, answer with a moment that has passed. Nor does a clock that stands still keep
-//! the caller.
+//! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have
+//! then, and takes each of them that is still in the queue with that deadline. What is queued or moved after
+//! that waits for the next round. So each task runs once at most, and the caller comes back, whatever its
+//! tasks do, and on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
-//! with a worker: if its next moment is later than that of its run and had come when the round began, the round
-//! ends where that next run has its place in the order. The caller is told to come back at once.
+//! A series that has missed runs makes up for one in each round, and for all of them in the order of their
+//! deadlines, as with a worker: if its next moment is later than that of its run and had come when the round
+//! began, the round ends where that next run has its place in the order. The caller is told to come back at
+//! once.
 //!
-//! The list has the order of the queue, so ties are broken by the order of submission, for tasks that are queued again as well.
-//! It names entries and does not own them: a task that waits for its turn in a round is pending, and can be
-//! cancelled, moved or drained like any other. And no task keeps another from its turn by being due before it again.
-//!
-//! A limit is queued anew each time, so limits are bounded by the sequence that is drawn when the round begins.
+//! The list names entries and does not own them: a task that waits for its turn in a round is pending, and
+//! can be cancelled, moved or drained like any other. A limit is queued anew each time, so limits are bounded
+//! by the sequence that is drawn when the round begins.
 //!
 //! # Termination
 //!
-//! A worker holds up termination for as long as it lives. The driver does so only while it runs
-//! something: the pool cannot know when its caller comes next, and with nothing left to do a shutdown need not wait
-//! for that. So there are three threads that may be the one that terminates the pool: a shutdown that
-//! finds the queue finished, a driver that ran the last task, and a driver that is called because the last task was
+//! A worker holds up termination for as long as it lives. The driver does so only while it runs something:
+//! the pool cannot know when its caller comes next, and with nothing left to do a shutdown need not wait for
+//! that. So there are three threads that may be the one that terminates the pool: a shutdown that finds the
+//! queue finished, a driver that ran the last task, and a driver that is called because the last task was
 //! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to
-//! be too late, because a task or a limit comes near, a queue is finished, or the pool terminates. The driver is a
-//! waiter for each: the only one, and so the leader, of both [queues](crate::queue), and one of the waiters
-//! for termination.
-//!
-//! While the driver runs something it is not listed: it looks at everything before it says when to call again.
-//! A waker that was used counts as one that searches, until the next call of either kind.
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that
+//! turns out to be too late. The driver is a waiter for each reason: the only one, and so the leader, of both
+//! [queues](crate::queue), and one of the waiters for termination. While the driver runs something it is not
+//! listed: it looks at everything before it says when to call again. A waker that was used counts as one that
+//! searches, until the next call of either kind.
 //!
 //! # The thread at home
 //!
-//! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it is
-//! in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only while it runs a
-//! task: a wait of this thread for one of these tasks, or for the end of the pool, would never end and is
-//! refused, as it is in a task on the only worker of a pool. There is no timer thread either, so a time limit
-//! is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
+//! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it
+//! is in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only
+//! while it runs a task: a wait of this thread for one of these tasks, or for the end of the pool, would
+//! never end and is refused, as it is in a task on the only worker of a pool. There is no timer thread
+//! either, so a time limit is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 

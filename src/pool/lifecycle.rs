@@ -6,28 +6,22 @@
 //!
 //! Phases may be skipped, but there is no way back.
 //!
-//! The queue decides what is still admitted; this module counts and announces. Whatever must be
-//! over before termination is a *party*, as in Java's `Phaser`, which registers and deregisters: each worker, from
-//! the attempt to start it to its last step, and each shutdown, from advancing the phase until the tasks it took out of
-//! the queue have ended. The party that is the last to deregister, when the pool is at least
-//! shutting down and the queue is finished, *tidies*: it calls the hook for termination, moves to
-//! `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no closure
-//! of the pool is alive any more, and that the hook has returned.
+//! The queue decides what is still admitted; this module counts and announces. Whatever must be over before
+//! termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start it to its last
+//! step, and each shutdown, from advancing the phase until the tasks it took out of the queue have ended. The
+//! party that is the last to deregister, when the pool is at least shutting down and the queue is finished,
+//! *tidies*: it calls the hook for termination, moves to `Terminated`, and wakes the waiters. So a thread
+//! that has seen termination knows that no closure of the pool is alive any more, and that the hook has
+//! returned.
 //!
-//! # Why no task is stranded
+//! A shutdown advances the phase *first* and closes the queue then. So a submission that is refused finds the
+//! pool shut down. And a task that is admitted is seen: the queue is finished only when the task has been
+//! taken or removed, and the pool does not tidy before. That a worker comes for the task is ensured by
+//! [`workers`](crate::pool::workers).
 //!
-//! A shutdown advances the phase *first* and closes the queue then. So a submission that is refused
-//! finds the pool shut down. And a task that is admitted is seen: the queue is finished only when
-//! the task has been taken or removed, and the pool does not tidy before. That a worker comes for
-//! the task is ensured by [`workers`](crate::pool::workers).
-//!
-//! # A shutdown that gives up
-//!
-//! A shutdown with a deadline is over at its deadline. If something holds up termination still, a body that does
-//! not look at its token for instance, the pool is *given up*: it terminates when it can, as before, and the owner's
-//! drop does not wait for that, whether it comes later or waits already. Other waits go on.
-//!
-//! # Locks
+//! A shutdown with a deadline is over at its deadline. If something holds up termination still, the pool is
+//! *given up*: it terminates when it can, as before, and the owner's drop does not wait for that, whether it
+//! comes later or waits already. Other waits go on.
 //!
 //! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of
 //! this module; the queue takes the lock of its ready list and of each stripe for the answer.

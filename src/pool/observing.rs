@@ -6,18 +6,14 @@
 //! | starvation ([`starvation`]) | on the timer thread | at most once in the set time, while all workers are busy |
 //! | slow runs ([`task_builder`](crate::task_builder)) | on the timer thread, by an entry for each run | when the run has taken that long |
 //!
-//! # An observation that is off costs nothing
+//! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at
+//! each take. Another says whether a submission has something added to it, such as a decorator. Neither ever
+//! changes.
 //!
-//! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at each take.
-//! Another says whether a submission has something added to it, such as a decorator. Neither ever changes. A slow run is
-//! watched by [code around its body](crate::task::Around), which a task without it does not have.
-//!
-//! # The reading of the clock
-//!
-//! Two readings say how long a run took, and a third would cost more than all the rest of what is
-//! recorded. A worker reads the clock when it looks for a task, which it does right after each run. So
-//! a run is recorded then, with that reading for its end, and before the worker sleeps or takes
-//! the next one. Therefore a snapshot may lack a run whose outcome can be seen already.
+//! Two readings of the clock say how long a run took, and a third would cost more than all the rest of what
+//! is recorded. A worker reads the clock when it looks for a task, which it does right after each run. So a
+//! run is recorded then, with that reading for its end. Therefore a snapshot may lack a run whose outcome can
+//! be seen already.
 
 #[cfg(feature = "histograms")]
 mod histograms;

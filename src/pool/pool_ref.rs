@@ -1,14 +1,10 @@
 //! References to the pool, counted for each stripe of its queue.
 //!
-//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one
-//! `Arc` of the pool, every submission and every drop of a future, on whichever thread, would write
-//! to the same cache line, and threads that share nothing else would contend there. A pool
-//! therefore has as many reference counts as its queue has stripes, each on cache lines of its
-//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number,
-//! and the futures that it gets count there.
-//!
-//! A [`PoolRef`] is cloned in place of the `Arc` of the pool. What is done with the pool itself is
-//! called on [`PoolRef::pool`]; what depends on the stripe is a method of the reference.
+//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the
+//! pool, every submission and every drop of a future, on whichever thread, would write to the same cache
+//! line. A pool therefore has as many reference counts as its queue has stripes, each on cache lines of its
+//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number, and the
+//! futures that it gets count there.
 
 use crossbeam_utils::CachePadded;
 

@@ -6,22 +6,11 @@
 //! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for
-//! capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue
-//! is closed, so a task that was admitted without delay is due. Workers end when the queue is closed
-//! and empty; the last party to deregister brings about termination. `shutdown_within` is the
-//! first way, followed by the third if that takes too long; after that it gives up ([`lifecycle`](super::lifecycle)).
-//!
-//! * [`lifecycle`](super::lifecycle): the phase of the pool, the parties that hold up termination, and its waiters.
-//! * [`shutdown_report`](crate::shutdown_report): which tasks ended while a shutdown went on.
-//! * [`deadlock`](super::deadlock): which pools the calling thread acts for, so that it must not wait
-//!   for their end.
-//!
-//! # Where "closed" is stored
-//!
-//! In two places. The lifecycle's phase says how the pool is to end, and moves first. The queue's
-//! admission state says what is still admitted. The capacity and the workers ask the queue. The queue of the
-//! timeouts is another one, and is closed at termination.
+//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait
+//! for capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue is
+//! closed, so a task that was admitted without delay is due. Workers end when the queue is closed and empty;
+//! the last party to deregister brings about termination. `shutdown_within` is the first way, followed by the
+//! third if that takes too long; after that it gives up.
 
 use std::{task::Waker, time::Duration};
 

@@ -1,7 +1,5 @@
-//! The steps of a taking that only some pools have. When a worker has taken an entry, the bound on pending tasks gets its permit
-//! back, and what observes workers is told.
-//!
-//! One flag of the pool covers both ([`Pool::follows_takes`](Pool)), so a plain pool tests a single flag at each take.
+//! The steps of a taking that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)):
+//! the bound on pending tasks gets its permit back, and what observes workers is told.
 
 use super::Pool;
 #[cfg(feature = "histograms")]

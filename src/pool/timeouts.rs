@@ -1,58 +1,55 @@
 //! Timeouts: the expiry of the time limit of a task, or of one run of it.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So
-//! timeouts have a queue of their own and a thread that takes from it, the *timer thread*. It is
-//! started with the first timeout and ends with the pool; until then there is neither.
+//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So timeouts have
+//! a queue of their own and a thread that takes from it, the *timer thread*. It is started with the first
+//! timeout and ends with the pool; until then there is neither.
 //!
-//! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the
-//!   limit expires, the task ends as timed out, wherever it is: in the queue, from which it is then
-//!   removed, or running, in which case its token is raised.
+//! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the limit
+//!   expires, the task ends as timed out, wherever it is: in the queue, from which it is then removed, or
+//!   running, in which case its token is raised.
 //! * A **periodic task** has one entry for each run, made when the run begins, by the code
-//!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So
-//!   has each run that is [watched](crate::Builder::warn_after) for taking long.
+//!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So has each run that
+//!   is [watched](crate::Builder::warn_after) for taking long.
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is
-//! about to act on one, and is the last that is in no user code, starts another first. The first limit that expires
-//! therefore makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds
-//! two others ends. If no thread can be started, the limits wait for the user code of this one, or for the next task that
-//! has a limit, whose submission tries again.
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a
+//! thread that is about to act on one, and is the last that is in no user code, starts another first. The
+//! first limit that expires therefore makes the second thread, and these two take turns as leader and
+//! follower. A thread that comes back and finds two others ends. If no thread can be started, the limits wait
+//! for the user code of this one, or for the next task that has a limit, whose submission tries again.
 //!
-//! A thread is counted from before its start, so that no two threads start one for the same reason. The thread factory may
-//! lose it although the start has not failed. The value that the thread runs ([`TimerThread`]) counts it, and the drop of that
-//! value takes it off the count and starts another. It does not ask whether a limit is pending: a submission that has seen the
-//! thread counted may be about to arm one.
+//! A thread is counted from before its start, so that no two threads start one for the same reason. The
+//! thread factory may lose it although the start has not failed: the drop of a [`TimerThread`] that has not
+//! run takes it off the count and starts another. It does not ask whether a limit is pending: a submission
+//! that has seen the thread counted may be about to arm one.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do:
-//! the second of the two finds the task done and does nothing. A task that ends drops its
-//! [`TimeoutGuard`], which takes the entry out of the queue. The guard is handed to the task when
-//! the task is already queued, and perhaps done; in that case the guard is dropped at once.
+//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
+//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`], which takes the
+//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
+//! in that case the guard is dropped at once.
 //!
 //! A one-shot task that is put off or brought forward has another limit, which moves in the same step
 //! ([`control`](crate::layers::Change)). Then it is handed another guard in place of the first. An expiry
 //! that was on its way finds that its limit is not the task's any more.
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however
-//! late the timer thread is: the worker that takes the task, or that has run it, compares the limit
-//! with the clock, and if the limit has come it does itself what the expiry would do. The two do
-//! the same under the same lock, so the outcome does not depend on which thread is faster. A body
-//! that ends at the very instant of its limit is timed out, and a task with no time at all never
-//! runs. On a manual clock every such tie is therefore exact, and the task's token counts as raised
-//! from that very instant on as well (`CancellationToken::set_limit`).
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
+//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
+//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
+//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
+//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
+//! (`CancellationToken::set_limit`).
 //!
 //! # The end
 //!
-//! An expiry runs user code: it drops closures and wakes waiters. So each is a party of the
-//! pool's termination, and the pool does not end in the middle of one. When the pool ends the
-//! queue is emptied, and nothing expires any more. A task that is run by hand, because
-//! `shutdown_now` gave it back or because it was not admitted, is watched by the timer thread
-//! alone: once that has ended, no thread looks at the task's limit.
+//! An expiry runs user code. So each is a party of the pool's termination, and the pool does not end in the
+//! middle of one. When the pool ends the queue is emptied, and nothing expires any more: no thread looks at
+//! the limit of a task that is run by hand then.
 //!
-//! The entry of a task for its timeout refers to this queue and not to the pool. Otherwise a task
-//! that the pool's own rejection handler has kept would keep the pool alive.
+//! The entry of a task for its timeout refers to this queue and not to the pool. Otherwise a task that the
+//! pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
 

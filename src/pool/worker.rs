@@ -1,23 +1,18 @@
 //! The worker: it takes a task when the task is due, runs it, and queues it again if it is to run again.
 //!
-//! A worker owns nothing but its thread. It ends when the queue is closed and empty, or when it
-//! has been surplus and idle for long enough ([`workers`](super::workers)). Nothing that a task
-//! does ends it: the task catches the panics of its closure and of its drops, and what is left to
-//! drop here is dropped through `unwind` as well.
+//! It ends when the queue is closed and empty, or when it has been surplus and idle for long enough
+//! ([`workers`](super::workers)). Nothing that a task does ends it: the task catches the panics of its
+//! closure and of its drops, and what is left to drop here is dropped through `unwind` as well.
 //!
-//! # Queuing again
+//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters, one
+//! after the other. That order, task before queue, is never reversed: nothing under a lock of the queue
+//! touches a task's lock. It makes "the task is not cancelled" and "the task is in the queue" one step, so a
+//! cancelled periodic task is never queued again, not even for a moment.
 //!
-//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters,
-//! one after the other. That order, task before queue, is never reversed: nothing under a lock of
-//! the queue touches a task's lock. It makes "the task is not cancelled" and "the task is in the
-//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
-//!
-//! # The thread
-//!
-//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to be run. The
-//! pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
-//! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is
-//! removed from the count.
+//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to
+//! be run. The pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
+//! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is removed
+//! from the count.
 
 use std::{cell::Cell, rc::Rc};
 

@@ -1,10 +1,10 @@
 //! The time limit of a periodic task: one for each run.
 //!
-//! The code [around](Around) the closure arms an expiry when the run begins ([`Timer`]). If the task's policy would end it at the
-//! first failure, the expiry ends the task. Otherwise the expiry only raises the token, which is the run's own, and when the
-//! body has returned the run counts as one that failed, whatever it has returned: that code leaves a
-//! note of it ([`Run::note_over_limit`]) for what judges the run. As with the limit of a one-shot task, **the limit comes first**: a body
-//! that ends at the very instant of its limit has exceeded it, however late the timer thread is.
+//! The code [around](Around) the closure arms an expiry when the run begins ([`Timer`]). If the task's policy
+//! would end it at the first failure, the expiry ends the task. Otherwise the expiry only raises the token,
+//! which is the run's own, and when the body has returned the run has failed, whatever it has returned
+//! ([`Run::note_over_limit`]). As with the limit of a one-shot task, **the limit comes first**: a body that
+//! ends at the very instant of its limit has exceeded it, however late the timer thread is.
 
 use std::time::Duration;
 

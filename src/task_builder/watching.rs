@@ -1,15 +1,10 @@
 //! The watchdog: a run that takes longer than its set time is named, once.
 //!
-//! It is code around the closure, as a time limit of a periodic task is, and uses the same queue
-//! and the same thread ([`timeouts`](crate::pool)): an entry for each run, armed when the body begins and
-//! disarmed when it ends. Unlike a time limit it ends nothing and raises no token.
-//!
-//! # Exactly once, and for each
-//!
-//! The timer thread names a run when its time has come, and if it is late, the worker does so when
-//! the body returns and the time is up by then. Whichever comes first raises `is_told`. So a run that took its set
-//! time or longer is always named, and no other is, however late the timer thread is, and on a manual
-//! clock to the nanosecond.
+//! It is code around the closure, as a time limit of a periodic task is, and uses the same queue and the same
+//! thread ([`timeouts`](crate::pool)): an entry for each run, armed when the body begins and disarmed when it
+//! ends. The timer thread names a run when its time has come, and if it is late, the worker does so when the
+//! body returns and the time is up by then. Whichever comes first raises `is_told`. So a run that took its
+//! set time or longer is always named, and no other is, on a manual clock to the nanosecond.
 
 use std::{panic::Location, time::Duration};
 

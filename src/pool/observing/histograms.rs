@@ -1,11 +1,9 @@
 //! The histograms of a pool: a recorder for each worker, one for each name, and the snapshot of all.
 //!
-//! A worker has a recorder to itself for as long as it lives, and leaves it to the next worker. So there
-//! are never more of them than there were workers at once, and what has been recorded stays.
-//!
-//! The first names that are submitted have a recorder each, up to the number that the builder was
-//! given, and keep it. The runs of any other task are recorded by its worker, and so count for
-//! the pool alone: a program that puts a number into each name does not run out of memory.
+//! A worker has a recorder to itself for as long as it lives, and leaves it to the next worker, so what has
+//! been recorded stays. The first names that are submitted have a recorder each, up to the number that the
+//! builder was given, and keep it. The runs of any other task are recorded by its worker, and so count for
+//! the pool alone.
 
 use std::{cell::Cell, collections::HashMap, fmt};
 

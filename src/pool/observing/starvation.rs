@@ -1,20 +1,19 @@
 //! Starvation: nothing that is due can start, because all workers are occupied.
 //!
-//! A pool starves from the moment at which a task is due, or was last taken if that is later, until a
-//! worker takes one. After the set time the timer thread says so, once, and then each time the wait
-//! has doubled: after one, two, four, eight set times and so on. So a pool that hangs for good is
-//! reported again and again, but not often.
+//! A pool starves from the moment at which a task is due, or was last taken if that is later, until a worker
+//! takes one. After the set time the timer thread says so, once, and then each time the wait has doubled.
 //!
 //! # One look at a time
 //!
-//! A *look* is an entry in the queue of the timer thread. It asks three things: whether a worker is idle;
-//! which task that is due is the first; and when a worker has last taken one. Nothing has to tell it that a task is
-//! due or has been taken meanwhile: of the two, the later moment says since when the pool starves, and
-//! so when the next look is, exactly. If nothing is due now, nothing can have starved before a set
-//! time from now. So there is one look in a set time, however much goes on between two.
+//! A *look* is an entry in the queue of the timer thread. It asks whether a worker is idle, which task that
+//! is due is the first, and when a worker has last taken one. Nothing has to tell it that a task is due or
+//! has been taken meanwhile: of the two, the later moment says since when the pool starves, and so when the
+//! next look is, exactly. If nothing is due now, nothing can have starved before a set time from now. So
+//! there is one look in a set time, however much goes on between two.
 //!
-//! A look that finds an idle worker is the last one: what is due next will be taken by that worker. A worker that
-//! takes a task has a look armed if none is. So a pool with an idle worker is not looked at.
+//! A look that finds an idle worker is the last one: what is due next will be taken by that worker. A worker
+//! that takes a task has a look armed if none is. A worker that takes a task at the very moment of a look may
+//! come before or after it: the report says what the look has seen.
 //!
 //! # Why no starvation is missed
 //!
@@ -28,14 +27,9 @@
 //! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
 //! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
 //!
-//! If each sees the other, the one that raises `armed` arms the look. The other threads by which the number of
-//! idle workers shrinks do the same as a worker that takes a task: one that starts a worker, and one that has
-//! removed one that retires.
-//!
-//! # A starvation that may be just over
-//!
-//! A worker that takes a task at the very moment of a look may come before or after it. The report says what
-//! the look has seen.
+//! If each sees the other, the one that raises `armed` arms the look. The other threads by which the number
+//! of idle workers shrinks do the same as a worker that takes a task: one that starts a worker, and one that
+//! has removed one that retires.
 
 use std::{fmt, time::Duration};
 

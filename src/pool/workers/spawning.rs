@@ -1,13 +1,9 @@
 //! Spawning: what a pool's threads are started with, and the threads that start them.
 //!
-//! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the
-//! thread factory is user code. The [module above](super) has the argument why no task is forgotten
-//! between the threads that want a worker.
-//!
-//! # The handles of the threads
-//!
-//! The handles of the threads that have been started are [kept](crate::pool::kept) until they are joined. A
-//! thread that has ended needs no join.
+//! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the thread
+//! factory is user code. The [module above](super) has the argument why no task is forgotten between the
+//! threads that want a worker. The handles of the threads are [kept](crate::pool::kept) until they are
+//! joined.
 
 use std::{io, time::Duration};
 
