@@ -91,13 +91,8 @@ impl Builder {
     /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
     /// With zero there is one worker as long as a task runs or is pending, and none once it has
     /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
-    #[doc(alias(
-        "worker_threads",
-        "num_threads",
-        "threads",
-        "num_workers",
-        "max_blocking_threads"
-    ))]
+    #[doc(alias("worker_threads", "num_threads", "threads"))]
+    #[doc(alias("num_workers", "max_blocking_threads"))]
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self
@@ -404,11 +399,10 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias("middleware", "task_local"))]
-    pub fn decorate_task<D, W>(mut self, decorator: D) -> Self
-    where
-        D: Fn(&Submission<'_>) -> W + Send + Sync + 'static,
-        W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static,
-    {
+    pub fn decorate_task<W: FnMut(TaskRun<'_>) -> Done<'_> + Send + 'static>(
+        mut self,
+        decorator: impl Fn(&Submission<'_>) -> W + Send + Sync + 'static,
+    ) -> Self {
         let decorate = move |task: &Submission<'_>| Around::of_wrapper(decorator(task));
         self.config.callbacks.decorate = Some(Contained::new(Arc::new(decorate)));
         self

@@ -250,10 +250,10 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn execute<F>(self, closure: F) -> Result<(), RejectedExecutionError>
-    where
-        F: FnOnce() + Send + 'static,
-    {
+    pub fn execute(
+        self,
+        closure: impl FnOnce() + Send + 'static,
+    ) -> Result<(), RejectedExecutionError> {
         self.submit(closure).map(drop)
     }
 
@@ -263,11 +263,10 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn submit<F, T>(self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+    pub fn submit<T: TaskOutput + Send + 'static>(
+        self,
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         self.schedule(Duration::ZERO, closure)
     }
 
@@ -277,15 +276,11 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn schedule<F, T>(
+    pub fn schedule<T: TaskOutput + Send + 'static>(
         self,
         delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
@@ -297,15 +292,11 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn schedule_at<F, T>(
+    pub fn schedule_at<T: TaskOutput + Send + 'static>(
         self,
         moment: impl Into<Due>,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let instant = match moment.into() {
             Due::At(instant) => Some(instant),
             Due::OnDemand => None,
@@ -316,15 +307,11 @@ impl<'a> TaskBuilder<'a> {
 
     /// Submits a series with one run: a plan on the wall clock is a trigger's.
     #[track_caller]
-    fn schedule_on_wall<F, T>(
+    fn schedule_on_wall<T: TaskOutput + Send + 'static>(
         mut self,
         moment: SystemTime,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let once = from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
         let mut closure = Some(closure);
         let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
@@ -339,16 +326,12 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn schedule_at_fixed_rate<F, O>(
+    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
         self,
         initial_delay: Duration,
         period: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
         let task = Node::repeated(closure);
         self.launch_periodic(task, initial_delay, period, Schedule::fixed_rate)
             .map(ScheduledFuture::new)
@@ -360,16 +343,12 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn schedule_with_fixed_delay<F, O>(
+    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
         self,
         initial_delay: Duration,
         delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
         let task = Node::repeated(closure);
         self.launch_periodic(task, initial_delay, delay, Schedule::fixed_delay)
             .map(ScheduledFuture::new)
@@ -385,16 +364,11 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn repeat<G, F, O>(
+    pub fn repeat<O: Outcome>(
         self,
-        trigger: G,
-        body: F,
-    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
-    where
-        G: Trigger,
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        trigger: impl Trigger,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
     }
 
@@ -406,16 +380,11 @@ impl<'a> TaskBuilder<'a> {
     ///
     /// As there.
     #[track_caller]
-    pub fn retry<F, T, E>(
+    pub fn retry<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,
         backoff: Backoff,
-        mut body: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnMut() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+        mut body: impl FnMut() -> Result<T, E> + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let attempt = move || body().map(ControlFlow::<T>::Break);
         self.at_shutdown.get_or_insert(AtShutdown::OneShot);
         self.repeat(Retry::of_call(backoff), attempt)

@@ -55,10 +55,10 @@ impl Handle {
     /// the task, and [returns it](RejectedExecutionError::into_task).
     #[doc(alias("spawn", "fire_and_forget"))]
     #[track_caller]
-    pub fn execute<F>(&self, closure: F) -> Result<(), RejectedExecutionError>
-    where
-        F: FnOnce() + Send + 'static,
-    {
+    pub fn execute(
+        &self,
+        closure: impl FnOnce() + Send + 'static,
+    ) -> Result<(), RejectedExecutionError> {
         task_builder::execute(&self.pool_refs, closure)
     }
 
@@ -101,11 +101,10 @@ impl Handle {
     /// Box::pin(async { … })`.
     #[doc(alias("async", "spawn", "spawn_blocking"))]
     #[track_caller]
-    pub fn submit<F, T>(&self, closure: F) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+    pub fn submit<T: TaskOutput + Send + 'static>(
+        &self,
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
@@ -127,26 +126,14 @@ impl Handle {
     /// # Errors
     ///
     /// As for [`execute`](Self::execute).
-    #[doc(alias(
-        "spawn_after",
-        "after",
-        "AfterFunc",
-        "setTimeout",
-        "set_timeout",
-        "timer",
-        "delay",
-        "execute_after"
-    ))]
+    #[doc(alias("spawn_after", "execute_after", "after", "AfterFunc"))]
+    #[doc(alias("setTimeout", "timer", "delay"))]
     #[track_caller]
-    pub fn schedule<F, T>(
+    pub fn schedule<T: TaskOutput + Send + 'static>(
         &self,
         delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
@@ -175,15 +162,11 @@ impl Handle {
     /// As for [`execute`](Self::execute).
     #[doc(alias("spawn_at", "sleep_until"))]
     #[track_caller]
-    pub fn schedule_at<F, T>(
+    pub fn schedule_at<T: TaskOutput + Send + 'static>(
         &self,
         moment: impl Into<Due>,
-        closure: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         self.task().schedule_at(moment, closure)
     }
 
@@ -231,26 +214,15 @@ impl Handle {
     ///
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; otherwise
     /// as [`execute`](Self::execute).
-    #[doc(alias(
-        "setInterval",
-        "set_interval",
-        "interval",
-        "every",
-        "ticker",
-        "tick",
-        "execute_at_fixed_rate"
-    ))]
+    #[doc(alias("setInterval", "interval", "every", "ticker", "tick"))]
+    #[doc(alias = "execute_at_fixed_rate")]
     #[track_caller]
-    pub fn schedule_at_fixed_rate<F, O>(
+    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
         &self,
         initial_delay: Duration,
         period: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
@@ -281,16 +253,12 @@ impl Handle {
     /// [`execute`](Self::execute).
     #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
-    pub fn schedule_with_fixed_delay<F, O>(
+    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
         &self,
         initial_delay: Duration,
         delay: Duration,
-        closure: F,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError>
-    where
-        F: FnMut() -> O + Send + 'static,
-        O: UnitOutcome,
-    {
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 
@@ -332,16 +300,11 @@ impl Handle {
     /// If the trigger panics when it is asked for the first run.
     #[doc(alias("poll", "loop", "cron"))]
     #[track_caller]
-    pub fn repeat<G, F, O>(
+    pub fn repeat<O: Outcome>(
         &self,
-        trigger: G,
-        body: F,
-    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError>
-    where
-        G: Trigger,
-        F: FnMut() -> O + Send + 'static,
-        O: Outcome,
-    {
+        trigger: impl Trigger,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.task().repeat(trigger, body)
     }
 
@@ -401,16 +364,11 @@ impl Handle {
     /// As for [`execute`](Self::execute).
     #[doc(alias("backoff", "with_retries"))]
     #[track_caller]
-    pub fn retry<F, T, E>(
+    pub fn retry<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>>(
         &self,
         backoff: Backoff,
-        body: F,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-    where
-        F: FnMut() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Into<Box<dyn Error + Send + Sync>>,
-    {
+        body: impl FnMut() -> Result<T, E> + Send + 'static,
+    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         self.task().retry(backoff, body)
     }
 }

@@ -240,28 +240,21 @@ impl TaskBuilder<'_> {
 /// ordinary way, and so it makes no detour over a builder.
 #[inline]
 #[track_caller]
-pub(crate) fn schedule<F, T>(
+pub(crate) fn schedule<T: Send + 'static>(
     pool_refs: &Arc<PoolRefs>,
     delay: Duration,
-    closure: F,
-) -> Result<ScheduledFuture<T>, RejectedExecutionError>
-where
-    F: FnOnce() -> T + Send + 'static,
-    T: Send + 'static,
-{
+    closure: impl FnOnce() -> T + Send + 'static,
+) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
     submit(pool_refs, Node::once(closure), delay).map(ScheduledFuture::new)
 }
 
 /// Like [`schedule`], for a task at once, without a future.
 #[inline]
 #[track_caller]
-pub(crate) fn execute<F>(
+pub(crate) fn execute(
     pool_refs: &Arc<PoolRefs>,
-    closure: F,
-) -> Result<(), RejectedExecutionError>
-where
-    F: FnOnce() + Send + 'static,
-{
+    closure: impl FnOnce() + Send + 'static,
+) -> Result<(), RejectedExecutionError> {
     submit_unawaited(pool_refs, Node::once(closure))
 }
 

@@ -120,9 +120,11 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// As for [`Handle::submit`]; then nothing is pushed.
     #[track_caller]
-    pub fn submit<F>(&self, closure: F) -> Result<TaskId, RejectedExecutionError>
+    pub fn submit(
+        &self,
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<TaskId, RejectedExecutionError>
     where
-        F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send,
     {
         self.handle.submit(closure).map(|future| self.push(future))
@@ -135,9 +137,12 @@ impl<T: 'static> ExecutorCompletionService<T> {
     ///
     /// As for [`Handle::schedule`]; then nothing is pushed.
     #[track_caller]
-    pub fn schedule<F>(&self, delay: Duration, closure: F) -> Result<TaskId, RejectedExecutionError>
+    pub fn schedule(
+        &self,
+        delay: Duration,
+        closure: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<TaskId, RejectedExecutionError>
     where
-        F: FnOnce() -> T + Send + 'static,
         T: TaskOutput + Send,
     {
         self.handle.schedule(delay, closure).map(|future| self.push(future))

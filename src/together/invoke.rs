@@ -38,14 +38,10 @@ impl Handle {
     /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal).
     #[doc(alias = "join_all")]
     #[track_caller]
-    pub fn invoke_all<F, T>(
+    pub fn invoke_all<T: TaskOutput + Send + 'static>(
         &self,
-        closures: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+        closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
         let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
         for closure in closures {
             submitted.push(self.submit(closure)?);
@@ -78,15 +74,11 @@ impl Handle {
     /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not all have
     /// ended. Otherwise as [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
-    pub fn invoke_all_within<F, T>(
+    pub fn invoke_all_within<T: TaskOutput + Send + 'static>(
         &self,
-        closures: impl IntoIterator<Item = F>,
+        closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
         limit: impl Into<Limit>,
-    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError>
-    where
-        F: FnOnce() -> T + Send + 'static,
-        T: TaskOutput + Send + 'static,
-    {
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
         let limit = limit.into();
         let deadline = limit.deadline(self.pool().clock());
         let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
@@ -131,15 +123,10 @@ impl Handle {
     /// cancelled and signalled.
     #[doc(alias("select_ok", "race"))]
     #[track_caller]
-    pub fn invoke_any<F, T, E>(
+    pub fn invoke_any<T: Send + 'static, E: Send + 'static>(
         &self,
-        closures: impl IntoIterator<Item = F>,
-    ) -> Result<T, InvokeAnyError<E>>
-    where
-        F: FnOnce() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
+        closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
+    ) -> Result<T, InvokeAnyError<E>> {
         FirstSuccess::new(self)
             .run(closures, |running| running.take().map_err(|_| InvokeAnyError::WouldDeadlock))
     }
@@ -155,16 +142,11 @@ impl Handle {
     /// task had succeeded. Otherwise as [`invoke_any`](Self::invoke_any), but never
     /// [`InvokeAnyError::WouldDeadlock`].
     #[track_caller]
-    pub fn invoke_any_within<F, T, E>(
+    pub fn invoke_any_within<T: Send + 'static, E: Send + 'static>(
         &self,
-        closures: impl IntoIterator<Item = F>,
+        closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
         limit: impl Into<Limit>,
-    ) -> Result<T, InvokeAnyError<E>>
-    where
-        F: FnOnce() -> Result<T, E> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
+    ) -> Result<T, InvokeAnyError<E>> {
         let limit = limit.into();
         let deadline = limit.deadline(self.pool().clock());
         let closures = closures.into_iter().take_while(|_| !limit.is_cancelled());
@@ -197,14 +179,11 @@ impl<'a, T: Send + 'static, E: Send + 'static> FirstSuccess<'a, T, E> {
     /// Submits the closures until one has succeeded, and then waits for one that does. `wait` returns
     /// the next task that ends, or `None` if all have been taken.
     #[track_caller]
-    fn run<F>(
+    fn run(
         mut self,
-        closures: impl IntoIterator<Item = F>,
+        closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
         wait: impl Fn(&Running<T, E>) -> Result<Option<EndedFuture<T, E>>, InvokeAnyError<E>>,
-    ) -> Result<T, InvokeAnyError<E>>
-    where
-        F: FnOnce() -> Result<T, E> + Send + 'static,
-    {
+    ) -> Result<T, InvokeAnyError<E>> {
         for closure in closures {
             let refs = &self.handle.pool_refs;
             self.running.push(task_builder::schedule(refs, Duration::ZERO, closure)?);

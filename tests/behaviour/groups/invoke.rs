@@ -272,7 +272,7 @@ fn a_slow_iterator_uses_up_the_time() {
     let futures = executor.invoke_all_within(slow, ms(15)).unwrap();
     assert_eq!(outcomes(futures), [Outcome::Value(1), Outcome::Cancelled]);
     let slow = iter::once_with(|| clock.advance(DAY)).map(|()| naps.body(DAY, || Ok(2)));
-    let late = executor.invoke_any_within::<_, i32, i32>(slow, ms(15));
+    let late = executor.invoke_any_within::<i32, i32>(slow, ms(15));
     assert!(matches!(late, Err(InvokeAnyError::TimedOut)));
 }
 

@@ -361,7 +361,7 @@ fn act_in(hook: Place, act: Act) {
     *owner.lock().expect("nobody panics") = Some(executor);
     let body = || resume_unwind(Box::new("the failure handler is to be called"));
     // The submission is refused if the hook was faster.
-    let due = handle.submit::<_, ()>(body).ok();
+    let due = handle.submit::<()>(body).ok();
     let later = handle.schedule(LONG, || ()).ok();
     if let Some(due) = due {
         due.join_within(LONG).expect("it ends").expect_err("it panics");

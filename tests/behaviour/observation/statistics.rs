@@ -365,7 +365,7 @@ fn runs_that_fail_or_are_missed_are_counted() {
     stubborn.cancel();
     let now = executor.statistics();
     assert_eq!((now.runs, now.failed_runs, now.failed, now.cancelled), (21, 21, 0, 1));
-    executor.submit::<_, ()>(|| panic!("once")).unwrap().wait().unwrap();
+    executor.submit::<()>(|| panic!("once")).unwrap().wait().unwrap();
     let now = executor.statistics();
     assert_eq!((now.runs, now.failed_runs, now.failed), (22, 22, 1));
     for (policy, missed) in [

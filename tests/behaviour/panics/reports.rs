@@ -203,7 +203,7 @@ fn a_panic_that_is_resumed_where_it_began_keeps_its_location() {
 #[test]
 fn a_location_does_not_pass_from_task_to_task() {
     let (clock, executor, log) = telling(|builder| builder);
-    let first = executor.submit::<_, ()>(|| panic_any("the first")).expect("accepted");
+    let first = executor.submit::<()>(|| panic_any("the first")).expect("accepted");
     clock.run_until_idle();
     let bomb = Bomb("a capture");
     let waiting = executor.schedule(ms(10), move || hold(&bomb)).expect("accepted");
@@ -445,7 +445,7 @@ fn a_handler_that_panics_changes_nothing() {
         })
     });
     let worker = worker_of(&executor);
-    let tasks = ["one", "two"].map(|text| executor.submit::<_, ()>(move || panic_any(text)));
+    let tasks = ["one", "two"].map(|text| executor.submit::<()>(move || panic_any(text)));
     clock.run_until_idle();
     for (task, text) in tasks.into_iter().zip(["one", "two"]) {
         let panic = task.expect("accepted").join().expect_err("panicked").into_failure();

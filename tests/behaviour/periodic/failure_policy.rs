@@ -271,7 +271,7 @@ fn a_one_shot_task_has_its_panic_and_no_failure() {
         ran.add();
         resume_unwind(Box::new("once"));
     };
-    let future = executor.task().on_failure(RESUME).submit::<_, ()>(body).expect("accepted");
+    let future = executor.task().on_failure(RESUME).submit::<()>(body).expect("accepted");
     clock.run_for(ms(10));
     assert_eq!((runs.get(), future.state()), (1, TaskState::Failed));
     assert!(future.last_failure().is_none());
