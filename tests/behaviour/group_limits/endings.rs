@@ -317,7 +317,7 @@ fn the_end_is_awaited() {
     last.join().unwrap();
     wakes.wait_for(1);
     assert_eq!(end.as_mut().poll(&mut context), Poll::Ready(()));
-    assert!(format!("{end:?}").contains("is_terminated: true"));
+    assert!(format!("{end:?}").contains("GroupTermination { group: Group"));
 }
 
 /// G64: handles and tasks of a group are dropped in any order.

@@ -36,10 +36,8 @@ fn executors_and_their_parts_can_be_printed() {
     let builder = ScheduledThreadPoolExecutor::builder()
         .core_pool_size(3)
         .thread_name("clerk")
-        .max_pending(7)
-        .before_execute(|_| ());
+        .max_pending(7);
     shows(&builder, &["Builder", "core_pool_size: 3", "\"clerk\"", "max_pending: Some(7)"]);
-    shows(&builder, &["Builder", "Callbacks", "Hooks", "before: Some(user code)", "after: None"]);
     let executor = builder.build().expect("the settings are good");
     shows(&executor, &["ScheduledThreadPoolExecutor", "clerk"]);
     shows(&executor.handle(), &["Handle", "clerk", "Running"]);

@@ -213,11 +213,10 @@ fn the_future_of_the_end_keeps_nothing_alive() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     executor.execute(|| ()).expect("accepted");
     let [awaited, never_awaited] = [of(&executor), of(&executor)];
-    let shown = format!("{awaited:?}");
-    assert_eq!(shown, "Termination { is_terminated: false }");
+    assert!(format!("{awaited:?}").contains("state: Running"));
     in_time("drop", move || drop(executor));
     block_on(awaited);
-    assert_eq!(format!("{never_awaited:?}"), "Termination { is_terminated: true }");
+    assert!(format!("{never_awaited:?}").contains("state: Terminated"));
     let token = CancellationToken::new();
     let shown = format!("{:?}", token.cancelled());
     assert!(shown.contains("is_cancelled: false"), "{shown}");
