@@ -639,12 +639,7 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("core_pool_size", &config.core_pool_size)
             .field("thread_name", &config.thread_name)
-            .field("keep_alive", &config.keep_alive)
-            .field("allows_core_thread_timeout", &config.core_timeout)
-            .field("prestart_core_threads", &self.prestart)
             .field("max_pending", &config.max_pending)
-            .field("on_drop", &self.on_drop)
-            .field("clock", &config.clock)
             .finish_non_exhaustive()
     }
 }

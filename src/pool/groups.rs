@@ -16,16 +16,15 @@
 //! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
 use super::{IfRunning, Pool, control::QueuedEntry, kept::Kept};
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
     layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, ShutdownPolicy},
     queue::QueueEntry,
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, Weak},
     task::Task,
     time::Timestamp,
     unwind::discard,
@@ -35,17 +34,14 @@ use crate::{
 #[derive(Default)]
 pub(crate) struct Groups {
     list: Mutex<Kept<Weak<GroupState>>>,
-    /// Set for good with the first group, so that a pool without groups does not look for them.
-    has_any: AtomicBool,
 }
 
 impl Groups {
+    /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it reads
+    /// the list: the lock orders the two.
     fn add(&self, group: &Arc<GroupState>) {
         let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
         drop(gone);
-        // Ordering: a thread that makes a group writes this and then reads the phase; a shutdown advances the phase
-        // and then reads this. See `queue::waiters`.
-        self.has_any.store(true, Ordering::SeqCst);
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<GroupState>> {
@@ -64,9 +60,6 @@ impl Groups {
     /// caller to end it.
     pub(super) fn close(&self, kept: Option<Keeps>) -> Vec<ListedMember> {
         let mut called_off = Vec::new();
-        if self.is_empty() {
-            return called_off;
-        }
         let Some(keeps) = kept else { return called_off };
         for group in self.all() {
             called_off.append(&mut group.executor_closes(keeps));
@@ -77,20 +70,10 @@ impl Groups {
 
     /// Tells all groups that the pending tasks have been taken out of the queue.
     pub(super) fn dissolve(&self) {
-        if self.is_empty() {
-            return;
-        }
         for group in self.all() {
             group.dissolve();
             discard(group);
         }
-    }
-
-    /// Returns `true` if the pool has never had a group.
-    #[inline]
-    fn is_empty(&self) -> bool {
-        // Ordering: see `add`.
-        !self.has_any.load(Ordering::SeqCst)
     }
 }
 
@@ -133,7 +116,8 @@ impl Pool {
         let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
         let group = GroupState::new(name, dispatcher, limits, at_shutdown);
         #[cfg(feature = "histograms")]
-        let group = group.recorded(self.observing.new_recorder());
+        let group =
+            group.recorded(self.observing.histograms.as_ref().map(|_| Arc::new(Recorder::new())));
         let group = Arc::new(group);
         self.groups.add(&group);
         // A change made since the group was listed is seen here, or by the thread that makes it.

@@ -24,18 +24,12 @@ use std::time::Duration;
 #[cfg(feature = "histograms")]
 pub use self::histograms::Histograms;
 #[cfg(feature = "histograms")]
-use self::histograms::PoolHistograms;
-#[cfg(feature = "histograms")]
-pub(super) use self::histograms::WorkerHistograms;
+pub(super) use self::histograms::{PoolHistograms, WorkerHistograms};
 use self::starvation::StarvationWatch;
 pub use self::starvation::{RunningTask, Starvation};
 use crate::trace;
 #[cfg(feature = "histograms")]
-use crate::{
-    histogram::{Recorder, Recorders},
-    layers::GroupState,
-    sync::Arc,
-};
+use crate::{histogram::Recorders, layers::GroupState, sync::Arc};
 
 /// The observations that a pool was asked for; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]
@@ -51,10 +45,10 @@ pub(crate) struct ObservingConfig {
 
 /// See the [module](self).
 pub(crate) struct Observing {
-    config: ObservingConfig,
+    pub(crate) config: ObservingConfig,
     #[cfg(feature = "histograms")]
-    histograms: Option<Arc<PoolHistograms>>,
-    starvation: Option<StarvationWatch>,
+    pub(super) histograms: Option<Arc<PoolHistograms>>,
+    pub(super) starvation: Option<StarvationWatch>,
 }
 
 impl Observing {
@@ -83,17 +77,6 @@ impl Observing {
         self.config.warn_after.is_some() || self.config.submitter_span
     }
 
-    /// Returns the recorder of a worker that is about to start, if there is one.
-    #[cfg(feature = "histograms")]
-    pub(super) fn of_worker(&self) -> Option<WorkerHistograms> {
-        self.histograms.as_ref().map(PoolHistograms::of_worker)
-    }
-
-    /// Returns the watch for starvation, if there is one.
-    pub(super) fn starvation(&self) -> Option<&StarvationWatch> {
-        self.starvation.as_ref()
-    }
-
     /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
     pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
         if self.config.submitter_span { trace::SubmitterSpan::current() } else { None }
@@ -113,20 +96,9 @@ impl Observing {
         Some(Arc::new(Recorders { of_name, of_group: Some(of_group) }))
     }
 
-    /// Returns where the runs of a new group are recorded, if there are histograms.
-    #[cfg(feature = "histograms")]
-    pub(super) fn new_recorder(&self) -> Option<Arc<Recorder>> {
-        self.histograms.as_ref().map(|_| Arc::new(Recorder::new()))
-    }
-
     /// Returns the histograms; `None` if none are kept.
     #[cfg(feature = "histograms")]
     pub(crate) fn histograms(&self) -> Option<Histograms> {
         self.histograms.as_ref().map(|histograms| histograms.snapshot())
-    }
-
-    /// Returns how long a run may take, where the task does not say so.
-    pub(crate) fn warn_after(&self) -> Option<Duration> {
-        self.config.warn_after
     }
 }

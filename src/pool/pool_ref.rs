@@ -138,9 +138,16 @@ impl PoolRef {
         })
     }
 
-    /// Changes the moment at which a live task runs next. Returns `true` if that had an effect.
+    /// Changes the moment at which a live task runs next; see the head of [`control`](super::control). Returns `true` if
+    /// that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
-        let Changed { had_effect, limit } = self.change(&**task, ticket, change);
+        let pool = self.pool();
+        if pool.lifecycle.phase() >= Phase::OwnerDropped {
+            discard(change);
+            return false;
+        }
+        let Changed { had_effect, limit } =
+            pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
         if let Some(limit) = limit {
             self.set_timeout(Arc::clone(task), ticket, limit);
         }
@@ -150,16 +157,6 @@ impl PoolRef {
     /// Sets the limit at which a one-shot task ends, through the stripe of this reference.
     pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
         self.pool().set_timeout(self.stripe(), task, ticket, limit);
-    }
-
-    /// Changes the moment at which a live task runs next; see the head of [`control`](super::control).
-    fn change(&self, task: &Task, ticket: Ticket, change: Change) -> Changed {
-        let pool = self.pool();
-        if pool.lifecycle.phase() >= Phase::OwnerDropped {
-            discard(change);
-            return Changed::default();
-        }
-        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

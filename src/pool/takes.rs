@@ -3,7 +3,7 @@
 
 use super::Pool;
 #[cfg(feature = "histograms")]
-use super::observing::WorkerHistograms;
+use super::observing::{PoolHistograms, WorkerHistograms};
 use crate::{task::WorkerContext, time::Timestamp};
 
 /// See the [module](self).
@@ -16,7 +16,7 @@ impl Takes {
     pub(super) fn new(_pool: &Pool) -> Self {
         Self {
             #[cfg(feature = "histograms")]
-            histograms: _pool.observing.of_worker(),
+            histograms: _pool.observing.histograms.as_ref().map(PoolHistograms::of_worker),
         }
     }
 
@@ -43,14 +43,14 @@ impl Takes {
             histograms.record(worker, now);
             histograms.begin(_planned, now);
         }
-        if let Some(starvation) = pool.observing.starvation() {
+        if let Some(starvation) = &pool.observing.starvation {
             starvation.taken(pool, &worker.stats, now);
         }
     }
 
     /// The worker has been removed.
     pub(super) fn end(pool: &Pool) {
-        if let Some(starvation) = pool.observing.starvation() {
+        if let Some(starvation) = &pool.observing.starvation {
             starvation.ensure_armed(pool, pool.clock().read());
         }
     }

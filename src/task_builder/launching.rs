@@ -227,7 +227,7 @@ impl TaskBuilder<'_> {
                 Some(around.enclose(budget))
             }
         };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().observing.warn_after());
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().observing.config.warn_after);
         let watch = warn_after.and_then(|limit| Self::watch_runs(pool_ref, limit, scheduled_at));
         Ok(match watch {
             None => decorated,

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// See the [module](self).
-pub(super) struct PoolHistograms {
+pub(in crate::pool) struct PoolHistograms {
     workers: Mutex<WorkerRecorders>,
     names: Mutex<HashMap<Arc<str>, Arc<Recorders>>>,
     most_names: usize,
@@ -34,7 +34,7 @@ impl PoolHistograms {
     }
 
     /// Returns the recorder of a worker that is about to start.
-    pub(super) fn of_worker(self: &Arc<Self>) -> WorkerHistograms {
+    pub(in crate::pool) fn of_worker(self: &Arc<Self>) -> WorkerHistograms {
         let free = self.workers.lock().free.pop();
         let own = free.unwrap_or_else(|| {
             let made = Arc::new(Recorder::new());

@@ -89,7 +89,7 @@ impl StarvationWatch {
             return;
         }
         let look = Expiry::new(move |pool: &Pool| {
-            if let Some(watch) = pool.observing.starvation() {
+            if let Some(watch) = &pool.observing.starvation {
                 watch.look(pool, episode);
             }
         });
