@@ -45,7 +45,6 @@ impl DrainedTasks {
     }
 
     /// Returns `true` if no task was pending, or none is left.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -152,31 +151,26 @@ impl DrainedTask {
     }
 
     /// Returns the number of the task, which is also that of its future.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.as_ref()?.name()
     }
 
     /// Returns the instant for which it was scheduled; `None` for never.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.detached_context.clock.instant_of(self.deadline)
     }
 
     /// Returns `true` if that instant has come.
-    #[must_use]
     pub fn is_due(&self) -> bool {
         self.deadline <= self.detached_context.clock.read()
     }
 
     /// Returns `true` if the task is periodic.
-    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }
@@ -275,7 +269,6 @@ impl RejectedExecutionError {
     }
 
     /// Returns the reason why the task was rejected.
-    #[must_use]
     pub fn reason(&self) -> &RejectionReason {
         &self.0.reason
     }

@@ -103,7 +103,6 @@ impl DrivenExecutor {
     }
 
     /// Returns a handle, which schedules tasks in any thread and does not keep the executor alive.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -144,7 +143,6 @@ impl DrivenExecutor {
     /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the
     /// tasks, and less than that if nothing is due.
     #[doc(alias("poll", "tick"))]
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_due(&mut self) -> usize {
         self.driver.run_due().ran
     }
@@ -152,7 +150,6 @@ impl DrivenExecutor {
     /// Like [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off,
     /// the next one has its turn. Returns `false` if none has run. For a caller that has a budget of time,
     /// such as a frame of a game.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn run_one(&mut self) -> bool {
         self.driver.run_one()
     }
@@ -166,7 +163,6 @@ impl DrivenExecutor {
     ///
     /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
     /// [waker](Self::set_waker) is woken if the answer turns out to be too long.
-    #[must_use]
     pub fn time_until_next(&mut self) -> Option<Duration> {
         let next = match &self.waker {
             Some(waker) => self.driver.arm(waker),

@@ -127,7 +127,6 @@ impl ScheduledThreadPoolExecutor {
     }
 
     /// Returns a handle, which schedules tasks and does not keep the executor alive.
-    #[must_use]
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }
@@ -196,7 +195,6 @@ impl Handle {
     /// assert_eq!(ran - submitted, Duration::from_millis(2));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
     pub fn clock(&self) -> &Clock {
         self.pool().clock()
     }
@@ -219,7 +217,6 @@ impl Handle {
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
-    #[must_use]
     pub fn core_pool_size(&self) -> usize {
         self.pool().workers.core_size()
     }
@@ -249,7 +246,6 @@ impl Handle {
 
     /// Returns how long a worker that may retire stays idle before it does. Java: `getKeepAliveTime`.
     #[doc(alias = "getKeepAliveTime")]
-    #[must_use]
     pub fn keep_alive(&self) -> Duration {
         self.pool().workers.keep_alive()
     }
@@ -266,7 +262,6 @@ impl Handle {
     }
 
     /// Returns `true` if workers of the core retire as well. Java: `allowsCoreThreadTimeOut`.
-    #[must_use]
     pub fn allows_core_thread_timeout(&self) -> bool {
         self.pool().workers.core_timeout()
     }
@@ -325,7 +320,6 @@ impl Handle {
     /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
     /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
-    #[must_use]
     pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
         self.pool().spawner.factory.get().into()
     }
@@ -339,7 +333,6 @@ impl Handle {
     /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
-    #[must_use]
     pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
         self.pool().rejections.handler.get().into()
     }
@@ -352,7 +345,6 @@ impl Handle {
 
     /// Returns how many tasks may be pending, or `None` if there is no bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
-    #[must_use]
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().capacity.bound()
     }
@@ -366,7 +358,6 @@ impl Handle {
     /// in the number of workers; submissions and workers wait while it counts, which is less than a
     /// microsecond. [`Statistics`] has an example.
     #[doc(alias("metrics", "stats"))]
-    #[must_use]
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.pool())
     }
@@ -377,21 +368,18 @@ impl Handle {
     /// these.
     #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
-    #[must_use]
     pub fn histograms(&self) -> Option<crate::Histograms> {
         self.pool().observing.histograms()
     }
 
     /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
-    #[must_use]
     pub fn pool_size(&self) -> usize {
         self.pool().workers.size()
     }
 
     /// Returns the largest number of workers that there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
-    #[must_use]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().workers.largest()
     }
@@ -399,7 +387,6 @@ impl Handle {
     /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
     /// `getActiveCount`.
     #[doc(alias = "getActiveCount")]
-    #[must_use]
     pub fn active_count(&self) -> usize {
         self.statistics().active
     }
@@ -407,7 +394,6 @@ impl Handle {
     /// Returns how many tasks have run, are running or are pending; those that were cancelled do
     /// not count. Costs as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
     #[doc(alias = "getTaskCount")]
-    #[must_use]
     pub fn task_count(&self) -> u64 {
         let now = self.statistics();
         now.submitted - now.cancelled
@@ -418,14 +404,12 @@ impl Handle {
     /// tasks in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
     /// too.
     #[doc(alias = "getCompletedTaskCount")]
-    #[must_use]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
         now.completed + now.failed
     }
 
     /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
-    #[must_use]
     pub fn pending_count(&self) -> usize {
         self.pool().queue.len()
     }
@@ -448,7 +432,6 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias("getQueue", "queue"))]
-    #[must_use]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
         let mut listed = self.pool().queue.snapshot(Arc::clone);
         listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
@@ -479,7 +462,6 @@ impl Handle {
     /// always zero, because cancelling a task removes it as well: this finds only the tasks that a
     /// call in another thread has cancelled and not yet removed. Takes time linear in the number of
     /// pending tasks. Java: `purge`, which is needed there.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn purge(&self) -> usize {
         let pool = self.pool();
         let listed = pool.queue.snapshot(Arc::clone);
@@ -542,44 +524,37 @@ impl PendingTask {
     }
 
     /// Returns the number of the task.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.handle.id()
     }
 
     /// Returns the name of the task, if it has one.
-    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.handle.name()
     }
 
     /// Returns when the task was due, or `None` for a task that was never due.
-    #[must_use]
     pub fn next_run(&self) -> Option<Instant> {
         self.next_run
     }
 
     /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
     /// due already, `Duration::MAX` for a task that was never due.
-    #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }
 
     /// Returns how many runs the task had had; zero for a one-shot task.
-    #[must_use]
     pub fn run_count(&self) -> u64 {
         self.runs
     }
 
     /// Returns `true` if the task is periodic.
-    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
     /// Returns a handle that can cancel the task, and that shows its present state.
-    #[must_use]
     pub fn task_handle(&self) -> &TaskHandle {
         &self.handle
     }

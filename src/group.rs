@@ -106,7 +106,6 @@ impl Handle {
 
     /// Returns the groups of this executor that are alive, in the order in which they were made: those of
     /// which there is a handle, a task, or the future of one. Takes time linear in their number.
-    #[must_use]
     pub fn groups(&self) -> Vec<Group> {
         let groups = self.pool().groups.all().into_iter();
         groups.map(|state| Group { handle: self.clone(), state }).collect()
@@ -174,13 +173,11 @@ impl GroupBuilder<'_> {
 
 impl Group {
     /// Returns the name.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.state.name()
     }
 
     /// Returns the executor's handle.
-    #[must_use]
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
@@ -190,7 +187,6 @@ impl Group {
     /// [`Handle::histograms`] does for one name.
     #[cfg(feature = "histograms")]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
-    #[must_use]
     pub fn histograms(&self) -> Option<RunHistograms> {
         let mut seen = RunHistograms::new();
         self.state.recorder.as_ref()?.add_to(&mut seen);
@@ -198,7 +194,6 @@ impl Group {
     }
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
-    #[must_use]
     pub fn limit(&self) -> usize {
         self.state.limit()
     }
@@ -218,7 +213,6 @@ impl Group {
     }
 
     /// Returns how many workers the group leaves to others.
-    #[must_use]
     pub fn reserved(&self) -> usize {
         self.state.reserved()
     }
@@ -244,19 +238,16 @@ impl Group {
     /// assert_eq!(poll.join()?, "polled");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn pause(&self) -> bool {
         self.state.pause()
     }
 
     /// Ends a [pause](Self::pause). Returns `false` if there was none.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn resume(&self) -> bool {
         self.state.resume()
     }
 
     /// Returns `true` if the group is paused.
-    #[must_use]
     pub fn is_paused(&self) -> bool {
         self.state.is_paused()
     }
@@ -279,14 +270,12 @@ impl Group {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "abort_all")]
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
         self.handle.pool().end_called_off(self.state.call_off(reason), reason, IfRunning::Signal)
     }
 
     /// Returns the group's counts, and how many tasks it has, in one consistent snapshot. Takes one lock.
-    #[must_use]
     pub fn statistics(&self) -> GroupStatistics {
         let Counted { pending, parked, active, totals } = self.state.counts();
         GroupStatistics {
@@ -441,13 +430,11 @@ impl Group {
     }
 
     /// Returns `true` if the group was shut down; some of its tasks may still be there.
-    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         self.state.is_shut_down()
     }
 
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
-    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.state.is_terminated()
     }

@@ -157,37 +157,31 @@ impl<'a> RejectedTask<'a> {
     }
 
     /// Returns the number of the task.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
 
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
     /// Returns `true` if the task is periodic.
-    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.task.is_periodic()
     }
 
     /// Returns `true` if the task is due now.
-    #[must_use]
     pub fn is_due(&self) -> bool {
         self.task.is_due()
     }
 
     /// Returns the reason why the task was not admitted.
-    #[must_use]
     pub fn reason(&self) -> &RejectionReason {
         self.reason
     }
 
     /// Returns `true` if the executor was shut down, and `false` if there was no room.
-    #[must_use]
     pub fn is_shutdown(&self) -> bool {
         matches!(self.reason, RejectionReason::Shutdown)
     }

@@ -29,13 +29,11 @@ impl TaskSummary {
     }
 
     /// Returns the number of the task, which is also that of its future.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
@@ -65,27 +63,23 @@ pub struct ShutdownReport {
 
 impl ShutdownReport {
     /// Returns `true` if every task has ended, and every worker of an executor.
-    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.is_terminated
     }
 
     /// Returns the tasks that ran to their end meanwhile, with a result or a panic, in the order in
     /// which they ended.
-    #[must_use]
     pub fn ran(&self) -> &[TaskSummary] {
         &self.ran
     }
 
     /// Returns the tasks that were cancelled meanwhile: those that the policies did not keep, and
     /// those that had not run in time.
-    #[must_use]
     pub fn cancelled(&self) -> &[TaskSummary] {
         &self.cancelled
     }
 
     /// Returns the tasks that had been asked to stop, and still ran when time was up.
-    #[must_use]
     pub fn still_running(&self) -> &[TaskSummary] {
         &self.still_running
     }

@@ -88,7 +88,6 @@ impl Worker {
     }
 
     /// Returns the name that the thread is to have.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -97,14 +96,12 @@ impl Worker {
     /// were to be started; a factory can bind each to a core by it. No number is used twice, so a worker that
     /// replaces another has a number of its own. `None` for the thread that expires
     /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
-    #[must_use]
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
     /// Returns the stack size that the executor was built with, in bytes; `None` for the default of
     /// the standard library.
-    #[must_use]
     pub fn stack_size(&self) -> Option<usize> {
         self.stack_size
     }

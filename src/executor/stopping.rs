@@ -168,20 +168,17 @@ impl Handle {
 
     /// Returns `true` if the executor was shut down, in whichever way; it may still be running tasks. Java:
     /// `isShutdown`.
-    #[must_use]
     #[inline]
     pub fn is_shutdown(&self) -> bool {
         self.pool().lifecycle.phase() > Phase::Running
     }
 
     /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
-    #[must_use]
     pub fn is_terminating(&self) -> bool {
         self.is_shutdown() && !self.is_terminated()
     }
 
     /// Returns `true` if the executor was shut down and everything has ended. Java: `isTerminated`.
-    #[must_use]
     pub fn is_terminated(&self) -> bool {
         self.pool().lifecycle.phase() == Phase::Terminated
     }
@@ -189,7 +186,6 @@ impl Handle {
     /// Returns `true` if one-shot tasks that are not yet due run after a shutdown. Java:
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
-    #[must_use]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
         self.pool().policies.keeps_delayed()
     }
@@ -206,7 +202,6 @@ impl Handle {
     /// Returns `true` if periodic tasks continue after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
-    #[must_use]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
         self.pool().policies.keeps_periodic()
     }
@@ -413,7 +408,6 @@ pub trait Cloneable {}
 impl ScheduledThreadPoolExecutor {
     #[doc(hidden)]
     #[allow(clippy::should_implement_trait, reason = "to be found before that of the handle")]
-    #[must_use]
     pub fn clone<'a>(&'a self) -> Handle
     where
         // The bound is on a reference with a lifetime: a bound that has no parameter and is false

@@ -25,7 +25,6 @@ impl TaskBuilder<'_> {
     /// in_a_second(ScheduledThreadPoolExecutor::new(1).task())?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
     pub fn handle(&self) -> Handle {
         Handle { pool_refs: Arc::clone(self.pool_refs()) }
     }

@@ -68,7 +68,6 @@ impl BlockPolicy {
     }
 
     /// Returns how long it waits at most.
-    #[must_use]
     pub const fn timeout(&self) -> Duration {
         self.timeout
     }

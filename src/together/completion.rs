@@ -261,28 +261,24 @@ impl<T: 'static> ExecutorCompletionService<T> {
     }
 
     /// Returns how many futures have been pushed and not taken.
-    #[must_use]
     pub fn len(&self) -> usize {
         let state = self.shared.0.lock();
         state.pending.len() + state.ended.len()
     }
 
     /// Returns `true` if every future that was pushed has been taken.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// [Cancels](TaskHandle::cancel) every task in here that has not ended, and returns how many
     /// that were. Their futures can be taken like all others. Does not block.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel()).count()
     }
 
     /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
     /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }

@@ -55,13 +55,11 @@ impl<T> TaskSet<T> {
     }
 
     /// Returns how many futures there are, whether their tasks have ended or not.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.futures.len()
     }
 
     /// Returns `true` if there is no future.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.futures.is_empty()
     }
@@ -80,14 +78,12 @@ impl<T> TaskSet<T> {
     /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many that were.
     /// The futures stay. Does not block.
     #[doc(alias = "abort_all")]
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_all(&self) -> usize {
         self.futures.iter().rev().filter(|future| future.cancel()).count()
     }
 
     /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
     /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
-    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn cancel_and_signal_all(&self) -> usize {
         // From the last to the first: a worker whose task stops must not begin another one of the set
         // before that one is cancelled.

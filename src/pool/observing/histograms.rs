@@ -129,21 +129,18 @@ pub struct Histograms {
 
 impl Histograms {
     /// Returns the histograms of all runs.
-    #[must_use]
     pub fn pool(&self) -> &RunHistograms {
         &self.pool
     }
 
     /// Returns the names that are kept apart, in alphabetical order, each with the histograms of the runs
     /// of all tasks with that name.
-    #[must_use]
     pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &RunHistograms)> + '_ {
         self.names.iter().map(|(name, histograms)| (&**name, histograms))
     }
 
     /// Returns the histograms of the runs of all tasks with this name; `None` if the name is not kept
     /// apart.
-    #[must_use]
     pub fn named(&self, name: &str) -> Option<&RunHistograms> {
         let place = self.names.binary_search_by(|(other, _)| (**other).cmp(name)).ok()?;
         Some(&self.names[place].1)

@@ -159,19 +159,16 @@ impl Starvation {
     }
 
     /// Returns how long the task that would be next has been due without any task having started.
-    #[must_use]
     pub fn waited(&self) -> Duration {
         self.waited
     }
 
     /// Returns the task that would be next.
-    #[must_use]
     pub fn next_task(&self) -> &TaskSummary {
         &self.next
     }
 
     /// Returns the tasks that occupy the workers.
-    #[must_use]
     pub fn running(&self) -> &[RunningTask] {
         &self.running
     }
@@ -186,19 +183,16 @@ pub struct RunningTask {
 
 impl RunningTask {
     /// Returns the number of the task.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.task.id()
     }
 
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.task.name()
     }
 
     /// Returns how long the task has occupied its worker.
-    #[must_use]
     pub fn running_for(&self) -> Duration {
         self.running_for
     }
