@@ -88,7 +88,7 @@ use self::{
 pub(crate) use self::{
     admission::{NotQueued, Staffing},
     callbacks::{Callbacks, OnSlowRun},
-    deadlock::JoinGuard,
+    deadlock::{JoinGuard, Role},
     driver::Driver,
     lifecycle::Phase,
     observing::ObservingConfig,

@@ -9,12 +9,8 @@
 //! * *No worker is left that could run it*: every other worker already waits, without a limit, for
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
-//! No other circle is looked for. A task that waits for another member of its [group](super::groups),
-//! which needs the permit that the waiting one has, waits for ever while another worker is free; so do two
-//! tasks that wait for each other. Another thread may still cancel one of them.
-//!
-//! The [`JoinRegistry`] lists what workers wait for. It does not ask what that is: a task, a body, or the
-//! answer of a completion service. It asks an [`Awaited`] whether it is stuck.
+//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`] lists what workers wait for: a
+//! task, a body, or the answer of a completion service. It asks each [`Awaited`] whether it is stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!
@@ -112,7 +108,7 @@ impl Pool {
         self: &Arc<Self>,
         task: impl FnOnce() -> Arc<Task>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !is_worker_of(self) {
+        if !Run::is_any() && !self.has_caller_as(Role::Worker) {
             return Ok(None);
         }
         let task = task();
@@ -129,7 +125,7 @@ impl Pool {
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !is_worker_of(self) || self.lifecycle.phase() >= Phase::Stopping {
+        if !self.has_caller_as(Role::Worker) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
         self.register_join(awaited()).map(Some)
@@ -175,7 +171,7 @@ thread_local! {
 
 /// The part that a thread plays in a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// It runs the pool's tasks.
     Worker,
     /// It shuts the pool down, or brings about its termination.
@@ -208,24 +204,17 @@ impl Drop for PoolScope {
     }
 }
 
-/// Returns `true` if the calling thread acts for the pool, in whichever role.
-pub(super) fn is_in_scope_of(pool: &Pool) -> bool {
-    any_scope(|(inside, _)| inside == address(pool))
-}
+impl Pool {
+    /// Returns `true` if the pool cannot terminate before the calling thread has gone on: the thread acts for it, in
+    /// whichever role.
+    pub(crate) fn would_wait_for_itself(&self) -> bool {
+        any_scope(|(inside, _)| inside == address(self))
+    }
 
-/// Returns `true` if the calling thread is a worker of the pool.
-pub(super) fn is_worker_of(pool: &Pool) -> bool {
-    any_scope(|scope| scope == (address(pool), Role::Worker))
-}
-
-/// Returns `true` if the calling thread is in the middle of shutting the pool down.
-pub(super) fn is_stopper_of(pool: &Pool) -> bool {
-    any_scope(|scope| scope == (address(pool), Role::Stopper))
-}
-
-/// Returns `true` if the calling thread is in the middle of starting one of the pool's threads.
-pub(super) fn is_starting_thread_of(pool: &Pool) -> bool {
-    any_scope(|scope| scope == (address(pool), Role::Starter))
+    /// Returns `true` if the calling thread plays this part in the pool.
+    pub(crate) fn has_caller_as(&self, role: Role) -> bool {
+        any_scope(|scope| scope == (address(self), role))
+    }
 }
 
 fn any_scope(is_it: impl Fn((usize, Role)) -> bool) -> bool {

@@ -16,7 +16,7 @@ use std::{task::Waker, time::Duration};
 
 use super::{
     Config, IfRunning, Phase, Pool,
-    deadlock::{PoolScope, Role, is_in_scope_of, is_stopper_of},
+    deadlock::{PoolScope, Role},
     driver,
     lifecycle::Lifecycle,
 };
@@ -342,16 +342,5 @@ impl Pool {
         // Second: a task that has ended meanwhile is dropped here, and that is user code.
         listed.into_iter().for_each(|entry| discard(entry.element));
         removed
-    }
-
-    /// Returns `true` if the pool cannot terminate before the calling thread has gone on; see
-    /// [`deadlock`](super::deadlock).
-    pub(crate) fn would_wait_for_itself(&self) -> bool {
-        is_in_scope_of(self)
-    }
-
-    /// Returns `true` if the calling thread is shutting the pool down, and is in user code that this calls.
-    pub(crate) fn is_stopped_by_caller(&self) -> bool {
-        is_stopper_of(self)
     }
 }

@@ -55,7 +55,7 @@ use std::{io, time::Duration};
 
 use super::{
     IfRunning, Pool, PoolRef,
-    deadlock::{PoolScope, Role, is_starting_thread_of},
+    deadlock::{PoolScope, Role},
     workers::factory_error,
 };
 use crate::{
@@ -283,7 +283,7 @@ impl Pool {
     /// is no other.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
-        if !self.is_driven && is_needed() && !is_starting_thread_of(self) {
+        if !self.is_driven && is_needed() && !self.has_caller_as(Role::Starter) {
             let started = self.start_timer_thread(is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
@@ -291,7 +291,7 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: impl Fn() -> bool) -> io::Result<()> {
-        if is_starting_thread_of(self) {
+        if self.has_caller_as(Role::Starter) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }

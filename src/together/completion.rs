@@ -35,7 +35,7 @@
 //! registered taker that has its answer already.
 //!
 //! A wait is not registered if one of the futures can end without a worker of the pool, by a
-//! time limit for instance. When such a future joins, all takers are woken to look again.
+//! time limit for instance, or on another pool. When such a future joins, all takers are woken to look again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -87,13 +87,11 @@ struct CompletionQueue<T>(Watched<QueueState<T>>);
 struct QueueState<T> {
     /// By number, so in the order in which they were pushed.
     pending: BTreeMap<u64, ScheduledFuture<T>>,
-    /// The numbers of the pending futures whose tasks can end without a worker.
+    /// The numbers of the pending futures whose tasks can end without a worker of the executor.
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
     /// The last number that was assigned.
     last: u64,
-    /// True if the future of another executor has been pushed.
-    is_mixed: bool,
 }
 
 /// The answer for a taker: the next future, or `None` if nothing is left.
@@ -108,7 +106,6 @@ impl<T: 'static> ExecutorCompletionService<T> {
             independent: BTreeSet::new(),
             ended: VecDeque::new(),
             last: 0,
-            is_mixed: false,
         };
         Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Watched::new(state))) }
     }
@@ -152,10 +149,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// its task. Does not block. Costs O(log n) under the lock of the service.
     pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
         let (id, task) = (future.id(), future.shared_task());
-        let is_of_another_pool = !Arc::ptr_eq(future.pool(), self.handle.pool());
-        let is_independent = task.may_end_without_worker(!self.handle.pool().is_driven);
-        let number =
-            self.shared.step(|state| state.admit(future, is_of_another_pool, is_independent));
+        let pool = self.handle.pool();
+        let is_of_another_pool = !Arc::ptr_eq(future.pool(), pool);
+        let is_independent = is_of_another_pool || task.may_end_without_worker(!pool.is_driven);
+        let number = self.shared.step(|state| state.admit(future, is_independent));
         if is_independent {
             // Each taker has to look again.
             self.shared.0.lock().wake_all();
@@ -177,9 +174,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// # Errors
     ///
     /// [`TaskError::WouldDeadlock`], at once, in the task that is the only one left, and on the last worker of the
-    /// executor that is not already waiting for a task that has not ended. Not on a worker if a future
-    /// of another executor has ever been pushed, nor if one of those that are left can end without a
-    /// worker.
+    /// executor that is not already waiting for a task that has not ended. Not there if one of those that are left is
+    /// of another executor, or can end without a worker.
     #[doc(alias = "join_next")]
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
         let mut taker = self.shared.taker();
@@ -294,22 +290,22 @@ impl<T: 'static> ExecutorCompletionService<T> {
     fn enter_join(&self, gate: &Arc<Gate>) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
         let state = self.shared.0.lock();
         let is_independent = !state.independent.is_empty();
-        let is_one = state.pending.len() == 1 && state.ended.is_empty() && !is_independent;
+        let is_one = state.pending.len() == 1 && state.ended.is_empty();
         let only = state.pending.values().next().filter(|_| is_one);
         let only = only.map(|future| future.shared_task());
-        // Others can end what is theirs.
-        let may_end_elsewhere = state.is_mixed || is_independent;
         drop(state);
-        let is_own = only.as_ref().is_some_and(Run::is_of);
+        let pool = self.handle.pool();
+        let waits_for_itself = |task| Run::is_of(task) && task.needs_worker(!pool.is_driven);
+        let is_refused = only.as_ref().is_some_and(waits_for_itself);
         discard(only);
-        if is_own {
-            Err(WouldDeadlock(()))
-        } else if may_end_elsewhere {
-            Ok(None)
-        } else {
-            let gate = Arc::clone(gate);
-            self.handle.pool().enter_wait(|| Arc::new(move |_: bool| !gate.is_open()))
+        if is_refused {
+            return Err(WouldDeadlock(()));
         }
+        if is_independent {
+            return Ok(None);
+        }
+        let gate = Arc::clone(gate);
+        pool.enter_wait(|| Arc::new(move |_: bool| !gate.is_open()))
     }
 }
 
@@ -332,15 +328,9 @@ impl<T> CompletionQueue<T> {
 
 impl<T> QueueState<T> {
     /// Adds a future. Returns its number.
-    fn admit(
-        &mut self,
-        future: ScheduledFuture<T>,
-        is_of_another_pool: bool,
-        is_independent: bool,
-    ) -> u64 {
+    fn admit(&mut self, future: ScheduledFuture<T>, is_independent: bool) -> u64 {
         self.last += 1;
         self.pending.insert(self.last, future);
-        self.is_mixed |= is_of_another_pool;
         if is_independent {
             self.independent.insert(self.last);
         }

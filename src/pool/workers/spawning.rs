@@ -11,7 +11,7 @@ use super::SpawnPermit;
 use crate::{
     pool::{
         Config, Pool,
-        deadlock::{self, PoolScope, Role},
+        deadlock::{PoolScope, Role},
         worker::{Runner, WorkerThread},
     },
     shared::Replaceable,
@@ -99,7 +99,7 @@ impl Pool {
             // The caller is the only worker.
             return Ok(false);
         }
-        if deadlock::is_starting_thread_of(self) {
+        if self.has_caller_as(Role::Starter) {
             // The thread factory submits something, for which a worker is being started as well.
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
