@@ -30,20 +30,11 @@
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! # Sharing
-//!
-//! All methods take `&self`. Share it by reference with scoped threads, or in an
-//! [`Arc`](std::sync::Arc).
-//!
 //! # User code
 //!
 //! Elements are the user's: dropping or cloning one may do anything. No such code runs while the
 //! queue is locked, with one exception: [inspecting](DelayQueue::peek) elements clones them under
 //! the lock, and so it is available only for elements that are [`CheapClone`].
-//!
-//! (For readers of the source: this module is the public face. The order, the tickets, the wake-ups
-//! and the end are those of the module `queue`. Only the alarm that wakes awaiting tasks, in
-//! `awaiting`, is its own.)
 
 mod awaiting;
 mod element;
@@ -125,7 +116,7 @@ impl<T> DelayQueue<T> {
         static QUEUES: AtomicU64 = AtomicU64::new(0);
         // Ordering: relaxed, it orders no other access.
         let id = QUEUES.fetch_add(1, Ordering::Relaxed);
-        Self { queue: SingleQueue::bounded(clock.clone(), bound), clock, id }
+        Self { queue: SingleQueue::new(clock.clone(), bound), clock, id }
     }
 
     /// Returns the clock of the queue. Its [`now`](Clock::now) decides whether an element has expired.
@@ -459,9 +450,9 @@ impl<T> DelayQueue<T> {
             Ok(tickets) => {
                 Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
             }
-            Err(refused) => {
-                let element = refused.elements.into_iter().map(|(_, element)| element).collect();
-                Err(Refused { error: refused.why.into(), element })
+            Err((why, refused)) => {
+                let element = refused.into_iter().map(|(_, element)| element).collect();
+                Err(Refused { error: why.into(), element })
             }
         }
     }
@@ -535,7 +526,7 @@ impl<T> DelayQueue<T> {
     where
         T: CheapClone,
     {
-        Iter::over(self.to_vec())
+        self.to_vec().into_iter()
     }
 
     /// Removes the elements for which `keep` returns `false`, and returns their number. Java:
@@ -608,23 +599,14 @@ impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
     }
 }
 
-/// Inserts all elements into a queue that is shared, as for the queue itself.
-///
-/// # Panics
-///
-/// Panics as for the queue itself.
+/// Inserts all elements into a queue that is shared. Otherwise, and in its panics, as for the queue itself.
 impl<T, W: When> Extend<(W, T)> for &DelayQueue<T> {
     fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
         must(self.insert_all(elements));
     }
 }
 
-/// Inserts all elements, as [`DelayQueue::put_all`] does, and drops their keys.
-///
-/// # Panics
-///
-/// Panics if there is an element to insert and the queue is closed or full; the elements are
-/// dropped. If that can happen, use `put_all`, which returns them.
+/// Inserts all elements, as [`DelayQueue::put_all`] does. Otherwise, and in its panics, as for elements with a delay.
 impl<T: Delayed> Extend<T> for DelayQueue<T> {
     fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
         must(self.put_all(elements));
@@ -664,7 +646,7 @@ impl<T> IntoIterator for DelayQueue<T> {
 
     /// Iterates over all elements, as [`remove_all`](Self::remove_all) returns them.
     fn into_iter(self) -> Iter<T> {
-        Iter::over(self.remove_all())
+        self.remove_all().into_iter()
     }
 }
 

@@ -35,12 +35,9 @@
 //! | element, entry | what is queued; the same with its deadline and its sequence |
 //! | sequence | a number that orders submissions and is never used twice |
 //! | ticket | identifies an entry while it is in the queue |
-//! | head | the deadline of a first entry, [published](shared_heap) to be read without a lock |
 //! | take, try to take | take an entry that is due, with and without waiting |
 //! | remove, drain | take entries out, due or not |
-//! | park | queue an entry for no moment: something has to move it ([`striped::parked`](striped)) |
 //! | requeue | queue an element again that was taken, with the sequence it had |
-//! | search, wait | a thread in `take` is awake and looks, or sleeps and is listed |
 //!
 //! # Java's names
 //!
@@ -73,11 +70,7 @@
 //! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |
 //! | `onShutdown` | `Pool::shutdown` | `pool/shutdown.rs` |
 //!
-//! # Outside the locks
-//!
 //! The clock is read, elements are made and dropped, and threads are woken while no lock is held.
-//! Under a lock entries only move within one heap or list, or between a stripe and the ready list.
-//! No user code runs there.
 
 mod drained;
 mod priority_queue;
@@ -105,10 +98,6 @@ use crate::{
 pub(crate) struct Admission(usize);
 
 impl Admission {
-    /// Every element.
-    #[cfg(test)]
-    pub(crate) const OPEN: Self = Self(0);
-    /// None.
     pub(crate) const CLOSED: Self = Self(1 | 2 | 4 | 8 | 16 | 32 | 64);
 
     /// Only elements that are queued again for one of these reasons.
@@ -130,12 +119,8 @@ struct AdmissionState(AtomicUsize);
 const BOUNDED: usize = 128;
 
 impl AdmissionState {
-    fn new() -> Self {
-        Self(AtomicUsize::new(0))
-    }
-
-    fn bounded() -> Self {
-        Self(AtomicUsize::new(BOUNDED))
+    fn new(is_bounded: bool) -> Self {
+        Self(AtomicUsize::new(if is_bounded { BOUNDED } else { 0 }))
     }
 
     /// Returns `true` if no new element is admitted, whatever the bound.
@@ -145,14 +130,12 @@ impl AdmissionState {
         self.0.load(Ordering::SeqCst) & Admission::CLOSED.0 != 0
     }
 
-    /// Returns `true` if every element is admitted.
     #[inline]
     fn is_open(&self) -> bool {
         // Ordering: see `Source::is_finished`; under a lock any would do.
         self.0.load(Ordering::SeqCst) == 0
     }
 
-    /// Returns `true` if elements are not admitted that are queued again for this reason.
     #[inline]
     fn is_closed_to(&self, why: Requeue) -> bool {
         // Ordering: only read under a lock.
@@ -167,7 +150,6 @@ impl AdmissionState {
     }
 }
 
-/// An element that was not admitted.
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {
     pub(crate) why: Refusal,
@@ -185,14 +167,6 @@ impl<E> RefusedElement<UnderLock<E>> {
     }
 }
 
-/// Elements that were to be admitted together, and were not.
-#[derive(Debug)]
-pub(crate) struct AllRefused<T> {
-    pub(crate) why: Refusal,
-    pub(crate) elements: Vec<T>,
-}
-
-/// The reason for which an element was not admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,
@@ -205,12 +179,10 @@ pub(crate) struct SnapshotEntry<V> {
     /// When it is due, also if it is parked.
     pub(crate) deadline: Timestamp,
     pub(crate) ticket: Ticket,
-    /// The part of the element that the caller asked to see.
     pub(crate) element: V,
 }
 
 impl<E> SnapshotEntry<&E> {
-    /// Returns the entry with what `view` makes of its element.
     pub(crate) fn viewed<V>(self, view: impl FnOnce(&E) -> V) -> SnapshotEntry<V> {
         let Self { deadline, ticket, element } = self;
         SnapshotEntry { deadline, ticket, element: view(element) }

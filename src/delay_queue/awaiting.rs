@@ -1,8 +1,6 @@
 //! Awaiting the elements that expire, on any runtime.
 //!
-//! Each future and each stream is a waiter like a thread (see `queue`), with a waker of its own.
-//! Between two polls it has a place in the list of waiters, which it gives up when it is dropped. If
-//! it had been woken for an element by then, another waiter is woken in its place.
+//! Each future and each stream is a waiter like a thread (`queue/waiting.rs`), with a waker of its own.
 //!
 //! # The alarm
 //!
@@ -267,7 +265,9 @@ impl SystemAlarms {
         if let Some(queue) = self.thread.running() {
             return Some(queue);
         }
-        if let Some(starting) = self.thread.starting(|| SingleQueue::new(self.clock.clone())) {
+        if let Some(starting) =
+            self.thread.starting(|| SingleQueue::new(self.clock.clone(), usize::MAX))
+        {
             let queue = starting.queue();
             let builder = thread::Builder::new().name("punctual-alarm".into());
             builder.spawn(move || wake_when_due(&queue)).ok()?;

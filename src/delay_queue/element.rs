@@ -6,7 +6,6 @@ use std::{
     error::Error,
     fmt,
     hash::{Hash, Hasher},
-    iter::FusedIterator,
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
     num::NonZero,
     rc::{self, Rc},
@@ -226,37 +225,7 @@ impl<A: CheapClone, B: CheapClone, C: CheapClone> CheapClone for (A, B, C) {}
 impl<A: CheapClone, B: CheapClone, C: CheapClone, D: CheapClone> CheapClone for (A, B, C, D) {}
 
 /// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`](super::DelayQueue::iter).
-#[derive(Debug)]
-#[must_use = "an iterator does nothing unless it is iterated over"]
-pub struct Iter<T>(vec::IntoIter<Queued<T>>);
-
-impl<T> Iter<T> {
-    pub(super) fn over(queued: Vec<Queued<T>>) -> Self {
-        Self(queued.into_iter())
-    }
-}
-
-impl<T> Iterator for Iter<T> {
-    type Item = Queued<T>;
-
-    fn next(&mut self) -> Option<Queued<T>> {
-        self.0.next()
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.0.size_hint()
-    }
-}
-
-impl<T> DoubleEndedIterator for Iter<T> {
-    fn next_back(&mut self) -> Option<Queued<T>> {
-        self.0.next_back()
-    }
-}
-
-impl<T> ExactSizeIterator for Iter<T> {}
-
-impl<T> FusedIterator for Iter<T> {}
+pub type Iter<T> = vec::IntoIter<Queued<T>>;
 
 /// The reason why a [`DelayQueue`](super::DelayQueue) refused an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -187,7 +187,7 @@ impl<T> DelayQueue<T> {
     }
 
     fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {
-        self.queue.take_until(limit).map(|entry| self.expired(entry))
+        self.queue.take_until_by(Parker::current, || limit).map(|entry| self.expired(entry))
     }
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {

@@ -9,14 +9,12 @@ use std::{collections::VecDeque, mem};
 
 use super::priority_queue::{PriorityQueue, QueueEntry};
 
-/// See the [module](self).
 pub(crate) struct Drained<E> {
     /// The entries that were in no heap.
     others: VecDeque<QueueEntry<E>>,
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.
     slot: u32,
-    /// The number of elements left in the heaps.
     len: usize,
 }
 

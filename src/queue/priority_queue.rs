@@ -8,18 +8,12 @@
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! Each part is a type with fields of its own. The heap, the run and the slots know none of the others; the
-//! calendar knows the slots, in which it keeps its entries. This type decides where an entry goes.
-//!
-//! * [`ArrayHeap`](array_heap) is the four-ary heap: `sift_up`, `sift_down`, `grow`.
-//! * [`SortedRun`](sorted_run) is beside it in the [near part](near_part), for entries that arrive in the
-//!   order in which they become due. [`Lanes`](lanes) are there as well, while the heap is large, for many that
-//!   are due at nearly one moment.
-//! * [`Calendar`] has the entries that are 17 ms or more behind the first one, if they are not in the run. Insertion and removal cost
-//!   the same there however many there are. Most of them are timeouts that are cancelled there; the others
-//!   come to the near part, bucket by bucket. While the near part has only a few entries it admits every
-//!   entry.
-//! * [`Slots`] has the elements, each at a place that does not change, and tells where its key is.
+//! Heap, run and slots know none of the others; the calendar knows the slots, in which it keeps its entries. This type
+//! decides where an entry goes: entries that arrive in the order in which they become due to the
+//! [sorted run](sorted_run), entries 17 ms or more behind the first one to the [`Calendar`], where insertion and
+//! removal cost the same however many there are, bursts to the [lanes](lanes) beside a large heap, and all others to
+//! the [heap](array_heap). Most of the calendar's entries are timeouts that are cancelled there; the others come to
+//! the [near part](near_part), bucket by bucket. [`Slots`] has the elements, each at a place that does not change.
 //!
 //! # Keys
 //!
@@ -29,12 +23,9 @@
 //!   key = deadline (64 bits, nanoseconds) │ sequence (64 bits, never used twice)
 //! ```
 //!
-//! So entries with equal deadlines leave strictly in the order of submission, the comparison of two
-//! numbers is the only rule, and nothing ever wraps around.
-//!
-//! A [`Ticket`] is what an insertion returns: slot and sequence. The slot leads to the entry,
-//! and the sequence, compared with the key found there, proves that it is still the same entry. So the
-//! ticket of an entry that has left finds nothing, even after its slot has been reused.
+//! So entries with equal deadlines leave in the order of submission, and nothing ever wraps around. A [`Ticket`] is slot
+//! and sequence: the slot leads to the entry, and the sequence proves that it is still the same one, even if the
+//! slot has been reused.
 //!
 //! # The first of all
 //!
@@ -85,7 +76,6 @@ const SMALL: bool = cfg!(any(test, shuttle, loom));
 /// To pass so many free places takes as long as to move one entry.
 const PLACES_PER_ENTRY: usize = 8;
 
-/// An entry that has been taken out.
 #[derive(Debug)]
 pub(crate) struct QueueEntry<E> {
     pub(crate) deadline: Timestamp,
@@ -109,7 +99,6 @@ pub(crate) enum HeadChange {
 pub(crate) type UnderLock<E> = ManuallyDrop<E>;
 
 impl<E> QueueEntry<UnderLock<E>> {
-    /// Returns the entry as one that drops its element, for a thread that has moved it.
     #[inline(always)]
     pub(crate) fn owned(self) -> QueueEntry<E> {
         let Self { deadline, sequence, element } = self;
@@ -139,7 +128,6 @@ const fn sequence_of(key: u128) -> u64 {
     key as u64
 }
 
-/// See the [module](self).
 pub(crate) struct PriorityQueue<E> {
     table: Slots<E>,
     near: NearPart,
@@ -156,7 +144,6 @@ impl<E> PriorityQueue<E> {
         self.near.len() + self.calendar.len()
     }
 
-    /// Returns how many more entries there is room for.
     pub(super) fn remaining_capacity(&self) -> usize {
         CAPACITY - self.len()
     }
@@ -201,7 +188,9 @@ impl<E> PriorityQueue<E> {
     /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
     pub(super) fn peek(&self) -> Option<SnapshotEntry<&E>> {
         let (deadline, sequence) = self.first_key()?;
-        let slot = self.near.first_slot()?;
+        let mut first = None;
+        self.near.up_to(self.near.first(), |(_, slot)| first = Some(slot));
+        let slot = first?;
         let element = self.table.get(slot)?;
         Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
     }
@@ -240,7 +229,6 @@ impl<E> PriorityQueue<E> {
         Some((entry, if was_first { HeadChange::Renewed } else { HeadChange::None }))
     }
 
-    /// Moves an entry to another deadline. Returns `false` if there is no such entry.
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
         let Ticket { slot, sequence } = ticket;
         let key = key(deadline, sequence);
@@ -270,39 +258,20 @@ impl<E> PriorityQueue<E> {
         (sequence_of(key) == ticket.sequence).then(|| deadline_of(key))
     }
 
-    /// Removes every entry that is `unwanted` by its deadline, its sequence and its element, in no particular
-    /// order, in linear time.
+    /// Removes every entry that is `unwanted` by its deadline and its element, in no particular order.
     pub(crate) fn remove_where(
         &mut self,
-        mut unwanted: impl FnMut((Timestamp, u64), &E) -> bool,
+        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
-        let mut removed = Vec::new();
-        let mut is_unwanted = |table: &Slots<E>, key, slot| {
-            let element = table.get(slot);
-            element.is_some_and(|element| unwanted((deadline_of(key), sequence_of(key)), element))
-        };
-        let mut next = 0;
-        while let Some(slot) = self.table.next_used(next) {
-            next = slot + 1;
-            let Some(key) = self.table.far_key(slot) else { continue };
-            if is_unwanted(&self.table, key, slot) {
-                let taken = self.calendar.remove(&mut self.table, slot, sequence_of(key));
-                removed.extend(taken.map(|(entry, _)| entry.owned()));
-            }
-        }
-        self.near.retain(&mut self.table, |table, key, slot| {
-            let is_unwanted = is_unwanted(table, key, slot);
-            if is_unwanted {
-                let entry = table.remove(slot).map(|element| QueueEntry::of(key, element).owned());
-                removed.extend(entry);
-            }
-            !is_unwanted
-        });
-        self.settle();
-        removed
+        let listed = self.entries().filter(|entry| unwanted(entry.deadline, entry.element));
+        let is_far = |slot| matches!(self.table.key_place(slot), Some(KeyPlace::Far(_)));
+        // The far ones first: they would come near, one bucket after the other, as the near part loses its own.
+        let (far, near): (Vec<_>, Vec<_>) =
+            listed.map(|entry| entry.ticket).partition(|ticket| is_far(ticket.slot));
+        let removed = far.into_iter().chain(near).filter_map(|ticket| self.remove(ticket));
+        removed.map(|(entry, _)| entry.owned()).collect()
     }
 
-    /// Iterates over all entries, in no particular order.
     pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
         let first = self.next_used(0);
         let slots = std::iter::successors(first, |slot| self.next_used(slot + 1));
@@ -313,12 +282,10 @@ impl<E> PriorityQueue<E> {
         })
     }
 
-    /// Takes everything out, as a queue of its own.
     pub(crate) fn remove_all(&mut self) -> Self {
         std::mem::replace(self, Self::new())
     }
 
-    /// Returns all elements, in the order of their slots.
     pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
         self.table.into_elements()
     }
@@ -330,7 +297,6 @@ impl<E> PriorityQueue<E> {
         Some(QueueEntry::of(key, self.table.take(slot)?))
     }
 
-    /// Returns the next slot that holds an element, from this one on.
     #[inline]
     pub(super) fn next_used(&self, slot: u32) -> Option<u32> {
         self.table.next_used(slot)
@@ -344,7 +310,6 @@ impl<E> PriorityQueue<E> {
         Some(QueueEntry::of(key, self.table.remove(slot)?))
     }
 
-    /// Returns the key of the entry in a slot, if there is one.
     fn key_of(&self, slot: u32) -> Option<u128> {
         Some(match self.table.key_place(slot)? {
             KeyPlace::Near(position) => self.near.key(position),
@@ -371,7 +336,6 @@ impl<E> PriorityQueue<E> {
         if first.as_nanos() <= self.calendar.early() { first } else { first.min(self.bound()) }
     }
 
-    /// Returns the deadline of the first near entry, which is the head or behind it.
     #[inline]
     pub(super) fn first_near(&self) -> Timestamp {
         deadline_of(self.near.first())
@@ -425,7 +389,6 @@ impl<E> PriorityQueue<E> {
         });
     }
 
-    /// Returns the first two deadlines of the near part.
     fn near_two(&self) -> [Timestamp; 2] {
         self.near.first_two().map(deadline_of)
     }
@@ -438,7 +401,6 @@ impl<E> PriorityQueue<E> {
         Timestamp::from_nanos(nanos)
     }
 
-    /// Returns `true` if nothing in the calendar can be due at `now`.
     #[cold]
     fn is_later(&self, now: Timestamp) -> bool {
         self.calendar.is_unused() || now < self.bound()
@@ -453,7 +415,6 @@ impl<E> PriorityQueue<E> {
         }
     }
 
-    /// Moves the nearest buckets to the near part, unless one has several chunks, until `is_enough`.
     #[cold]
     fn settle_until(&mut self, is_enough: impl Fn(&Self) -> bool) {
         let mut work = 0;

@@ -1,13 +1,9 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! A thread that holds the lock may read the heap, but it makes every change through [`LockedHeap::change`], which
-//! publishes the new head before the lock is released, or says that the head is what it was. So the published head is
-//! never stale for a thread that holds the lock. `S` is
-//! what the owner keeps under the same lock: a stripe its sequences and counters, the single queue
-//! its counter and its bound.
-//!
-//! Under the lock entries only move within the heap. No element is dropped there and no user code
-//! runs.
+//! A thread that holds the lock makes every change through [`LockedHeap::change`], which
+//! publishes the new head before the lock is released, or says that the head is what it was. `S` is
+//! what the owner keeps under the same lock. Under the lock entries only move within the heap: no element is dropped
+//! there and no user code runs.
 //!
 //! # The published head
 //!
@@ -16,13 +12,10 @@
 //!
 //! The head of a heap may be a mere *bound*: a moment that is no later than the first deadline, while the
 //! first entry is in a large bucket of the heap's calendar. A thread that finds that moment come asks
-//! [`settle`](LockedHeap::settle), which brings some entries of the bucket near and publishes the
-//! new head. Each time it does, there is less in the calendar, so the thread comes to an end.
+//! [`settle`](LockedHeap::settle), which brings some entries of the bucket near.
 //!
-//! It is written under the lock of the entries that it describes, and always before that lock is
-//! released. So a thread that holds some heap's lock and reads a head, that heap's or another's,
-//! sees every insertion that was over before it took the lock. Without a lock a reader may see a
-//! value that is a moment old.
+//! It is written under the lock of the entries that it describes. So a thread that holds some heap's lock and reads a
+//! head, that heap's or another's, sees every insertion that was over before it took the lock.
 //!
 //! A head that comes *nearer* is stored with sequential consistency, because this store is one half
 //! of the argument that no wake-up is lost ([`waiters`](super::waiters)). A head that moves away
@@ -46,7 +39,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 pub(super) struct SharedHeap<E, S> {
     head: PublishedHead,
     contents: Mutex<HeapContents<E, S>, { rank::STRIPE }>,
@@ -57,7 +49,6 @@ struct HeapContents<E, S> {
     state: S,
 }
 
-/// A [`SharedHeap`] whose lock is held.
 pub(super) struct LockedHeap<'a, E, S> {
     head: &'a PublishedHead,
     contents: MutexGuard<'a, HeapContents<E, S>>,
@@ -75,14 +66,12 @@ impl<E, S> SharedHeap<E, S> {
         LockedHeap { head: &self.head, contents: self.contents.lock() }
     }
 
-    /// Returns the published deadline of the first entry; does not lock.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         self.head.deadline()
     }
 }
 
-/// Read access to the heap while its lock is held.
 impl<E, S> Deref for LockedHeap<'_, E, S> {
     type Target = PriorityQueue<E>;
 
@@ -137,7 +126,6 @@ impl<E, S> LockedHeap<'_, E, S> {
         Ok((ticket, is_head))
     }
 
-    /// Removes an entry, wherever it is.
     #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
         let (entry, change) = self.contents.heap.remove(ticket)?;
@@ -174,7 +162,6 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.change(PriorityQueue::bring_near);
     }
 
-    /// Takes the first entry out.
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Option<QueueEntry<E>> {
         // Not by `change`: what it is passed is not always compiled into it.
@@ -223,18 +210,12 @@ impl PublishedHead {
         Timestamp::from_nanos(self.0.load(Ordering::SeqCst))
     }
 
-    /// Like [`deadline`](Self::deadline), for a thread that holds the lock under which it is written.
-    #[inline]
-    fn current(&self) -> Timestamp {
-        // Ordering: only written under the lock.
-        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
-    }
-
     /// Publishes the deadline of an entry that was inserted, if that is nearer than the head.
     /// Returns `true` if it is.
     #[inline]
     pub(super) fn publish_nearer(&self, deadline: Timestamp) -> bool {
-        let is_nearer = deadline < self.current();
+        // Ordering: only written under the lock, which the caller holds.
+        let is_nearer = deadline.as_nanos() < self.0.load(Ordering::Relaxed);
         if is_nearer {
             // Ordering: see `waiters`.
             self.0.store(deadline.as_nanos(), Ordering::SeqCst);
@@ -242,7 +223,6 @@ impl PublishedHead {
         is_nearer
     }
 
-    /// Publishes the deadline of the first entry, whichever it is now.
     #[inline]
     pub(super) fn publish(&self, deadline: Timestamp) {
         if !self.publish_nearer(deadline) {

@@ -1,8 +1,7 @@
 //! The [`SingleQueue`]: one heap, and nothing beside it.
 //!
-//! A queue of values is filled and emptied by the user's own threads, which do with each element
-//! what they like. There are no workers with tasks so short that it would pay to keep them away
-//! from the submitters. So this queue has one heap and no ready list: an element is in the heap or
+//! A queue of values is emptied by the user's own threads, which do with each element what they like. So it would not
+//! pay to keep them away from the submitters by a ready list. An element is in the heap or
 //! it is not, and its ticket is good until it is taken. It serves the public
 //! [`DelayQueue`](crate::DelayQueue) and its alarms.
 //!
@@ -27,8 +26,8 @@ use std::{
 };
 
 use super::{
-    Admission, AdmissionState, AllRefused, AsyncWaiter, Drained, QueueEntry, Refusal,
-    RefusedElement, SnapshotEntry, UnderLock, in_order,
+    Admission, AdmissionState, AsyncWaiter, Drained, QueueEntry, Refusal, RefusedElement,
+    SnapshotEntry, UnderLock, in_order,
     priority_queue::PriorityQueue,
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
@@ -45,7 +44,6 @@ use crate::{
     wait::WaitList,
 };
 
-/// See the [module](self).
 pub(crate) struct SingleQueue<E> {
     clock: Clock,
     heap: SharedHeap<E, SingleState>,
@@ -55,30 +53,26 @@ pub(crate) struct SingleQueue<E> {
     last_reading: AtomicU64,
 }
 
-/// The state of the queue under the lock, beside the heap.
+/// Elements that were to be admitted together, and why they were not.
+type AllRefused<E> = (Refusal, Vec<(Timestamp, E)>);
+
 pub(super) struct SingleState {
     last_sequence: u64,
     /// How many elements are admitted; `usize::MAX` if there is no bound.
     bound: usize,
-    /// Those that wait for room.
     submitters: WaitList,
 }
 
 impl<E> SingleQueue<E> {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self::bounded(clock, usize::MAX)
-    }
-
     /// Returns a queue that admits so many elements, or without a bound if that is `usize::MAX`.
-    pub(crate) fn bounded(clock: Clock, bound: usize) -> Self {
+    pub(crate) fn new(clock: Clock, bound: usize) -> Self {
         let submitters = WaitList::default();
         let state = SingleState { last_sequence: 0, bound, submitters };
-        let has_bound = bound < usize::MAX;
         Self {
             clock,
             heap: SharedHeap::new(0, state),
             waiters: Waiters::new(),
-            admission: if has_bound { AdmissionState::bounded() } else { AdmissionState::new() },
+            admission: AdmissionState::new(bound < usize::MAX),
             last_reading: AtomicU64::new(0),
         }
     }
@@ -95,7 +89,6 @@ impl<E> SingleQueue<E> {
         Ok(self.announce(deadline, admitted))
     }
 
-    /// Wakes a waiter for an element that has become the head.
     #[inline(always)]
     fn announce(&self, deadline: Timestamp, (ticket, is_head): (Ticket, bool)) -> Ticket {
         if is_head {
@@ -104,18 +97,17 @@ impl<E> SingleQueue<E> {
         ticket
     }
 
-    /// Admits all elements, or none.
     pub(crate) fn insert_all(
         &self,
         elements: Vec<(Timestamp, E)>,
-    ) -> Result<Vec<Ticket>, AllRefused<(Timestamp, E)>> {
+    ) -> Result<Vec<Ticket>, AllRefused<E>> {
         let mut tickets = Vec::with_capacity(elements.len());
         let Some(nearest) = elements.iter().map(|(deadline, _)| *deadline).min() else {
             return Ok(tickets);
         };
         let mut heap = self.heap.lock();
         if let Some(why) = self.refusal(&heap, elements.len()) {
-            return Err(AllRefused { why, elements });
+            return Err((why, elements));
         }
         for (deadline, element) in elements {
             // None is refused: that was asked above, and the lock has been held since.
@@ -150,15 +142,10 @@ impl<E> SingleQueue<E> {
     /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
     /// empty.
     pub(crate) fn take(&self) -> Option<QueueEntry<E>> {
-        self.take_until(Timestamp::NEVER)
+        self.take_until_by(Parker::current, || Timestamp::NEVER)
     }
 
-    /// Like [`take`](Self::take), but waits no longer than until `limit`.
-    pub(crate) fn take_until(&self, limit: Timestamp) -> Option<QueueEntry<E>> {
-        self.take_until_by(Parker::current, || limit)
-    }
-
-    /// Like [`take_until`](Self::take_until), but asks for the limit again after each wake-up. The
+    /// Like [`take`](Self::take), but waits no longer than until `limit`, which is asked for again after each wake-up. The
     /// thread sleeps by the parker that `parker` returns, which others may know and wake.
     #[inline]
     pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
@@ -170,14 +157,12 @@ impl<E> SingleQueue<E> {
         Some(entry)
     }
 
-    /// Takes an element if one is due; does not wait.
     pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
         let (taken, _) = self.take_now();
         self.notify_all_if_finished();
         taken
     }
 
-    /// Takes an element if one was due at `now`; does not wait.
     #[inline]
     pub(crate) fn try_take_by(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         let taken = self.take_due(now);
@@ -195,12 +180,10 @@ impl<E> SingleQueue<E> {
         waiting::poll_take(self, waiter, waker, set_alarm)
     }
 
-    /// Ends the wait of a waiter that will not be polled again.
     pub(crate) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
         waiting::cancel_wait(self, waiter);
     }
 
-    /// Removes an element, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         let removed = self.heap.lock().remove(ticket);
@@ -218,7 +201,6 @@ impl<E> SingleQueue<E> {
         is_found
     }
 
-    /// Returns the deadline of an element, or `None` if it is not in the queue.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         self.heap.lock().deadline(ticket)
     }
@@ -248,7 +230,6 @@ impl<E> SingleQueue<E> {
         in_order(entries)
     }
 
-    /// Takes everything out, due or not, in no particular order.
     pub(crate) fn drain(&self) -> Drained<E> {
         let heap = self.heap.lock().change(PriorityQueue::remove_all);
         self.notify_all_if_finished();
@@ -271,25 +252,14 @@ impl<E> SingleQueue<E> {
         self.admission.is_closed()
     }
 
-    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
     #[inline]
     pub(crate) fn is_finished(&self) -> bool {
-        self.is_closed() && self.has_nothing_left()
-    }
-
-    #[inline(never)]
-    fn has_nothing_left(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn last_reading(&self) -> Timestamp {
-        // Ordering: any time that was ever stored has come.
-        Timestamp::from_nanos(self.last_reading.load(Ordering::Relaxed))
+        self.is_closed() && self.len() == 0
     }
 
     fn read_clock(&self) -> Timestamp {
         let now = self.clock.read();
-        // Ordering: see `last_reading`.
+        // Ordering: any time that was ever stored has come.
         self.last_reading.store(now.as_nanos(), Ordering::Relaxed);
         now
     }
@@ -352,7 +322,8 @@ impl<E> Source for SingleQueue<E> {
 
     #[inline(always)]
     fn take_now(&self) -> (Option<QueueEntry<E>>, Timestamp) {
-        let known = self.last_reading();
+        // Ordering: as in `read_clock`.
+        let known = Timestamp::from_nanos(self.last_reading.load(Ordering::Relaxed));
         let now = if self.head() <= known { known } else { self.read_clock() };
         match self.take_due(now) {
             // Another thread was faster, and the entry that is first now may be due as well.

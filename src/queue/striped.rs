@@ -15,9 +15,6 @@
 //! Submitter and worker should not contend for each element either. So due entries leave a stripe
 //! in batches and go to the [`ready`] list, where they wait in order for all takers.
 //!
-//! The heap itself, with `sift_up` and `sift_down`, is in `queue/priority_queue/array_heap.rs`; the head of
-//! [`queue`](super) lists where Java's other names are.
-//!
 //! # Order over all stripes
 //!
 //! The entry that is taken next is the one with the smallest deadline of all, and among equal ones
@@ -37,25 +34,14 @@
 //! # Locks
 //!
 //! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
-//! offer takes only its stripe's.
-//!
-//! # Cost
-//!
-//! | | read-modify-writes | readings of the clock | wake-ups |
-//! |---|---|---|---|
-//! | `offer` | 2 for the lock, 1 more if the head comes nearer | the submitter's one | one, if the head comes nearer and no thread searches or is armed in time |
-//! | `remove` | 2 | 0 | 0 |
-//! | `take`, due | 2 for the list; 2 for a stripe, once for all that it moves | 1 | 0 |
-//! | `take` that waits | the same, 2 to be counted, 4 for the list of waiters if it sleeps | 2, and one for each look | its own |
-//!
-//! Nothing is allocated except when a table grows.
+//! offer takes only its stripe's. Nothing is allocated except when a table grows.
 
 mod parked;
 mod ready;
 mod snapshot;
 mod stripe;
 
-use std::{ops::Deref, task::Waker, time::Duration};
+use std::{mem, ops::Deref, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -78,10 +64,8 @@ use crate::{
     unwind::wake_all,
 };
 
-/// See the [module](self).
 pub(crate) struct DelayedWorkQueue<E> {
     clock: Clock,
-    /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
     lead: Duration,
     stripes: Box<[CachePadded<Stripe<E>>]>,
     ready: CachePadded<Ready<E>>,
@@ -102,7 +86,7 @@ impl<E> DelayedWorkQueue<E> {
             stripes: numbers.map(|number| CachePadded::new(stripe::new(number))).collect(),
             ready: CachePadded::new(Ready::new()),
             waiters: Waiters::new(),
-            admission: AdmissionState::new(),
+            admission: AdmissionState::new(false),
         }
     }
 
@@ -170,14 +154,6 @@ impl<E> DelayedWorkQueue<E> {
         self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
     }
 
-    /// Takes an element if one is due; does not wait.
-    #[cfg(test)]
-    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
-        let (taken, _) = self.take_now();
-        self.notify_all_if_finished();
-        taken
-    }
-
     /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
     /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
     /// `limit` has [ended the search](Self::end_search) on the thread's behalf.
@@ -216,13 +192,10 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    /// Returns the nearest deadline that is published, which an element that is far away may
-    /// [fall short of](super::priority_queue); does not lock.
     pub(crate) fn published_head(&self) -> Timestamp {
         self.head()
     }
 
-    /// Returns the deadline of the first element.
     pub(crate) fn first_deadline(&self) -> Timestamp {
         self.first_two()[0]
     }
@@ -234,7 +207,6 @@ impl<E> DelayedWorkQueue<E> {
         waiting::watch(self, waiter, waker)
     }
 
-    /// Takes a waiter off the list that [`watch`](Self::watch) has put there.
     pub(crate) fn unwatch(&self, waiter: &mut AsyncWaiter<()>) {
         waiting::cancel_wait(self, waiter);
     }
@@ -303,7 +275,6 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Like [`pop_first_due`](Self::pop_first_due), but with all locks held.
     #[cold]
     fn pop_among_equals(
         &self,
@@ -342,7 +313,6 @@ impl<E> DelayedWorkQueue<E> {
         scheduled.is_none_or(|first| parked < first).then_some(parked.1)
     }
 
-    /// Removes an element, due or not.
     #[inline]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
@@ -357,7 +327,8 @@ impl<E> DelayedWorkQueue<E> {
     #[cold]
     fn remove_elsewhere(&self, ticket: Ticket) -> Option<E> {
         let removed = self.lock_of(ticket.sequence).take_out(ticket);
-        removed.or_else(|| self.remove_ready(ticket)).map(|entry| entry.element)
+        let ready = || if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) };
+        removed.or_else(ready).map(|entry| entry.element)
     }
 
     /// Moves an element to where `choose` says, which is passed when the element is due and
@@ -382,10 +353,11 @@ impl<E> DelayedWorkQueue<E> {
         (moved, self.notify(timing))
     }
 
-    /// Returns when an element is due, or `None` if it is not in the queue.
     pub(crate) fn deadline(&self, ticket: Ticket) -> Option<Timestamp> {
         let due = self.lock_of(ticket.sequence).due(ticket);
-        due.or_else(|| self.deadline_ready(ticket))
+        due.or_else(
+            || if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) },
+        )
     }
 
     /// Removes the elements that are `unwanted` by when they are due, those of each stripe in one step.
@@ -411,9 +383,9 @@ impl<E> DelayedWorkQueue<E> {
         let mut stripes = self.lock_all();
         let (mut others, mut heaps) = (ready.remove_all(), Vec::new());
         for stripe in &mut stripes {
-            let (heap, parked) = stripe.take_all_out();
-            heaps.push(heap);
-            others.extend(parked.into_entries());
+            heaps.push(stripe.change(PriorityQueue::remove_all));
+            let parked = mem::take(&mut stripe.state_mut().parked);
+            others.extend(parked.into_iter().map(parked::entry));
         }
         drop(stripes);
         drop(ready);
@@ -431,13 +403,11 @@ impl<E> DelayedWorkQueue<E> {
         self.notify_all_if_finished();
     }
 
-    /// Returns `true` if no new elements are admitted.
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         !self.admission.is_open()
     }
 
-    /// Returns `true` if the queue is closed and empty, so that there never will be an element.
     #[inline]
     pub(crate) fn is_finished(&self) -> bool {
         self.is_closed() && self.has_nothing_left()
@@ -456,7 +426,6 @@ impl<E> DelayedWorkQueue<E> {
         self.stripes.get(stripe::number_of(sequence)).unwrap_or(&self.stripes[0]).lock()
     }
 
-    /// Locks all stripes, in the order of their numbers.
     fn lock_all(&self) -> Vec<LockedStripe<'_, E>> {
         self.stripes.iter().map(|stripe| stripe.lock()).collect()
     }

@@ -343,7 +343,7 @@ fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     queue.close(Admission::CLOSED);
     assert!(queue.requeue(at(2).into(), entry.sequence, Requeue::NextRun, 'a').is_err());
     // It never opens again.
-    queue.close(Admission::OPEN);
+    queue.close(Admission(0));
     assert!(queue.put(at(2), 'c').is_err());
 }
 
@@ -392,7 +392,7 @@ fn remove_first_removes_the_head_due_or_not() {
     let removed: Vec<_> = std::iter::from_fn(|| queue.remove_first()).collect();
     assert_eq!(removed.into_iter().map(|entry| entry.element).collect::<Vec<_>>(), [10, 20, 30]);
     assert!(queue.seems_empty() && !queue.is_closed());
-    queue.close(Admission::OPEN);
+    queue.close(Admission(0));
     assert!(!queue.is_closed(), "the call closes nothing");
     queue.close(Admission::only([Requeue::NextRun]));
     assert!(queue.is_closed());

@@ -99,7 +99,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 pub(super) struct Waiters {
     /// How many threads are in `take` and awake.
     searching: CachePadded<AtomicUsize>,
@@ -126,15 +125,13 @@ pub(super) struct WaiterId {
     number: u64,
 }
 
-/// A wait that has begun.
 pub(super) struct BegunWait {
     pub(super) id: WaiterId,
     /// When the waiter has to wake by itself.
     pub(super) until: Timestamp,
-    /// The waiter was the last searcher, so it has to read the heads once more.
-    pub(super) was_last_searcher: bool,
-    /// All have been notified since the waiter read the round, so it has to look once more.
-    pub(super) is_round_over: bool,
+    /// All have been notified since the waiter read the round; or it was the last searcher, and found a head for which
+    /// no waiter is armed. It must not sleep.
+    pub(super) must_look_again: bool,
 }
 
 impl Waiters {
@@ -148,7 +145,6 @@ impl Waiters {
         }
     }
 
-    /// Counts the calling thread as one that searches.
     #[inline]
     pub(super) fn begin_search(&self) {
         // Ordering: see the head of the module; likewise everywhere in this file.
@@ -237,6 +233,7 @@ impl Waiters {
         waker: Waker,
         [first, second]: [Timestamp; 2],
         round: u64,
+        head: impl FnOnce() -> Timestamp,
     ) -> BegunWait {
         let mut list = self.list.lock();
         list.last_number += 1;
@@ -245,7 +242,10 @@ impl Waiters {
         list.waiters.insert(id, waker);
         self.publish_wake_before(&list);
         let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
-        BegunWait { id, until, was_last_searcher, is_round_over: self.round() != round }
+        let is_round_over = self.round() != round;
+        drop(list);
+        let must_look_again = is_round_over || was_last_searcher && !self.is_covered(head());
+        BegunWait { id, until, must_look_again }
     }
 
     /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no

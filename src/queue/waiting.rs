@@ -11,22 +11,18 @@
 //! 2. lists itself with the next two deadlines ([`Search::begin_wait`]), and
 //! 3. looks at the heads once more if it was the last searcher.
 //!
-//! It sleeps only if the last step found nothing new, and if no new round has begun. Whether it is
-//! a thread that parks ([`take_until_by`]) or a task that returns `Pending` ([`poll_take`]) makes no
-//! difference to the protocol.
+//! It sleeps only if the last step found nothing new, and if no new round has begun, whether it is
+//! a thread that parks ([`take_until_by`]) or a task that returns `Pending` ([`poll_take`]).
 //!
 //! # A waiter that is polled
 //!
-//! A task has a waker and no thread of its own. To the [`waiters`](super::waiters) it is like any
-//! other: it searches while it is polled, and between two polls it is listed with its waker, as
-//! leader, deputy or follower. There is one difference. A thread wakes by itself at the moment for
-//! which it is armed, and a waker does not. So the caller of a poll provides an *alarm*, which is set
-//! for that moment; the queue does not know what an alarm is made of.
+//! A task searches while it is polled, and between two polls it is listed with its waker. A thread wakes by itself at
+//! the moment for which it is armed, and a waker does not. So the caller of a poll provides an *alarm*, which is set
+//! for that moment.
 //!
 //! The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
 //! [`poll_take`] or [`cancel_wait`]: a waiter that has been woken counts as searching from then on,
-//! and no other waiter is woken before it has looked. A waiter that is cancelled ends its search like
-//! any other searcher, and so passes on the wake-up that it got.
+//! and no other waiter is woken before it has looked. A cancelled waiter passes on the wake-up that it got.
 
 use std::{
     mem,
@@ -37,7 +33,7 @@ use std::{
 
 use super::{
     QueueEntry,
-    waiters::{WaiterId, Waiters},
+    waiters::{BegunWait, WaiterId, Waiters},
 };
 use crate::{
     sync::{Parker, spin_until},
@@ -45,7 +41,6 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-/// A queue that can be waited for.
 pub(super) trait Source {
     type Element;
 
@@ -59,7 +54,6 @@ pub(super) trait Source {
     /// Returns the nearest published deadline; does not lock.
     fn head(&self) -> Timestamp;
 
-    /// Returns the first two deadlines.
     fn first_two(&self) -> [Timestamp; 2];
 
     /// Returns `true` if the queue is closed and empty, so that there never will be an element.
@@ -69,7 +63,6 @@ pub(super) trait Source {
     /// asks this then.
     fn is_finished(&self) -> bool;
 
-    /// Takes the first element if it was due at `now`.
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<Self::Element>>;
 
     /// Takes the first element if it is due, and returns the time as of which that was decided.
@@ -105,7 +98,6 @@ pub(super) fn take_until_by<Q: Source, P: Deref<Target = Parker>>(
     wait_until(queue, limit, now, &parker())
 }
 
-/// The wait loop, for a thread that has found nothing.
 fn wait_until<Q: Source>(
     queue: &Q,
     limit: impl Fn(Timestamp) -> Option<Timestamp>,
@@ -121,7 +113,7 @@ fn wait_until<Q: Source>(
         let round = queue.waiters().round();
         let limit = if taken.is_some() { Some(now) } else { limit(since) };
         let Some(limit) = limit else {
-            search.was_ended();
+            mem::forget(search);
             return None;
         };
         if taken.is_some() || now >= limit || queue.is_finished() {
@@ -169,15 +161,6 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
 /// a waiter for the elements that are left.
 struct Search<'a, Q: Source>(&'a Q);
 
-/// A wait that has begun, after everything that might have changed meanwhile was looked at.
-struct CheckedWait {
-    id: WaiterId,
-    /// When the waiter has to wake by itself.
-    until: Timestamp,
-    /// Something has changed, so the waiter must not sleep.
-    must_look_again: bool,
-}
-
 impl<'a, Q: Source> Search<'a, Q> {
     fn begin(queue: &'a Q) -> Self {
         queue.waiters().begin_search();
@@ -191,19 +174,12 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
-    fn begin_wait(self, waker: Waker, round: u64) -> CheckedWait {
+    fn begin_wait(self, waker: Waker, round: u64) -> BegunWait {
         let queue = self.0;
-        let begun = queue.waiters().begin_wait(waker, queue.first_two(), round);
+        let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
         // It is listed now, so it must not be counted off as a searcher that leaves.
         mem::forget(self);
-        let is_uncovered = || !queue.waiters().is_covered(queue.head());
-        let must_look_again = begun.is_round_over || begun.was_last_searcher && is_uncovered();
-        CheckedWait { id: begun.id, until: begun.until, must_look_again }
-    }
-
-    /// Drops a search that was ended by another caller.
-    fn was_ended(self) {
-        mem::forget(self);
+        begun
     }
 }
 
@@ -216,12 +192,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
 /// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
 /// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
-    listed: Option<ListedWaiter<A>>,
-}
-
-struct ListedWaiter<A> {
-    id: WaiterId,
-    _alarm: Option<A>,
+    pub(super) listed: Option<(WaiterId, Option<A>)>,
 }
 
 impl<A> AsyncWaiter<A> {
@@ -229,16 +200,10 @@ impl<A> AsyncWaiter<A> {
         Self { listed: None }
     }
 
-    #[cfg(all(test, not(any(shuttle, loom))))]
-    pub(super) fn is_listed(&self) -> bool {
-        self.listed.is_some()
-    }
-
-    /// Begins to search, or goes on after a wait.
     fn search<'q, Q: Source>(&mut self, queue: &'q Q) -> Search<'q, Q> {
-        let Some(listed) = self.listed.take() else { return Search::begin(queue) };
-        let (search, waker) = Search::resume(queue, listed.id);
-        discard((waker, listed));
+        let Some((id, alarm)) = self.listed.take() else { return Search::begin(queue) };
+        let (search, waker) = Search::resume(queue, id);
+        discard((waker, alarm));
         search
     }
 }
@@ -263,13 +228,13 @@ pub(super) fn poll_take<Q: Source, A>(
         // Both clones before the wait begins: cloning a waker is user code and may panic.
         let (to_list, for_alarm) = (waker.clone(), waker.clone());
         let begun = search.begin_wait(to_list, round);
-        let _alarm = if begun.until < Timestamp::NEVER {
+        let alarm = if begun.until < Timestamp::NEVER {
             Some(set_alarm(begun.until, for_alarm))
         } else {
             discard(for_alarm);
             None
         };
-        waiter.listed = Some(ListedWaiter { id: begun.id, _alarm });
+        waiter.listed = Some((begun.id, alarm));
         if !begun.must_look_again {
             return Poll::Pending;
         }
@@ -291,14 +256,13 @@ pub(super) fn watch<Q: Source>(
             return Timestamp::NEVER;
         }
         let begun = search.begin_wait(waker.clone(), round);
-        waiter.listed = Some(ListedWaiter { id: begun.id, _alarm: None });
+        waiter.listed = Some((begun.id, None));
         if !begun.must_look_again {
             return begun.until;
         }
     }
 }
 
-/// Ends the wait of a waiter that will not be polled again.
 pub(super) fn cancel_wait<Q: Source, A>(queue: &Q, waiter: &mut AsyncWaiter<A>) {
     if waiter.listed.is_some() {
         drop(waiter.search(queue));

@@ -16,9 +16,8 @@
 //! # Positions
 //!
 //! An entry can be removed from the middle because its owner knows its position. The heap reports each
-//! new position to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java. The slot table
-//! implements that trait, and writes a number into a dense array. So sifting moves keys and slots,
-//! writes positions, and follows no pointer into an element.
+//! new one to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java. So sifting moves keys and slots,
+//! and follows no pointer into an element.
 //!
 //! # Invariants
 //!
@@ -35,20 +34,16 @@ pub(super) const CAPACITY: usize = (i32::MAX - 4 * ARITY as i32) as usize;
 /// The key of a place that is not in use. It is larger than any other key.
 pub(super) const VACANT: u128 = u128::MAX;
 
-/// Keeps the position of each entry of the heap.
 pub(super) trait Positions {
     /// The entry with the element in this slot is at `position` now.
     fn set_position(&mut self, slot: u32, position: u32);
 }
 
-/// See the [module](self).
 pub(super) struct ArrayHeap {
-    /// By group, the keys and the slots of their elements.
     groups: KeyArray<Siblings, [u32; ARITY]>,
     len: usize,
 }
 
-/// Four siblings, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 struct Siblings([u128; ARITY]);
@@ -74,18 +69,11 @@ impl ArrayHeap {
         self.len
     }
 
-    /// Returns the smallest key, or one that is larger than any if the heap is empty.
     #[inline]
     pub(super) fn first(&self) -> u128 {
         if self.len == 0 { VACANT } else { self.key(ROOT) }
     }
 
-    /// Returns the slot of the first entry.
-    pub(super) fn first_slot(&self) -> Option<u32> {
-        (self.len > 0).then(|| self.slot(ROOT))
-    }
-
-    /// Returns the second smallest key, or one that is larger than any.
     pub(super) fn second(&self) -> u128 {
         let group = children(ROOT);
         if group < self.groups.len() { smallest(self.groups.key(group)).1 } else { VACANT }
@@ -102,26 +90,17 @@ impl ArrayHeap {
         self.groups.key(position / ARITY).0[position % ARITY]
     }
 
-    /// Returns the slot of the element whose key is at a position.
-    #[inline]
-    fn slot(&self, position: usize) -> u32 {
-        self.entry(position).1
-    }
-
-    /// Returns the key at a position, and the slot of its element.
     #[inline]
     fn entry(&self, position: usize) -> (u128, u32) {
         let (keys, slots) = self.groups.get(position / ARITY);
         (keys.0[position % ARITY], slots[position % ARITY])
     }
 
-    /// Inserts the entry whose element is in this slot.
     pub(super) fn insert(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         let position = self.grow();
         self.sift_up(positions, position, key, slot);
     }
 
-    /// Takes the first entry out.
     #[inline]
     pub(super) fn pop(&mut self, positions: &mut impl Positions) -> Option<(u128, u32)> {
         if self.len == 0 {
@@ -132,7 +111,6 @@ impl ArrayHeap {
         Some(first)
     }
 
-    /// Removes the entry at a position. There must be one.
     pub(super) fn remove_at(&mut self, positions: &mut impl Positions, position: usize) {
         let last = self.end() - 1;
         let (last_key, last_slot) = self.entry(last);
@@ -142,44 +120,12 @@ impl ArrayHeap {
         }
     }
 
-    /// Puts an entry in the place of the one at a position.
-    pub(super) fn replace_at(
-        &mut self,
-        positions: &mut impl Positions,
-        position: usize,
-        key: u128,
-        slot: u32,
-    ) {
-        self.sift(positions, position, key, slot);
-    }
-
-    /// Keeps the entries for which `is_kept` returns `true`, and makes a heap of them, in linear time.
-    pub(super) fn retain<P: Positions>(
-        &mut self,
-        positions: &mut P,
-        mut is_kept: impl FnMut(&mut P, u128, u32) -> bool,
-    ) {
-        let mut kept = ROOT;
-        for position in ROOT..self.end() {
-            let (key, slot) = self.entry(position);
-            if is_kept(positions, key, slot) {
-                self.place(positions, kept, key, slot);
-                kept += 1;
-            }
-        }
-        while self.end() > kept {
-            self.shrink();
-        }
-        self.heapify(positions);
-    }
-
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
     pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
         self.visit(ROOT, latest, &mut note);
     }
 
-    /// Visits the entries at and below a position whose keys are no larger than `latest`.
     fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
         if position < self.end() && self.key(position) <= latest {
             note(self.entry(position));
@@ -188,13 +134,11 @@ impl ArrayHeap {
         }
     }
 
-    /// Returns the first position that is not in use.
     #[inline]
     fn end(&self) -> usize {
         self.len + ROOT
     }
 
-    /// Adds a position at the end and returns it.
     #[inline]
     fn grow(&mut self) -> usize {
         let position = self.end();
@@ -222,11 +166,17 @@ impl ArrayHeap {
         }
     }
 
-    /// Puts an entry at or near the free `position`. It may have to go up as well as down, because
-    /// the entry that fills a hole in the middle comes from another branch.
+    /// Puts an entry at or near a `position` that is free, or whose entry it replaces. It may have to go up as well as
+    /// down, because the entry that fills a hole in the middle comes from another branch.
     // Always inlined, as is the way up: for a heap of few levels, calls of their own would be much of the work.
     #[inline(always)]
-    fn sift(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
+    pub(super) fn sift(
+        &mut self,
+        positions: &mut impl Positions,
+        position: usize,
+        key: u128,
+        slot: u32,
+    ) {
         if position > ROOT && key < self.key(parent(position)) {
             self.sift_up(positions, position, key, slot);
         } else {
@@ -234,7 +184,6 @@ impl ArrayHeap {
         }
     }
 
-    /// Moves larger ancestors down until the entry fits.
     #[inline(always)]
     fn sift_up(
         &mut self,
@@ -255,7 +204,6 @@ impl ArrayHeap {
         self.place(positions, position, key, slot);
     }
 
-    /// Moves smaller children up until the entry fits.
     fn sift_down(
         &mut self,
         positions: &mut impl Positions,
@@ -279,17 +227,6 @@ impl ArrayHeap {
         self.place(positions, position, key, slot);
     }
 
-    fn heapify(&mut self, positions: &mut impl Positions) {
-        if self.len < 2 {
-            return;
-        }
-        for position in (ROOT..=parent(self.end() - 1)).rev() {
-            let (key, slot) = self.entry(position);
-            self.sift_down(positions, position, key, slot);
-        }
-    }
-
-    /// Puts an entry at a position and reports that position.
     #[inline(always)]
     fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
         let (keys, slots) = self.groups.get_mut(position / ARITY);
@@ -299,7 +236,6 @@ impl ArrayHeap {
     }
 }
 
-/// Returns the index and the key of the smallest of four siblings, without branching.
 #[inline]
 fn smallest(Siblings(keys): &Siblings) -> (usize, u128) {
     let left = if keys[1] < keys[0] { (1, keys[1]) } else { (0, keys[0]) };

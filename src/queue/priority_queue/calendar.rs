@@ -1,11 +1,9 @@
 //! The calendar: far entries, in buckets by time and without any order inside.
 //!
 //! Most entries that are far ahead are timeouts, and most of these are cancelled long before they are
-//! due. To keep them in order would be wasted work: they need none until their time comes near. So an
-//! entry that is 17 ms or more behind the first one of the *near part* (heap, run and lanes) goes into a
-//! *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
-//! [slot table](super::slots), so that an insertion writes two places, and a removal reads and writes
-//! these two and the head of the chunk, and touches no other entry.
+//! due. To keep them in order would be wasted work. So an entry that is 17 ms or more behind the first one of the
+//! *near part* goes into a *bucket* here, as in a calendar queue. Its key lies beside its element in a chunk of the
+//! [slot table](super::slots): a removal touches no other entry.
 //!
 //! # Buckets
 //!
@@ -22,10 +20,8 @@
 //! ```
 //!
 //! A level has a ring of [`RING`] places, and the bucket that begins at `start` lies at the place that
-//! `start / width` has in the ring. If another bucket lies there (the first entry has changed much since
-//! then), the entry goes to the near part. Buckets of different levels may overlap in time. An entry
-//! stays in its bucket until the bucket's time comes, whatever the first entry is by then; it never moves
-//! from bucket to bucket.
+//! `start / width` has in the ring. If another bucket lies there, the entry goes to the near part. Buckets of
+//! different levels may overlap in time. An entry stays in its bucket until the bucket's time comes.
 //!
 //! # Why the order holds
 //!
@@ -35,9 +31,9 @@
 //! itself.
 //!
 //! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as
-//! many. A bucket that has several chunks is left alone until its time comes. Meanwhile only a bound is known: nothing in
-//! it is due before it begins. Threads wait for a moment that is a little earlier (`early`: an eighth of the
-//! bucket's width), and then move one chunk after the other, with the lock released in between.
+//! many. Of a bucket with several chunks only a bound is known until its time comes: nothing in it is due before it
+//! begins. Threads wait for a moment that is a little earlier (`early`: an eighth of the bucket's width), and then
+//! move one chunk after the other, with the lock released in between.
 //!
 //! # Invariants
 //!
@@ -48,7 +44,7 @@
 
 use super::{
     HeadChange, QueueEntry, SMALL, UnderLock, deadline_of,
-    slots::{NONE, Slots, TakenFar, chunk_of},
+    slots::{NONE, Slots, chunk_of},
 };
 
 /// The level of the nearest entries: these are 2²⁴ ns behind the first one, about 17 ms. So a heap with a million tasks of the
@@ -64,12 +60,10 @@ const FINENESS: u32 = 4;
 /// The start of a bucket that is not in use, and the floor if none is.
 const UNUSED: u64 = u64::MAX;
 
-/// See the [module](self).
 pub(super) struct Calendar {
     len: usize,
     floor: u64,
     early: u64,
-    /// The nearest bucket.
     nearest: u32,
     /// The chunk that became empty last: it is a far one, and may be in use again.
     idle: u32,
@@ -77,14 +71,11 @@ pub(super) struct Calendar {
 }
 
 struct Level {
-    /// The smallest of `starts`.
     floor: u64,
     starts: [u64; RING],
-    /// The first chunk of each bucket.
     firsts: [u32; RING],
 }
 
-/// The place of a bucket.
 #[derive(Clone, Copy)]
 struct BucketPlace {
     level: usize,
@@ -138,13 +129,11 @@ impl Calendar {
         self.early
     }
 
-    /// Returns `true` if no bucket is in use.
     #[inline]
     pub(super) fn is_unused(&self) -> bool {
         self.floor == UNUSED
     }
 
-    /// Returns `true` if the nearest bucket has several chunks.
     pub(super) fn is_nearest_large<E>(&self, slots: &Slots<E>) -> bool {
         self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
     }
@@ -213,7 +202,7 @@ impl Calendar {
         slot: u32,
         sequence: u64,
     ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
-        let TakenFar { key, element, is_news } = slots.remove_far(slot, sequence)?;
+        let (key, element, is_news) = slots.remove_far(slot, sequence)?;
         self.len -= 1;
         let mut change = HeadChange::None;
         if is_news {
@@ -224,7 +213,6 @@ impl Calendar {
         Some((QueueEntry::of(key, element), change))
     }
 
-    /// Returns the begin of the bucket that a far chunk belongs to.
     pub(super) fn start_of<E>(&self, slots: &Slots<E>, chunk: u32) -> u64 {
         let owner = slots.owner(chunk) as usize;
         let level = self.levels.get(owner / RING).and_then(Option::as_ref);
@@ -237,7 +225,6 @@ impl Calendar {
         self.first_chunk(self.nearest).map(|first| slots.next_in_ring(first))
     }
 
-    /// Makes a chunk one of the near part, and returns the keys of its places.
     pub(super) fn give_up<E>(&mut self, slots: &mut Slots<E>, chunk: u32) -> Vec<u128> {
         let used = slots.used(chunk);
         if chunk == self.idle {

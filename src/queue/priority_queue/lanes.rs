@@ -1,9 +1,8 @@
 //! The lanes: sorted runs beside a large heap, for a burst of entries that are due at nearly one moment.
 //!
-//! A program that wants many tasks to run at one instant computes a delay for each, from a reading of the clock
-//! of its own. So their deadlines are that instant and some nanoseconds more, as many as lie between two readings:
-//! a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a large
-//! heap each costs some ten cache misses.
+//! A program that wants many tasks to run at one instant computes each delay from a new reading of the clock. So their
+//! deadlines have a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a
+//! large heap each costs some ten cache misses.
 //!
 //! Such entries are recognized by their deadlines, which are no more than a microsecond from that of the entry before.
 //! Each goes to the lane that the last six bits of its deadline name, and a lane has one deadline of a burst. So what is
@@ -15,11 +14,9 @@
 //!            … 1010   b k …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap: so a thread that was interrupted between the two readings
-//! does not close the lane to all others. Only if the other entry is alone it makes way, since it may be the outlier.
-//!
-//! No order rests on what is a burst and what is not. The [near part](super::near_part) asks the lanes only if its heap is
-//! large, so that other queues have none.
+//! An entry whose lane has another deadline goes to the heap, so a thread that was interrupted between the two readings
+//! does not close the lane to all others. If the other entry is alone it makes way, since it may be the outlier.
+//! The [near part](super::near_part) asks the lanes only if its heap is large, so that other queues have none.
 //!
 //! # The first entry
 //!
@@ -34,17 +31,14 @@ use super::{
     sorted_run::{self, SortedRun},
 };
 
-/// The number of lanes.
 const LANES: u32 = 64;
 /// Two entries whose deadlines are no farther apart, in nanoseconds, belong to one burst.
 const BURST: u64 = if SMALL { 4 } else { 1_000 };
 
-/// See the [module](self).
 pub(super) struct Lanes {
     /// Empty until an entry comes, and again once the last one has left.
     runs: Vec<SortedRun>,
     len: usize,
-    /// The smallest key, or one that is larger than any.
     first: u128,
     /// The deadline of the entry that came last, in nanoseconds, whether there was a lane for it or not.
     latest: u64,
@@ -55,7 +49,6 @@ const fn nanos(key: u128) -> u64 {
     deadline_of(key).as_nanos()
 }
 
-/// Returns the number of the lane of a key.
 #[inline]
 const fn lane_of(key: u128) -> usize {
     nanos(key) as usize % LANES as usize
@@ -71,15 +64,9 @@ impl Lanes {
         self.len
     }
 
-    /// Returns the smallest key, or one that is larger than any if there is no entry.
     #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
-    }
-
-    /// Returns the slot of the first entry.
-    pub(super) fn first_slot(&self) -> Option<u32> {
-        self.runs.get(lane_of(self.first))?.first_slot()
     }
 
     /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
@@ -103,11 +90,9 @@ impl Lanes {
         displaced: impl FnOnce(u128, u32),
     ) -> Option<u32> {
         let before = std::mem::replace(&mut self.latest, nanos(key));
-        if before.abs_diff(nanos(key)) > BURST { None } else { self.open(key, displaced) }
-    }
-
-    /// The same, for an entry of a burst.
-    fn open(&mut self, key: u128, displaced: impl FnOnce(u128, u32)) -> Option<u32> {
+        if before.abs_diff(nanos(key)) > BURST {
+            return None;
+        }
         if self.runs.is_empty() {
             self.runs.extend((1..=LANES).map(SortedRun::numbered));
         }
@@ -127,7 +112,6 @@ impl Lanes {
         run.admits(key).then(|| run.next())
     }
 
-    /// Appends an entry for which there is a lane.
     #[inline(never)]
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         self.runs[lane_of(key)].push(key, slot);
@@ -135,7 +119,6 @@ impl Lanes {
         self.first = self.first.min(key);
     }
 
-    /// Takes the first entry out.
     // Not compiled into the ways by which a queue without lanes goes, nor is any of what follows.
     #[inline(never)]
     pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
@@ -147,7 +130,6 @@ impl Lanes {
         Some(popped)
     }
 
-    /// Returns the key of the entry at a position, or one that is larger than any if there is none.
     #[inline(never)]
     pub(super) fn key(&self, position: u32) -> u128 {
         self.run_of(position).map_or(VACANT, |run| self.runs[run].key(position))
@@ -170,18 +152,10 @@ impl Lanes {
         }
     }
 
-    /// Takes all entries out, lane by lane.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = (u128, u32)> + use<> {
-        let Self { runs, .. } = std::mem::replace(self, Self::new());
-        runs.into_iter().flat_map(|mut run| std::iter::from_fn(move || run.pop()))
-    }
-
-    /// Returns the keys that are no larger than `latest`, with their slots, in no particular order.
     pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
         self.runs.iter().flat_map(move |run| run.up_to(latest))
     }
 
-    /// Returns the index of the run in which a position is.
     fn run_of(&self, position: u32) -> Option<usize> {
         let index = sorted_run::number(position)?.checked_sub(1)? as usize;
         (index < self.runs.len()).then_some(index)
@@ -200,7 +174,6 @@ impl Lanes {
         }
     }
 
-    /// After the first entry has left.
     fn renew_first(&mut self) {
         self.first = self.runs.iter().map(SortedRun::first).min().unwrap_or(VACANT);
     }

@@ -1,13 +1,10 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes). It knows no bucket of the calendar.
 //!
-//! Entries that arrive in the order in which they become due need no heap. They go to the sorted run
-//! beside it; some bits of a position tell which part holds the entry. The first entry is the
-//! smallest of the heap's root and the first of the run and of the lanes. An entry goes to the heap if the run ends with a
-//! larger key, or to a lane if it belongs to a burst and the heap is large. It moves from the run to the heap in two cases: one
-//! with a nearer deadline arrives, and the
-//! run has only this entry or a few that are far behind; or removals have left the run with many more
-//! holes than entries.
+//! Some bits of a position tell which part holds the entry. An entry goes to the heap if the run ends with a
+//! larger key, or to a lane if it belongs to a burst and the heap is large. It moves from the run to the heap if one
+//! with a nearer deadline arrives while the run has only this entry or a few that are far behind, or if removals have
+//! left the run with many more holes than entries.
 //!
 //! # Invariants
 //!
@@ -26,12 +23,10 @@ use super::{
 
 /// A heap with this many entries is large: what it has does not all stay in the nearest cache.
 const LARGE: usize = if SMALL { 4 } else { 1 << 10 };
-/// The number of the run that is not a lane.
 const RUN: u32 = 0;
 /// The difference between two keys of which one is far behind the other.
 const DISTANT: u128 = (calendar::DISTANCE as u128) << 64;
 
-/// See the [module](self).
 pub(super) struct NearPart {
     heap: ArrayHeap,
     run: SortedRun,
@@ -56,17 +51,6 @@ impl NearPart {
         self.first
     }
 
-    /// Returns the slot of the first entry.
-    pub(super) fn first_slot(&self) -> Option<u32> {
-        if self.run.first() == self.first {
-            self.run.first_slot()
-        } else if self.heap.first() == self.first {
-            self.heap.first_slot()
-        } else {
-            self.lanes.first_slot()
-        }
-    }
-
     /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
     /// missed if it is behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
@@ -76,7 +60,6 @@ impl NearPart {
         [keys[0], keys[1]]
     }
 
-    /// Returns the key at a position.
     #[inline]
     pub(super) fn key(&self, position: u32) -> u128 {
         match sorted_run::number(position) {
@@ -86,13 +69,11 @@ impl NearPart {
         }
     }
 
-    /// Returns `true` if the run admits the key.
     #[inline]
     pub(super) fn admits_in_order(&self, key: u128) -> bool {
         self.run.admits(key)
     }
 
-    /// Inserts an entry, and stores its element in the table. Returns the slot.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -120,7 +101,6 @@ impl NearPart {
         slot
     }
 
-    /// Returns the position that the entry gets in a lane, if there is one for it.
     fn lane_for(&mut self, key: u128, positions: &mut impl Positions) -> Option<u32> {
         let Self { heap, lanes, .. } = self;
         lanes.position_for(key, |key, slot| heap.insert(positions, key, slot))
@@ -173,7 +153,6 @@ impl NearPart {
         was_first
     }
 
-    /// Gives the entry at a position another key. Its element is in this slot.
     pub(super) fn reset_at(
         &mut self,
         positions: &mut impl Positions,
@@ -182,26 +161,12 @@ impl NearPart {
         slot: u32,
     ) {
         match sorted_run::number(position) {
-            None => self.heap.replace_at(positions, position as usize, key, slot),
+            None => self.heap.sift(positions, position as usize, key, slot),
             Some(number) => {
                 self.remove_from_run(positions, position, number);
                 self.heap.insert(positions, key, slot);
             }
         }
-        self.renew_first();
-    }
-
-    /// Keeps the entries for which `is_kept` returns `true`, in linear time. All are in the heap then.
-    pub(super) fn retain<P: Positions>(
-        &mut self,
-        positions: &mut P,
-        is_kept: impl FnMut(&mut P, u128, u32) -> bool,
-    ) {
-        self.move_run_to_heap(positions);
-        for (key, slot) in self.lanes.take_all() {
-            self.heap.insert(positions, key, slot);
-        }
-        self.heap.retain(positions, is_kept);
         self.renew_first();
     }
 
@@ -212,7 +177,6 @@ impl NearPart {
         self.heap.up_to(latest, note);
     }
 
-    /// After the first entry may have left.
     #[inline]
     fn renew_first(&mut self) {
         self.first = self.heap.first().min(self.run.first());

@@ -10,17 +10,14 @@
 //! ```
 //!
 //! When the heap moves an entry it writes the new position here, into a dense array of numbers, and
-//! never touches the element, so that sifting follows no pointer. A far entry is never moved at all,
-//! and its removal touches no other entry.
+//! never touches the element. A far entry is never moved at all.
 //!
 //! # Lists of chunks
 //!
 //! Each chunk has a free list of its own, threaded through the unused positions or keys. The chunks of
-//! the near part, and those of each bucket, form a ring. In a ring the chunks with free places come
-//! first, so that the first chunk is full only if all are. A chunk that becomes empty frees its
-//! memory, unless it is the first of the near part, where it will be used next. (The calendar keeps
-//! one, too.) The first chunk of a ring starts small and is copied while it grows; the others are
-//! allocated whole.
+//! the near part, and those of each bucket, form a ring, in which the chunks with free places come
+//! first. A chunk that becomes empty frees its memory, unless it is the first of the near part or the one that
+//! the calendar keeps. The first chunk of a ring starts small and is copied while it grows.
 
 use std::mem;
 
@@ -41,22 +38,14 @@ const SMALL_CHUNK: usize = 64;
 /// near part needs a new chunk only when all of its own are full, so there is always one for it.
 const MOST: usize = 1 << (31 - SHIFT);
 
-/// See the [module](self).
 pub(super) struct Slots<E> {
     chunks: Vec<Chunk<E>>,
-    /// The first chunk of the near part.
     near: u32,
     /// The chunks that have no memory and are in no ring.
     vacant: Vec<u32>,
-    spare: Spare<E>,
-}
-
-/// The memory of a chunk that was freed, for the next one. It keeps an entry that comes, is reset to a
-/// nearer deadline and goes, again and again, from allocating.
-struct Spare<E> {
-    elements: Vec<Option<E>>,
-    positions: Vec<u32>,
-    keys: Vec<u128>,
+    /// The memory of a chunk that was freed, for the next one. It keeps an entry that comes, is reset to a
+    /// nearer deadline and goes, again and again, from allocating.
+    spare: Chunk<E>,
 }
 
 pub(super) struct Chunk<E> {
@@ -70,33 +59,19 @@ pub(super) struct Chunk<E> {
     /// The neighbours in its ring.
     next: u32,
     previous: u32,
-    /// The bucket that it belongs to, or `NEAR`.
     owner: u32,
 }
 
-/// Where the key of an element is.
 pub(super) enum KeyPlace {
-    /// At this position of the near part.
     Near(u32),
-    /// Beside the element: it is this one.
     Far(u128),
-}
-
-/// A far element that has been taken out, and what its chunk has become by that.
-pub(super) struct TakenFar<E> {
-    pub(super) key: u128,
-    pub(super) element: UnderLock<E>,
-    /// The chunk is empty now, or was full before.
-    pub(super) is_news: bool,
 }
 
 impl<E> Slots<E> {
     pub(super) const fn new() -> Self {
-        let spare = Spare { elements: Vec::new(), positions: Vec::new(), keys: Vec::new() };
-        Self { chunks: Vec::new(), near: NONE, vacant: Vec::new(), spare }
+        Self { chunks: Vec::new(), near: NONE, vacant: Vec::new(), spare: Chunk::vacant() }
     }
 
-    /// Stores an element whose position is `position`, and returns its slot.
     #[inline(always)]
     pub(super) fn insert(&mut self, element: UnderLock<E>, position: u32) -> u32 {
         loop {
@@ -113,7 +88,6 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Takes an element of the near part out and frees its slot.
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) -> Option<UnderLock<E>> {
         let element = self.take(slot).map(UnderLock::new)?;
@@ -144,12 +118,10 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns all elements, in the order of their slots.
     pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
         self.chunks.into_iter().flat_map(|chunk| chunk.elements).flatten()
     }
 
-    /// Returns the next slot that holds an element, from this one on.
     #[inline]
     pub(super) fn next_used(&self, slot: u32) -> Option<u32> {
         let mut offset = slot as usize & MASK;
@@ -180,13 +152,11 @@ impl<E> Slots<E> {
         chunk.keys.get(offset).map(|key| KeyPlace::Far(*key))
     }
 
-    /// Returns the element in the slot, if there is one.
     pub(super) fn get(&self, slot: u32) -> Option<&E> {
         let chunk = self.chunks.get(chunk_of(slot) as usize)?;
         chunk.elements.get(slot as usize & MASK)?.as_ref()
     }
 
-    /// Adds a chunk to the near part, as its first.
     #[cold]
     fn grow(&mut self) {
         let index = self.obtain();
@@ -251,7 +221,6 @@ impl<E> Slots<E> {
     }
 }
 
-/// The positions of the near part's entries.
 impl<E> Positions for Slots<E> {
     #[inline]
     fn set_position(&mut self, slot: u32, position: u32) {
@@ -284,9 +253,14 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Takes a far element out, if the slot holds one with this sequence, and frees its slot.
+    /// Takes a far element out, if the slot holds one with this sequence, and frees its slot. Returns the key as well, and
+    /// `true` if the chunk is empty now, or was full before.
     #[inline(always)]
-    pub(super) fn remove_far(&mut self, slot: u32, sequence: u64) -> Option<TakenFar<E>> {
+    pub(super) fn remove_far(
+        &mut self,
+        slot: u32,
+        sequence: u64,
+    ) -> Option<(u128, UnderLock<E>, bool)> {
         let chunk = self.chunks.get_mut(chunk_of(slot) as usize)?;
         let place = chunk.keys.get_mut(slot as usize & MASK)?;
         let key = *place;
@@ -297,16 +271,9 @@ impl<E> Slots<E> {
         *place = u128::from(mem::replace(&mut chunk.free, slot & MASK as u32));
         chunk.used -= 1;
         let is_news = chunk.used == 0 || chunk.used == FULL - 1;
-        Some(TakenFar { key, element: UnderLock::new(element), is_news })
+        Some((key, UnderLock::new(element), is_news))
     }
 
-    /// Returns the key in a slot of a far chunk; it means nothing if the slot is free.
-    #[inline]
-    pub(super) fn far_key(&self, slot: u32) -> Option<u128> {
-        self.chunks.get(chunk_of(slot) as usize)?.keys.get(slot as usize & MASK).copied()
-    }
-
-    /// Gives a far element another key.
     pub(super) fn set_far_key(&mut self, slot: u32, key: u128) {
         self.chunks[chunk_of(slot) as usize].keys[slot as usize & MASK] = key;
     }
@@ -337,7 +304,6 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Frees a chunk of the ring, which is empty.
     pub(super) fn discard_far(&mut self, index: u32, first: &mut u32) {
         self.step_over(index, first);
         self.discard(index);
@@ -358,22 +324,18 @@ impl<E> Slots<E> {
         keys
     }
 
-    /// Keeps the memory of keys for another chunk.
     pub(super) fn keep_keys(&mut self, keys: Vec<u128>) {
         keep(&mut self.spare.keys, keys);
     }
 
-    /// Returns the number of elements in a chunk.
     pub(super) fn used(&self, index: u32) -> usize {
         self.chunks[index as usize].used as usize
     }
 
-    /// Returns the bucket that a chunk belongs to.
     pub(super) fn owner(&self, index: u32) -> u32 {
         self.chunks[index as usize].owner
     }
 
-    /// Returns `true` if the ring has more than one chunk.
     pub(super) fn has_several(&self, first: u32) -> bool {
         self.chunks.get(first as usize).is_some_and(|chunk| chunk.next != first)
     }
@@ -430,14 +392,12 @@ impl<E> Chunk<E> {
         self.fill(offset, element)
     }
 
-    /// Stores an element at a new place, and returns its offset.
     #[inline(always)]
     fn push(&mut self, element: UnderLock<E>) -> u32 {
         self.elements.push(Some(UnderLock::into_inner(element)));
         self.elements.len() as u32 - 1
     }
 
-    /// Stores an element at a free place, and returns its offset.
     #[inline(always)]
     fn fill(&mut self, offset: u32, element: UnderLock<E>) -> u32 {
         let place = &mut self.elements[offset as usize];
@@ -479,7 +439,6 @@ fn renew<T>(spare: &mut Vec<T>, capacity: usize) -> Vec<T> {
     table
 }
 
-/// Keeps the memory of a table that was freed.
 fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
     if freed.capacity() > 0 {
         freed.clear();
@@ -487,13 +446,11 @@ fn keep<T>(spare: &mut Vec<T>, mut freed: Vec<T>) {
     }
 }
 
-/// Returns the number of the chunk that a slot is in.
 #[inline]
 pub(super) const fn chunk_of(slot: u32) -> u32 {
     slot >> SHIFT
 }
 
-/// Returns the slot of a place of a chunk.
 pub(super) const fn slot_of(index: u32, offset: usize) -> u32 {
     (index << SHIFT) | offset as u32
 }

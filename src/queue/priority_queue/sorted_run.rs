@@ -1,8 +1,7 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
 //! Tasks without delay, and timeouts that all have the same length, are submitted in the order in
-//! which they become due. Sifting them through a heap would be wasted work, since they are sorted
-//! already. The run is an array of keys and slots: entries are appended at the back and popped
+//! which they become due. Sifting them through a heap would be wasted work. Entries are appended at the back and popped
 //! from the front, and an entry that is removed from the middle leaves a hole.
 //!
 //! ```text
@@ -33,12 +32,10 @@ const PLACE: u32 = (1 << PLACE_BITS) - 1;
 const PLACE_BITS: u32 = if SMALL { 16 } else { 24 };
 /// When a run has this many more holes than entries, some entries leave it.
 pub(super) const TOLERANCE: usize = 64;
-/// The key of a hole.
 const HOLE: u128 = u128::MAX;
 /// How many places `second` examines before it gives up.
 const GLANCE: usize = 64;
 
-/// See the [module](self).
 pub(super) struct SortedRun {
     chunks: VecDeque<KeyChunk<u128, u32>>,
     /// The bits that all positions have in common: the one that marks a run, and the run's number.
@@ -77,7 +74,6 @@ impl SortedRun {
         self.back - self.front - self.live
     }
 
-    /// Returns the smallest key, or one that is larger than any if the run is empty.
     #[inline]
     pub(super) fn first(&self) -> u128 {
         self.first
@@ -88,11 +84,6 @@ impl SortedRun {
         self.last
     }
 
-    /// Returns the slot of the first entry.
-    pub(super) fn first_slot(&self) -> Option<u32> {
-        self.chunks.front()?.slots.get(self.front).copied()
-    }
-
     /// Returns the second smallest key. It may be missed behind many holes.
     pub(super) fn second(&self) -> u128 {
         let end = self.back.min(self.front + GLANCE);
@@ -100,7 +91,6 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    /// Returns the keys that are no larger than `latest`, with their slots, in their order.
     pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
         let places = (self.front..self.back).map(|place| (self.key_at(place), place));
         let first = places.take_while(move |(key, _)| *key <= latest || *key == HOLE);
@@ -108,13 +98,11 @@ impl SortedRun {
         entries.map(|(key, place)| (key, self.chunks[place >> SHIFT].slots[place & MASK]))
     }
 
-    /// Returns `true` if the key may be appended.
     #[inline]
     pub(super) fn admits(&self, key: u128) -> bool {
         self.last <= key && self.back <= PLACE as usize
     }
 
-    /// Returns the position that the next pushed entry will get.
     #[inline]
     pub(super) fn next(&self) -> u32 {
         self.base.wrapping_add(self.back as u32) & PLACE | self.tag
@@ -136,7 +124,6 @@ impl SortedRun {
         self.last = key;
     }
 
-    /// Takes the first entry out.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(u128, u32)> {
         if self.live == 0 {
@@ -225,7 +212,6 @@ impl SortedRun {
         }
     }
 
-    /// Starts anew after the last entry has left, with one chunk kept.
     fn clear(&mut self) {
         if self.chunks.len() > 1 {
             self.chunks.truncate(1);
@@ -249,7 +235,6 @@ impl SortedRun {
         }
     }
 
-    /// Moves the front on by one place.
     #[inline]
     fn step(&mut self) {
         self.front += 1;

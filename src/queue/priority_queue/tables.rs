@@ -1,13 +1,9 @@
 //! Keys with slots beside them, in chunks: arrays that grow without ever moving what is in them.
 //!
-//! A `Vec` copies itself when it is full: with ten million entries that takes tens of milliseconds
-//! during which the heap's lock is held and every other thread waits. Here an array is a list of
-//! chunks of a fixed size, and growing adds a chunk. Only the first chunk starts small and is
-//! copied while it grows, so that a queue of ten tasks stays small. A shift and a mask split an
-//! index into chunk and offset.
-//!
-//! Shrinking frees all chunks that became empty but one. The spare one keeps a queue whose length
-//! oscillates around the edge of a chunk from allocating again and again.
+//! A `Vec` copies itself when it is full: with ten million entries that takes tens of milliseconds under the heap's lock.
+//! Here growing adds a chunk of a fixed size. Only the first chunk is copied while it grows, so that a queue of ten
+//! tasks stays small. Shrinking frees all chunks that became empty but one, so a length that oscillates around the edge of
+//! a chunk does not allocate.
 
 /// The number of elements in a chunk. With elements of one cache line a chunk has 32 KiB: large
 /// enough that chunks are added rarely, small enough that one is filled quickly.
@@ -15,7 +11,6 @@ pub(super) const CHUNK: usize = 512;
 pub(super) const SHIFT: u32 = CHUNK.trailing_zeros();
 pub(super) const MASK: usize = CHUNK - 1;
 
-/// A part of an array: keys, and as many slots.
 pub(super) struct KeyChunk<K, S> {
     pub(super) keys: Vec<K>,
     pub(super) slots: Vec<S>,
@@ -41,7 +36,6 @@ impl<K, S> KeyChunk<K, S> {
     }
 }
 
-/// An array that shrinks and grows at its end; see the head of the module.
 pub(super) struct KeyArray<K, S> {
     chunks: Vec<KeyChunk<K, S>>,
     len: usize,
@@ -67,12 +61,9 @@ impl<K, S> KeyArray<K, S> {
     }
 
     pub(super) fn pop(&mut self) {
-        let Some(last) = self.len.checked_sub(1) else {
-            return;
-        };
-        self.len = last;
-        self.chunks[last >> SHIFT].pop();
-        if last & MASK == 0 {
+        self.len -= 1;
+        self.chunks[self.len >> SHIFT].pop();
+        if self.len & MASK == 0 {
             let in_use = self.len.div_ceil(CHUNK);
             self.chunks.truncate(in_use + 1);
         }

@@ -2,20 +2,17 @@
 //!
 //! If one thread submits and others take, each element would bring them together at the stripe's
 //! lock, and handing a lock from core to core costs more than running a small task. So a thread
-//! that takes the first element of a stripe, and finds more behind it that are due, moves some of
-//! them here in one step. The next elements are taken from here, and meanwhile the submitter has
-//! its stripe for itself.
+//! that takes the first element of a stripe moves some that are due behind it here in one step. The next elements are
+//! taken from here.
 //!
 //! There is **one** list for all takers. If each worker had its own, a task would wait behind the
-//! one that its worker runs, while other workers are idle or run tasks that are due later. An entry
-//! here still waits: it can be removed, it is counted, and a new entry that is nearer goes first.
+//! one that its worker runs, while other workers are idle or run tasks that are due later.
 //!
 //! # The pause
 //!
-//! If worker and submitter are equally fast, there would always be only one or two entries to move,
-//! and the two would contend for each of them all the same. So after a batch that had some entries
-//! and was not full, the stripes are left alone for a few microseconds ([`PAUSE`]) once the list
-//! is empty. An entry that comes alone is never delayed. In a stream of entries one is delayed by
+//! If worker and submitter are equally fast, there would always be only one or two entries to move.
+//! So after a batch that had some entries and was not full, the stripes are left alone for a few microseconds
+//! ([`PAUSE`]) once the list is empty. An entry that comes alone is never delayed. In a stream of entries one is delayed by
 //! that time at most, a tenth of what a wake-up takes. With a manual clock there is no pause.
 //!
 //! # Locks
@@ -48,10 +45,8 @@ use crate::{
 /// How long the stripes are left alone after a small batch.
 const PAUSE: Duration = Duration::from_micros(3);
 
-/// See the [module](self).
 pub(super) struct Ready<E> {
     head: PublishedHead,
-    /// The time until which the stripes are left alone.
     pause: AtomicU64,
     contents: Mutex<ReadyContents<E>, { rank::READY_LIST }>,
 }
@@ -86,15 +81,9 @@ impl<E> Ready<E> {
         self.head() == Timestamp::NEVER
     }
 
-    /// Begins a pause, after a batch at `now` that had some entries and was not full.
     pub(super) fn pause_after(&self, now: Timestamp) {
         // Ordering: relaxed, it orders no other access.
         self.pause.store(now.after(PAUSE).as_nanos(), Ordering::Relaxed);
-    }
-
-    #[cfg(all(test, not(any(shuttle, loom))))]
-    pub(super) fn paused_until(&self) -> Timestamp {
-        Timestamp::from_nanos(self.pause.load(Ordering::Relaxed))
     }
 
     /// Spins until the pause is over or the list has an entry. Returns the time.
@@ -111,7 +100,6 @@ impl<E> Ready<E> {
         }
     }
 
-    /// Returns the published deadline of the first entry; does not lock.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
         self.head.deadline()
@@ -119,13 +107,11 @@ impl<E> Ready<E> {
 }
 
 impl<E> LockedReady<'_, E> {
-    /// Returns the deadline and the sequence of the first entry.
     #[inline]
     pub(super) fn first_key(&self) -> Option<(Timestamp, u64)> {
         self.contents.list.front().map(|entry| (entry.deadline, entry.sequence))
     }
 
-    /// Returns the deadlines of the first two entries.
     pub(super) fn first_two(&self) -> [Timestamp; 2] {
         [0, 1].map(|index| {
             self.contents.list.get(index).map_or(Timestamp::NEVER, |entry| entry.deadline)
@@ -136,13 +122,11 @@ impl<E> LockedReady<'_, E> {
         self.contents.list.len()
     }
 
-    /// Counts an element that has been taken from the queue.
     #[inline]
     pub(super) fn count_taken(&mut self) {
         self.contents.taken += 1;
     }
 
-    /// Returns how many elements have been taken from the queue.
     pub(super) fn taken(&self) -> u64 {
         self.contents.taken
     }
@@ -165,7 +149,6 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Puts an entry back at its place in the order.
     pub(super) fn restore(&mut self, entry: QueueEntry<E>) {
         let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
         let key = (entry.deadline, entry.sequence);
@@ -212,16 +195,11 @@ impl<E> LockedReady<'_, E> {
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
-        let mut removed = Vec::new();
-        for entry in std::mem::take(&mut self.contents.list) {
-            if unwanted(entry.deadline, &entry.element) {
-                removed.push(entry);
-            } else {
-                self.contents.list.push_back(entry);
-            }
-        }
+        let all = std::mem::take(&mut self.contents.list).into_iter();
+        let (removed, kept) = all.partition(|entry| unwanted(entry.deadline, &entry.element));
+        self.contents.list = kept;
         self.publish();
-        removed
+        removed.into()
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {
@@ -234,17 +212,7 @@ impl<E> LockedReady<'_, E> {
     }
 }
 
-/// The part of the queue's methods that looks for an entry that has left its stripe.
 impl<E> DelayedWorkQueue<E> {
-    pub(super) fn deadline_ready(&self, ticket: Ticket) -> Option<Timestamp> {
-        if self.ready.is_empty() { None } else { self.ready.lock().deadline(ticket) }
-    }
-
-    #[cold]
-    pub(super) fn remove_ready(&self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        if self.ready.is_empty() { None } else { self.ready.lock().remove(ticket) }
-    }
-
     /// Like [`reset`](Self::reset), for an entry that may be in the list. It goes back to its stripe, in
     /// one step for every thread that takes either lock.
     #[cold]

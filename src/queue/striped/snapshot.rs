@@ -1,9 +1,7 @@
-//! Views of the queue that take nothing out: how much is in it, and what, at one moment;
-//! and, with fewer locks, whether there is enough in it for the caller.
+//! Views of the queue that take nothing out.
 //!
-//! Each step is counted where it is made, under the lock that is held there anyway: an admission by
-//! its stripe, a taking by the ready list, whose lock every taking holds. To read the counts, all
-//! these locks are held at once, so nothing moves meanwhile. Removals need no count of their own:
+//! Each step is counted under the lock that is held there anyway: an admission by its stripe, a taking by the ready
+//! list. To read the counts, all these locks are held at once. Removals need no count of their own:
 //!
 //! ```text
 //!   offered + requeued = taken + removed + len
@@ -16,7 +14,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// How many elements there are, were admitted, were admitted again, and were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QueueCounts {
     pub(crate) len: u64,
@@ -56,7 +53,6 @@ impl<E> DelayedWorkQueue<E> {
         Some((first.deadline, first.ticket, view(first.element)))
     }
 
-    /// Returns the entries that are due at `now`, in the order in which it would be taken.
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
@@ -70,7 +66,6 @@ impl<E> DelayedWorkQueue<E> {
         list
     }
 
-    /// Returns the number of elements, due or not.
     pub(crate) fn len(&self) -> usize {
         let ready = self.ready.lock();
         ready.len() + self.stripes.iter().map(|stripe| stripe.lock().pending()).sum::<usize>()
@@ -100,7 +95,6 @@ impl<E> DelayedWorkQueue<E> {
         self.waiters.count()
     }
 
-    /// Returns how many threads sleep until there is an element.
     pub(crate) fn sleeping(&self) -> usize {
         self.waiters.listed()
     }
@@ -121,10 +115,9 @@ impl<E> DelayedWorkQueue<E> {
         let mut counts =
             QueueCounts { taken: ready.taken(), len: ready.len() as u64, ..QueueCounts::default() };
         for stripe in &stripes {
-            let (offered, requeued) = stripe.admitted();
             counts.len += stripe.pending() as u64;
-            counts.offered += offered;
-            counts.requeued += requeued;
+            counts.offered += stripe.state().offered;
+            counts.requeued += stripe.state().requeued;
         }
         (counts, meanwhile())
     }
@@ -136,7 +129,9 @@ impl<E> DelayedWorkQueue<E> {
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
-        let listed = stripes.iter().flat_map(|stripe| stripe.listed()).chain(ready.entries());
+        let heaps = stripes.iter().flat_map(|stripe| stripe.entries());
+        let parked = stripes.iter().flat_map(|stripe| stripe.parked_entries());
+        let listed = heaps.chain(parked).chain(ready.entries());
         entries.extend(listed.map(|entry| entry.viewed(&view)));
         drop(stripes);
         drop(ready);

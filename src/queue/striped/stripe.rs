@@ -14,12 +14,9 @@
 //! elements of different stripes the sequence tells which one was submitted first. (60 bits of
 //! nanoseconds are 36 years, counted from when the clock was made.)
 
-use std::mem;
-
 use super::{
     super::{
-        AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock,
-        priority_queue::PriorityQueue,
+        AdmissionState, QueueEntry, Refusal, RefusedElement, UnderLock,
         shared_heap::{LockedHeap, SharedHeap},
     },
     parked::Parked,
@@ -29,25 +26,20 @@ use crate::{
     time::Timestamp,
 };
 
-/// The largest number of stripes that a queue can have.
 pub(super) const MOST: usize = 1 << NUMBER_BITS;
 const NUMBER_BITS: u32 = 4;
 const LATEST: u64 = u64::MAX >> NUMBER_BITS;
 
-/// See the [module](self).
 pub(super) type Stripe<E> = SharedHeap<E, StripeState<E>>;
 
-/// A stripe whose lock is held.
 pub(super) type LockedStripe<'a, E> = LockedHeap<'a, E, StripeState<E>>;
 
-/// The state of a stripe under its lock, beside the heap.
 pub(in crate::queue) struct StripeState<E> {
     number: u64,
     last_stamp: u64,
     /// How many elements have been admitted, without those that were queued again.
-    offered: u64,
-    /// How many elements have been admitted again.
-    requeued: u64,
+    pub(super) offered: u64,
+    pub(super) requeued: u64,
     pub(super) parked: Parked<E>,
 }
 
@@ -62,14 +54,11 @@ pub(super) fn new<E>(number: usize) -> Stripe<E> {
     SharedHeap::new(number, state)
 }
 
-/// Returns the number of the stripe into which an element with this sequence went.
 pub(super) fn number_of(sequence: u64) -> usize {
     sequence as usize & (MOST - 1)
 }
 
 impl<E> LockedStripe<'_, E> {
-    /// Admits an element with this stamp, if the queue does. Returns its ticket, and `true` if it
-    /// became the stripe's head.
     #[inline(always)]
     pub(super) fn offer(
         &mut self,
@@ -88,7 +77,6 @@ impl<E> LockedStripe<'_, E> {
         Ok(inserted)
     }
 
-    /// Uses up and returns the next sequence, for a submission with this stamp.
     #[inline]
     pub(super) fn next_sequence(&mut self, stamp: u64) -> u64 {
         let state = self.state_mut();
@@ -97,7 +85,6 @@ impl<E> LockedStripe<'_, E> {
         stamp << NUMBER_BITS | state.number
     }
 
-    /// Admits an element that was taken out before, if the queue does.
     pub(super) fn requeue(
         &mut self,
         admission: &AdmissionState,
@@ -131,7 +118,6 @@ impl<E> LockedStripe<'_, E> {
         }
     }
 
-    /// Puts an element back that has been here before; returns it if there is no room.
     pub(super) fn restore(
         &mut self,
         timing: Timing,
@@ -142,7 +128,6 @@ impl<E> LockedStripe<'_, E> {
         placed.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
     }
 
-    /// Moves an entry to where its timing says that it waits.
     pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) -> Moved {
         if let Timing::At(deadline) = timing {
             if self.change(|heap| heap.reset(ticket, deadline)) {
@@ -162,12 +147,11 @@ impl<E> LockedStripe<'_, E> {
         }
     }
 
-    /// Returns when an entry is due.
     pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {
-        self.deadline(ticket).or_else(|| self.parked_due(ticket.sequence))
+        let parked = || self.state().parked.get(&ticket.sequence).map(|(due, _)| *due);
+        self.deadline(ticket).or_else(parked)
     }
 
-    /// Takes an entry out, due or not.
     // The ordinary removal looks in the heap alone.
     #[inline(never)]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
@@ -175,35 +159,18 @@ impl<E> LockedStripe<'_, E> {
         entry.or_else(|| self.take_parked(ticket.sequence))
     }
 
-    /// Takes the entries out that are `unwanted` by when they are due.
     pub(super) fn take_out_where(
         &mut self,
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
-        let mut removed =
-            self.change(|heap| heap.remove_where(|(due, _), element| unwanted(due, element)));
+        let mut removed = self.change(|heap| heap.remove_where(&mut unwanted));
         removed.append(&mut self.take_parked_where(unwanted));
         removed
-    }
-
-    pub(super) fn take_all_out(&mut self) -> (PriorityQueue<E>, Parked<E>) {
-        let parked = mem::take(&mut self.state_mut().parked);
-        (self.change(PriorityQueue::remove_all), parked)
     }
 
     /// Returns how many entries there are, parked or not.
     pub(super) fn pending(&self) -> usize {
         self.len() + self.state().parked.len()
-    }
-
-    /// Iterates over all entries, with when each is due, in no particular order.
-    pub(super) fn listed(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
-        self.entries().chain(self.parked_entries())
-    }
-
-    /// Returns how many elements have been admitted, and how many of them again.
-    pub(super) fn admitted(&self) -> (u64, u64) {
-        (self.state().offered, self.state().requeued)
     }
 }
 

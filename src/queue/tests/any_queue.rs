@@ -33,13 +33,22 @@ macro_rules! either {
     };
 }
 
+impl<E> DelayedWorkQueue<E> {
+    /// Takes an element if one is due; does not wait.
+    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
+        let (taken, _) = self.take_now();
+        self.notify_all_if_finished();
+        taken
+    }
+}
+
 #[allow(dead_code, reason = "the models need less of it than the tests")]
 impl<E> AnyQueue<E> {
     /// A queue with the given number of stripes, or a single queue for `None`.
     pub(super) fn new(clock: Clock, stripes: Option<usize>, lead: Duration) -> Self {
         match stripes {
             Some(stripes) => Self::Striped(DelayedWorkQueue::new(clock, stripes, lead)),
-            None => Self::Single(SingleQueue::new(clock)),
+            None => Self::Single(SingleQueue::new(clock, usize::MAX)),
         }
     }
 
@@ -141,7 +150,7 @@ impl<E> AnyQueue<E> {
     pub(super) fn close(&self, admission: Admission) {
         match self {
             Self::Striped(queue) => queue.close(admission),
-            Self::Single(queue) if admission != Admission::OPEN => queue.close(),
+            Self::Single(queue) if admission != Admission(0) => queue.close(),
             Self::Single(_) => {}
         }
     }

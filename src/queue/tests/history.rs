@@ -146,7 +146,7 @@ impl Subject {
             Step::TakeAndRequeue(later, why, parks) => self.take_and_requeue(later, why, parks),
             Step::RemoveWhere(n) => self.remove_where(n),
             Step::Drain => self.are_out(self.queue.drain().collect(), |_| true),
-            Step::Close(None) => self.queue.close(Admission::OPEN),
+            Step::Close(None) => self.queue.close(Admission(0)),
             Step::Close(Some(admitted)) => {
                 self.queue.close(Admission::only(admitted.clone()));
                 // A single queue is open or closed; no element returns to it.
@@ -179,9 +179,7 @@ impl Subject {
                     self.next += 1;
                 }
             }
-            Err(refused) => {
-                assert_eq!((refused.why, refused.elements), (Refusal::Closed, elements))
-            }
+            Err(refused) => assert_eq!(refused, (Refusal::Closed, elements)),
         }
     }
 

@@ -21,7 +21,6 @@ fn what_is_pushed_is_found_and_popped() {
     while array.len() > 0 {
         array.pop();
     }
-    array.pop();
     assert_eq!(array.len(), 0);
 }
 
