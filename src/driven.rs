@@ -117,7 +117,7 @@ impl DrivenExecutor {
     ///
     /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each call.
     /// Runs start in the order of their deadlines all the same: the call ends where the next missed run of a series has its
-    /// place, before the tasks that are due later; so it does where a gate has put a series off to a moment that has come.
+    /// place, before the tasks that are due later. It ends as well where a gate has put a series off to a moment that has come.
     /// Until the series has caught up [`time_until_next`](Self::time_until_next) is zero, so a loop that asks comes back at
     /// once. A caller that comes once in each frame, and wants all of them there, calls this until there is nothing left:
     ///

@@ -40,8 +40,8 @@
 //!
 //! A gate that has to wait for another machine had better not do so on a worker. It hands the question on, with the
 //! [`Reply`] of [`later`], and returns the entry that came with it. The task waits in the queue then, due but parked: it is
-//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and a group that it is in counts it as active. When the
-//! reply is sent, the next free worker takes the task and acts on the answer as if the gate had just given it. It is still the same
+//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and a group that it is in counts it as pending, though it has its
+//! permit already. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate had just given it. It is still the same
 //! question: [`Tick::attempt`] does not count it twice.
 //!
 //! There is no time limit for the reply but the gate's own. Until it is sent, a graceful shutdown waits for a

@@ -2,6 +2,7 @@
 //! refused, and how it ends. `tests/behaviour/without_threads` runs the other rooms on such an executor.
 
 mod extensions;
+mod groups;
 mod limits;
 mod no_threads;
 mod rounds;
