@@ -91,7 +91,9 @@ fn is_over(events: &[Event]) -> bool {
 #[test]
 fn every_script_goes_as_predicted() -> Result<(), Report> {
     let first = number("PUNCTUAL_FIRST_SEED", 1);
-    (first..first + number("PUNCTUAL_SCRIPTS", 4_000)).try_for_each(hunt)
+    let scripts = SCRIPTS.with(Clone::clone);
+    (first..first + number("PUNCTUAL_SCRIPTS", 4_000))
+        .try_for_each(|seed| hunt(seed, &scripts, compare))
 }
 
 /// What a test that fails says. A panic would be noted by the executor's hook, which is the model checker's by now.
@@ -104,9 +106,12 @@ impl fmt::Debug for Report {
 }
 
 /// Tries the script of this seed. Returns a report if it does not go as predicted.
-fn hunt(seed: u64) -> Result<(), Report> {
+fn hunt<S: Clone + fmt::Debug + fmt::Display + 'static>(
+    seed: u64,
+    scripts: &BoxedStrategy<S>,
+    compare: fn(S) -> Result<(), String>,
+) -> Result<(), Report> {
     let mut runner = runner_of(seed);
-    let scripts = SCRIPTS.with(Clone::clone);
     let tree = scripts.new_tree(&mut runner).map_err(|error| Report(error.to_string()))?;
     match runner.run_one(tree, |script| compare(script).map_err(TestCaseError::fail)) {
         Err(TestError::Fail(what, script)) => {
@@ -121,22 +126,25 @@ fn hunt(seed: u64) -> Result<(), Report> {
 fn compare(script: Script) -> Result<(), String> {
     script.begin();
     let predicted = model::predict(&script);
-    first_difference(&play(script)?, &predicted).map_or(Ok(()), Err)
+    let seen = play(move || player::play(&script))?;
+    first_difference(&seen, &predicted).map_or(Ok(()), Err)
 }
 
 /// Returns what there is to see of a script.
-fn play(script: Script) -> Result<Vec<Event>, String> {
+fn play<E: Send + 'static>(
+    play: impl Fn() -> Vec<E> + Send + Sync + 'static,
+) -> Result<Vec<E>, String> {
     let noted = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&noted);
     explore(RandomScheduler::new_from_seed(0, 1), move || {
-        *notes.lock().expect("no panic") = player::play(&script);
+        *notes.lock().expect("no panic") = play();
     })?;
     let seen = std::mem::take(&mut *noted.lock().expect("no panic"));
     Ok(seen)
 }
 
 /// Says which event is the first that differs, if one does.
-fn first_difference(seen: &[Event], predicted: &[Event]) -> Option<String> {
+fn first_difference<E: PartialEq + fmt::Debug>(seen: &[E], predicted: &[E]) -> Option<String> {
     let same = seen.iter().zip(predicted).take_while(|(seen, predicted)| seen == predicted).count();
     let (seen, predicted) = (seen.get(same), predicted.get(same));
     (seen.is_some() || predicted.is_some())
@@ -152,7 +160,7 @@ fn an_event_that_differs_is_told() -> Result<(), Report> {
         let script = tree.map_err(|error| Report(error.to_string()))?.current();
         script.begin();
         let predicted = model::predict(&script);
-        let seen = play(script).map_err(Report)?;
+        let seen = play(move || player::play(&script)).map_err(Report)?;
         (0..predicted.len()).try_for_each(|number| {
             let mut altered = predicted.clone();
             altered[number] = another(&predicted[number]);

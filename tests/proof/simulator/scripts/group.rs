@@ -4,30 +4,24 @@
 //! One body runs at a time, so the tasks of a group contend for permits with those whose gates have been asked and have not
 //! answered. The [model](super::model::group) says which task has its turn when, and what each group counts after each step.
 
-use std::{
-    fmt, iter,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fmt, iter, time::Duration};
 
 use proptest::{
     collection::vec,
     option::weighted,
     prelude::*,
     strategy::BoxedStrategy,
-    test_runner::{TestCaseError, TestError},
 };
 use punctual::TaskState;
-use shuttle::scheduler::RandomScheduler;
 
 use super::{
-    Event, MOST_TURNS, Report,
+    Event, MOST_TURNS, Report, first_difference,
     gate::{self, Answer, Entry},
-    model, player,
+    hunt, model, play, player,
     script::{self, Request, Script, steps},
 };
 use crate::{
-    explore, number, runner_of,
+    number,
     steps::{self, Steps},
 };
 
@@ -43,9 +37,17 @@ pub(super) struct GroupScript {
     pub(super) limits: Vec<usize>,
     /// Whether a shutdown keeps what is not due, and series.
     pub(super) keeps: (bool, bool),
-    /// The tasks, and in which group each of them is.
-    pub(super) tasks: Vec<(Option<usize>, Script)>,
+    pub(super) tasks: Vec<Member>,
     pub(super) ops: Vec<Op>,
+}
+
+/// A task, which may be in no group.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    pub(super) group: Option<usize>,
+    /// Whether a shutdown keeps it, if that is its own affair.
+    pub(super) keep: Option<bool>,
+    pub(super) script: Script,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -126,21 +128,21 @@ pub(super) fn is_over(seen: &[Seen]) -> bool {
 
 fn scripts() -> impl Strategy<Value = GroupScript> {
     let group = prop_oneof![1 => Just(None), 6 => Just(Some(0)), 2 => Just(Some(1))];
-    let task = (group, script::of(answers(), Just(Vec::new())));
+    let keep = weighted(0.1, any::<bool>());
+    let task = (group, keep, script::of(answers(), Just(Vec::new())))
+        .prop_map(|(group, keep, script)| Member { group, keep, script });
     let keeps = (prop::bool::weighted(0.7), prop::bool::weighted(0.3));
     let limit = prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(3)];
     let end = prop_oneof![3 => Just(Op::Shutdown), 1 => Just(Op::ShutdownNow)];
     let end = weighted(0.3, (end, vec(op(Request::is_possible_at_end), 0..8)));
     let ops = (vec(op(|_| true), 1..16), end);
     (script::step(), vec(limit, 1..3), keeps, vec(task, 2..6), ops).prop_map(
-        |(step, limits, keeps, tasks, (mut ops, end))| {
+        |(step, limits, keeps, mut tasks, (mut ops, end))| {
             let (groups, count, has_end) = (limits.len(), tasks.len(), end.is_some());
-            let tasks = tasks.into_iter().map(|(group, mut task)| {
-                task.step = step;
-                task.bodies.iter_mut().for_each(|body| body.asks.take_if(|_| has_end).map_or((), drop));
-                (group.map(|group| group % groups), task)
-            });
-            let tasks = tasks.collect();
+            for Member { group, script, .. } in &mut tasks {
+                (*group, script.step) = (group.map(|group| group % groups), step);
+                script.bodies.iter_mut().for_each(|it| it.asks = it.asks.filter(|_| !has_end));
+            }
             ops.extend(end.into_iter().flat_map(|(end, after)| iter::once(end).chain(after)));
             let ops = ops.into_iter().map(|op| match op {
                 Op::Ask(task, request) => Op::Ask(task % count, request),
@@ -165,8 +167,9 @@ fn answers() -> impl Strategy<Value = Vec<Answer>> {
 /// none of that is drawn, in no body either.
 fn op(is_possible: fn(&Request) -> bool) -> impl Strategy<Value = Op> {
     let task = || 0_usize..6;
+    let request = script::request().prop_filter("possible", is_possible);
     prop_oneof![
-        4 => (task(), script::request().prop_filter("possible", is_possible)).prop_map(|(task, request)| Op::Ask(task, request)),
+        4 => (task(), request).prop_map(|(task, request)| Op::Ask(task, request)),
         5 => (task(), gate::entry()).prop_map(|(task, entry)| Op::Reply(task, entry)),
         2 => steps(4).prop_map(Op::Stall),
         3 => Just(Op::RunOne),
@@ -198,42 +201,16 @@ fn group_op() -> impl Strategy<Value = GroupOp> {
 #[test]
 fn every_group_script_goes_as_predicted() -> Result<(), Report> {
     let first = number("PUNCTUAL_FIRST_SEED", 1);
-    (first..first + number("PUNCTUAL_SCRIPTS", 2_000)).try_for_each(hunt)
-}
-
-fn hunt(seed: u64) -> Result<(), Report> {
-    let mut runner = runner_of(seed);
     let scripts = SCRIPTS.with(Clone::clone);
-    let tree = scripts.new_tree(&mut runner).map_err(|error| Report(error.to_string()))?;
-    match runner.run_one(tree, |script| compare(script).map_err(TestCaseError::fail)) {
-        Err(TestError::Fail(what, script)) => {
-            Err(Report(format!("script {seed}: {what}\n{script}")))
-        }
-        Err(TestError::Abort(why)) => Err(Report(why.to_string())),
-        Ok(_) => Ok(()),
-    }
+    (first..first + number("PUNCTUAL_SCRIPTS", 2_000))
+        .try_for_each(|seed| hunt(seed, &scripts, compare))
 }
 
 fn compare(script: GroupScript) -> Result<(), String> {
     steps::begin(script.step);
     let predicted = model::group::predict(&script);
-    let seen = play(script)?;
-    let same = seen.iter().zip(&predicted).take_while(|(seen, predicted)| seen == predicted).count();
-    let (seen, predicted) = (seen.get(same), predicted.get(same));
-    match seen.is_some() || predicted.is_some() {
-        true => Err(format!("event {same} is {seen:?}, and not {predicted:?}")),
-        false => Ok(()),
-    }
-}
-
-fn play(script: GroupScript) -> Result<Vec<Seen>, String> {
-    let noted = Arc::new(Mutex::new(Vec::new()));
-    let notes = Arc::clone(&noted);
-    explore(RandomScheduler::new_from_seed(0, 1), move || {
-        *notes.lock().expect("no panic") = player::group::play(&script);
-    })?;
-    let seen = std::mem::take(&mut *noted.lock().expect("no panic"));
-    Ok(seen)
+    let seen = play(move || player::group::play(&script))?;
+    first_difference(&seen, &predicted).map_or(Ok(()), Err)
 }
 
 /// The script as code.
@@ -243,8 +220,8 @@ impl fmt::Display for GroupScript {
         self.limits.iter().enumerate().try_for_each(|(group, limit)| {
             writeln!(f, "    let group{group} = executor.group(\"{group}\").limit({limit}).build()?;")
         })?;
-        self.tasks.iter().enumerate().try_for_each(|(task, (group, script))| {
-            write!(f, "    // task{task}, in ")?;
+        self.tasks.iter().enumerate().try_for_each(|(task, Member { group, keep, script })| {
+            write!(f, "    // task{task}, which a shutdown keeps: {keep:?}, in ")?;
             match group {
                 Some(group) => writeln!(f, "group{group}:")?,
                 None => writeln!(f, "no group:")?,

@@ -17,6 +17,7 @@ struct Member {
     /// `true` if a shutdown treats it as a series.
     is_series: bool,
     group: Option<usize>,
+    keep: Option<bool>,
     /// `true` if it has a permit, and waits for the answer of its gate.
     asks: bool,
     /// When it is due, if a worker has found then that it is not its turn.
@@ -47,10 +48,11 @@ struct World {
 /// Returns what is to be seen.
 pub(in crate::scripts) fn predict(script: &GroupScript) -> Vec<Seen> {
     let groups = script.limits.iter().map(|limit| Group { limit: *limit, ..Group::default() });
-    let members = script.tasks.iter().map(|(group, script)| Member {
-        task: Model::of(script),
-        is_series: matches!(script.task, Task::Series(_)),
-        group: *group,
+    let members = script.tasks.iter().map(|scripted| Member {
+        task: Model::of(&scripted.script),
+        is_series: matches!(scripted.script.task, Task::Series(_)),
+        group: scripted.group,
+        keep: scripted.keep,
         asks: false,
         waits: None,
         has_left: false,
@@ -114,7 +116,8 @@ impl World {
     /// Returns `true` if a shutdown keeps a pending task.
     fn keeps(&self, member: &Member, is_delayed: bool) -> bool {
         let (delayed, periodic) = self.keeps;
-        if member.is_series { periodic } else { delayed || !is_delayed }
+        let by_kind = if member.is_series { periodic } else { delayed || !is_delayed };
+        member.keep.unwrap_or(by_kind)
     }
 
     /// An executor without tasks ends with its shutdown, or when it is called.
@@ -304,8 +307,8 @@ impl World {
             let Some(tick) = task.next() else { return };
             task.turn(tick);
         });
-        let is_put_off = !self.members[number].is_series && self.members[number].task.wait.is_none();
-        if self.is_shut_down && is_put_off && !self.keeps.0 {
+        let member = &self.members[number];
+        if self.is_shut_down && member.task.wait.is_none() && !self.keeps(member, true) {
             self.with(number, |task| task.end = task.end.or(Some(TaskState::Cancelled)));
         }
         let member = &mut self.members[number];

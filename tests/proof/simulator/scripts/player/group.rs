@@ -1,9 +1,12 @@
 //! The player of a [script of groups](crate::scripts::group).
 
-use std::sync::{Arc, Mutex};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use punctual::{
-    DrivenExecutor, Group, ManualClock, ScheduledThreadPoolExecutor, TaskHandle,
+    DrivenExecutor, Group, ManualClock, ScheduledThreadPoolExecutor, ShutdownPolicy, TaskHandle,
 };
 
 use super::Stage;
@@ -11,6 +14,9 @@ use crate::scripts::{
     Event,
     group::{Counts, GroupOp, GroupScript, Op, Seen, is_over},
 };
+
+/// No script comes near so many calls of the executor in one step, so one that has no end fails.
+const MOST_ROUNDS: usize = 1_000;
 
 struct World {
     clock: ManualClock,
@@ -58,15 +64,19 @@ impl World {
             .iter()
             .map(|limit| executor.group("one").limit(*limit).build().expect("a valid limit"))
             .collect();
-        let tasks = script.tasks.iter().enumerate().map(|(number, (group, script))| {
+        let tasks = script.tasks.iter().enumerate().map(|(number, member)| {
             let heard = Arc::clone(&seen);
             let echo = move |event: &Event| {
                 heard.lock().expect("no panic").push(Seen::Of(number, event.clone()));
             };
-            let stage = Stage::new(&clock, script, Box::new(echo));
-            let builder = executor.task();
-            let task = stage.begin(match group {
-                Some(group) => builder.group(&groups[*group]),
+            let stage = Stage::new(&clock, &member.script, Box::new(echo));
+            let builder = match member.group {
+                Some(group) => groups[group].task(),
+                None => executor.task(),
+            };
+            let task = stage.begin(match member.keep {
+                Some(true) => builder.on_shutdown(ShutdownPolicy::Keep),
+                Some(false) => builder.on_shutdown(ShutdownPolicy::Cancel),
                 None => builder,
             });
             (stage, task)
@@ -107,9 +117,12 @@ impl World {
     }
 
     /// Like `ManualClock::run_for`, of a thread that is the only worker.
-    fn run_for(&mut self, span: std::time::Duration) {
+    fn run_for(&mut self, span: Duration) {
         let end = self.clock.elapsed() + span;
-        while !self.is_over() {
+        for _ in 0..MOST_ROUNDS {
+            if self.is_over() {
+                break;
+            }
             let next = self.executor.time_until_next().map(|span| self.clock.elapsed() + span);
             let Some(next) = next.filter(|next| *next <= end) else { break };
             self.clock.advance(next.saturating_sub(self.clock.elapsed()));
