@@ -6,12 +6,7 @@
 
 use std::{fmt, iter, time::Duration};
 
-use proptest::{
-    collection::vec,
-    option::weighted,
-    prelude::*,
-    strategy::BoxedStrategy,
-};
+use proptest::{collection::vec, option::weighted, prelude::*, strategy::BoxedStrategy};
 use punctual::TaskState;
 
 use super::{
@@ -88,7 +83,11 @@ pub(super) enum Seen {
     Drained(Vec<usize>),
     /// When the executor has to be called next.
     Next(Option<Duration>),
-    Group { is_paused: bool, is_over: bool, counts: Counts },
+    Group {
+        is_paused: bool,
+        is_over: bool,
+        counts: Counts,
+    },
 }
 
 /// What a group counts. None of its tasks runs then.
@@ -122,7 +121,8 @@ impl Counts {
 
 /// Returns `true` if a script is over that has shown this.
 pub(super) fn is_over(seen: &[Seen]) -> bool {
-    let turns = |seen: &&Seen| matches!(seen, Seen::Of(_, Event::Run { .. } | Event::Question { .. }));
+    let turns =
+        |seen: &&Seen| matches!(seen, Seen::Of(_, Event::Run { .. } | Event::Question { .. }));
     seen.iter().filter(turns).count() >= MOST_TURNS
 }
 
@@ -218,7 +218,10 @@ impl fmt::Display for GroupScript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "    // a shutdown keeps what is not due, and series: {:?}", self.keeps)?;
         self.limits.iter().enumerate().try_for_each(|(group, limit)| {
-            writeln!(f, "    let group{group} = executor.group(\"{group}\").limit({limit}).build()?;")
+            writeln!(
+                f,
+                "    let group{group} = executor.group(\"{group}\").limit({limit}).build()?;"
+            )
         })?;
         self.tasks.iter().enumerate().try_for_each(|(task, Member { group, keep, script })| {
             write!(f, "    // task{task}, which a shutdown keeps: {keep:?}, in ")?;

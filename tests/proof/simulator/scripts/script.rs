@@ -133,8 +133,8 @@ pub(super) fn of(
         2 => Just(Some(OnFailure::Resume)),
         1 => (1_u32..4).prop_map(|most| Some(OnFailure::StopAfter(most))),
     ];
-    (step(), task, missed, on_failure, vec(body(), 1..4), gate, ops)
-        .prop_map(|(step, task, missed, on_failure, bodies, gate, ops)| Script {
+    (step(), task, missed, on_failure, vec(body(), 1..4), gate, ops).prop_map(
+        |(step, task, missed, on_failure, bodies, gate, ops)| Script {
             step,
             task,
             missed,
@@ -142,7 +142,8 @@ pub(super) fn of(
             bodies,
             gate,
             ops,
-        })
+        },
+    )
 }
 
 fn body() -> impl Strategy<Value = Body> {
