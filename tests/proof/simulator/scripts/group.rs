@@ -43,6 +43,8 @@ pub(super) struct Member {
     /// Whether a shutdown keeps it, if that is its own affair.
     pub(super) keep: Option<bool>,
     pub(super) script: Script,
+    /// What its bodies do first, in turn, to other tasks and to groups.
+    pub(super) says: Vec<Option<Op>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -129,8 +131,9 @@ pub(super) fn is_over(seen: &[Seen]) -> bool {
 fn scripts() -> impl Strategy<Value = GroupScript> {
     let group = prop_oneof![1 => Just(None), 6 => Just(Some(0)), 2 => Just(Some(1))];
     let keep = weighted(0.1, any::<bool>());
-    let task = (group, keep, script::of(answers(), Just(Vec::new())))
-        .prop_map(|(group, keep, script)| Member { group, keep, script });
+    let says = prop_oneof![2 => Just(vec![None]), 1 => vec(weighted(0.5, said()), 1..3)];
+    let task = (group, keep, script::of(answers(), Just(Vec::new())), says)
+        .prop_map(|(group, keep, script, says)| Member { group, keep, script, says });
     let keeps = (prop::bool::weighted(0.7), prop::bool::weighted(0.3));
     let limit = prop_oneof![3 => Just(1), 1 => Just(2), 1 => Just(3)];
     let end = prop_oneof![3 => Just(Op::Shutdown), 1 => Just(Op::ShutdownNow)];
@@ -139,17 +142,26 @@ fn scripts() -> impl Strategy<Value = GroupScript> {
     (script::step(), vec(limit, 1..3), keeps, vec(task, 2..6), ops).prop_map(
         |(step, limits, keeps, mut tasks, (mut ops, end))| {
             let (groups, count, has_end) = (limits.len(), tasks.len(), end.is_some());
-            for Member { group, script, .. } in &mut tasks {
-                (*group, script.step) = (group.map(|group| group % groups), step);
-                script.bodies.iter_mut().for_each(|it| it.asks = it.asks.filter(|_| !has_end));
-            }
-            ops.extend(end.into_iter().flat_map(|(end, after)| iter::once(end).chain(after)));
-            let ops = ops.into_iter().map(|op| match op {
+            let placed = |op: Op| match op {
                 Op::Ask(task, request) => Op::Ask(task % count, request),
                 Op::Reply(task, entry) => Op::Reply(task % count, entry),
                 Op::Group(group, op) => Op::Group(group % groups, op),
                 op => op,
-            });
+            };
+            for (number, Member { group, script, says, .. }) in tasks.iter_mut().enumerate() {
+                (*group, script.step) = (group.map(|group| group % groups), step);
+                script.bodies.iter_mut().for_each(|it| it.asks = it.asks.filter(|_| !has_end));
+                let is_possible = |op: &Op| match op {
+                    Op::Ask(task, request) => {
+                        *task != number && (!has_end || request.is_possible_at_end())
+                    }
+                    Op::Reply(task, _) => *task != number,
+                    _ => true,
+                };
+                says.iter_mut().for_each(|op| *op = op.map(placed).filter(is_possible));
+            }
+            ops.extend(end.into_iter().flat_map(|(end, after)| iter::once(end).chain(after)));
+            let ops = ops.into_iter().map(placed);
             GroupScript { step, limits, keeps, tasks, ops: ops.collect() }
         },
     )
@@ -176,6 +188,21 @@ fn op(is_possible: fn(&Request) -> bool) -> impl Strategy<Value = Op> {
         2 => Just(Op::RunDue),
         5 => steps(4).prop_map(Op::RunFor),
         3 => (0_usize..2, group_op()).prop_map(|(group, op)| Op::Group(group, op)),
+    ]
+}
+
+/// Returns what a body does first. It ends no group, since its own task would end by that.
+fn said() -> impl Strategy<Value = Op> {
+    let op = prop_oneof![
+        Just(GroupOp::Pause),
+        Just(GroupOp::Resume),
+        (1_usize..4).prop_map(GroupOp::Limit),
+        any::<bool>().prop_map(GroupOp::Reserve),
+    ];
+    prop_oneof![
+        3 => (0_usize..6, script::request()).prop_map(|(task, request)| Op::Ask(task, request)),
+        1 => (0_usize..6, gate::entry()).prop_map(|(task, entry)| Op::Reply(task, entry)),
+        2 => (0_usize..2, op).prop_map(|(group, op)| Op::Group(group, op)),
     ]
 }
 
@@ -223,14 +250,17 @@ impl fmt::Display for GroupScript {
                 "    let group{group} = executor.group(\"{group}\").limit({limit}).build()?;"
             )
         })?;
-        self.tasks.iter().enumerate().try_for_each(|(task, Member { group, keep, script })| {
-            write!(f, "    // task{task}, which a shutdown keeps: {keep:?}, in ")?;
-            match group {
-                Some(group) => writeln!(f, "group{group}:")?,
-                None => writeln!(f, "no group:")?,
-            }
-            script.fmt(f)
-        })?;
+        self.tasks.iter().enumerate().try_for_each(
+            |(task, Member { group, keep, script, says })| {
+                write!(f, "    // task{task}, which a shutdown keeps: {keep:?}, in ")?;
+                match group {
+                    Some(group) => writeln!(f, "group{group}:")?,
+                    None => writeln!(f, "no group:")?,
+                }
+                script.fmt(f)?;
+                writeln!(f, "    // its bodies do first, in turn: {says:?}")
+            },
+        )?;
         self.ops.iter().try_for_each(|op| match op {
             Op::Ask(task, request) => writeln!(f, "    task{task}.{request};"),
             Op::Reply(task, entry) => {

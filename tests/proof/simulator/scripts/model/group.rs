@@ -18,6 +18,9 @@ struct Member {
     is_series: bool,
     group: Option<usize>,
     keep: Option<bool>,
+    says: Vec<Option<Op>>,
+    /// `true` while its body runs, which has a permit.
+    runs: bool,
     /// `true` if it has a permit, and waits for the answer of its gate.
     asks: bool,
     /// When it is due, if a worker has found then that it is not its turn.
@@ -53,6 +56,8 @@ pub(in crate::scripts) fn predict(script: &GroupScript) -> Vec<Seen> {
         is_series: matches!(scripted.script.task, Task::Series(_)),
         group: scripted.group,
         keep: scripted.keep,
+        says: scripted.says.clone(),
+        runs: false,
         asks: false,
         waits: None,
         has_left: false,
@@ -202,7 +207,8 @@ impl World {
     fn settle(&mut self) {
         for member in &mut self.members {
             member.asks &= member.task.wait.is_some() && member.task.end.is_none();
-            let Some((group, end)) = member.group.zip(member.task.end) else { continue };
+            let ended = member.group.zip(member.task.end).filter(|_| !member.runs);
+            let Some((group, end)) = ended else { continue };
             if !mem::replace(&mut member.has_left, true) {
                 self.groups[group].counts.count(end);
             }
@@ -221,12 +227,13 @@ impl World {
     fn is_first(&self, number: usize) -> bool {
         let Some(group) = self.members[number].group else { return true };
         let members = || self.members.iter().enumerate().filter(|(_, it)| it.is_in(group));
-        let asking = members().filter(|(_, it)| it.asks).count();
+        let running = self.members.iter().filter(|it| it.runs && it.group == Some(group)).count();
+        let taken = running + members().filter(|(_, it)| it.asks).count();
         let place = |(number, member): (usize, &Member)| (member.due(), number);
         let own = place((number, &self.members[number]));
         let before = members().filter(|it| !it.1.asks && place(*it) < own).count();
         let group = &self.groups[group];
-        !group.is_paused && before < group.permits().saturating_sub(asking)
+        !group.is_paused && before < group.permits().saturating_sub(taken)
     }
 
     /// Returns the tasks that a worker would take, in order, and when each is due.
@@ -303,10 +310,12 @@ impl World {
             }
         }
         let (before, failed) = (self.members[number].task.runs, self.members[number].task.failed);
+        let seen = self.seen.len();
         self.with(number, |task| {
             let Some(tick) = task.next() else { return };
             task.turn(tick);
         });
+        self.say(number, before, seen);
         let member = &self.members[number];
         if self.is_shut_down && member.task.wait.is_none() && !self.keeps(member, true) {
             self.with(number, |task| task.end = task.end.or(Some(TaskState::Cancelled)));
@@ -320,6 +329,25 @@ impl World {
         }
         self.settle();
         runs > 0
+    }
+
+    /// If a body has run, by what is `seen` from there on, something was done at its begin.
+    fn say(&mut self, number: usize, run: usize, seen: usize) {
+        let member = &mut self.members[number];
+        let Some(op) = member.says[run % member.says.len()] else { return };
+        let begin = self.seen[seen..]
+            .iter()
+            .position(|seen| matches!(seen, Seen::Of(_, Event::Run { .. })));
+        let Some(begin) = begin.map(|begin| seen + begin) else { return };
+        let Seen::Of(_, Event::Run { at, .. }) = self.seen[begin] else { return };
+        let after = self.seen.split_off(begin + 1);
+        let end = mem::replace(&mut self.now, at);
+        member.runs = true;
+        self.carry_out(&op);
+        self.settle();
+        self.members[number].runs = false;
+        self.seen.extend(after);
+        self.now = end;
     }
 
     fn stands(&mut self) {
@@ -363,7 +391,7 @@ impl Group {
 
 impl Member {
     fn is_in(&self, group: usize) -> bool {
-        self.group == Some(group) && self.task.end.is_none()
+        self.group == Some(group) && self.task.end.is_none() && !self.runs
     }
 
     /// Returns when it is due, which may be never.
