@@ -32,7 +32,7 @@ use std::{any::Any, time::Duration};
 
 pub use self::missed_runs::MissedRuns;
 use self::missed_runs::Packed;
-pub(crate) use self::triggered::{Triggered, WallState, WallView};
+pub(crate) use self::triggered::{Triggered, WallPlan, WallState, WallView};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Every, FixedDelay, Trigger},

@@ -60,6 +60,8 @@ pub struct TaskBuilder<'a> {
     aborts: bool,
     /// `None` if the kind of the task says it.
     at_shutdown: Option<AtShutdown>,
+    /// True for the series that stands for a task that runs once, at a moment of the wall clock.
+    runs_once: bool,
 }
 
 impl<'a> TaskBuilder<'a> {
@@ -75,6 +77,7 @@ impl<'a> TaskBuilder<'a> {
             group: None,
             aborts: false,
             at_shutdown: None,
+            runs_once: false,
         }
     }
 
@@ -316,7 +319,8 @@ impl<'a> TaskBuilder<'a> {
         let mut closure = Some(closure);
         let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
         self.at_shutdown.get_or_insert(AtShutdown::OneShot);
-        self.on_failure = None;
+        // What is said of a series is not meant for this one.
+        (self.missed, self.on_failure, self.runs_once) = (None, None, true);
         self.repeat(once, body)
     }
 

@@ -51,7 +51,7 @@ pub(super) use self::waiting::change_waiting;
 use super::{OnWall, Order, standing::Standing};
 use crate::{
     entry::EntryMover,
-    schedule::{MissedRuns, Schedule},
+    schedule::{MissedRuns, Schedule, WallPlan},
     task::{Call, Core, Deferred, Layer, NotYet, Parts, Queuing, Task},
     time::{Clock, Timestamp},
     trigger::Trigger,
@@ -97,6 +97,8 @@ pub(super) struct Control {
     /// The plan. While the task is in the queue, `None` if that is when its entry is due. While a worker
     /// has the task, `None` if the schedule decides.
     plan: Option<Timestamp>,
+    /// The same plan, if it is on the wall clock, which may be set meanwhile. Only while a worker has the task for an extra run.
+    plan_on_wall: Option<Box<WallPlan>>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
     within: Option<Timestamp>,
     /// True if `plan` replaces a plan of the schedule, and is not the schedule's own first run.
@@ -110,9 +112,13 @@ impl Layer for Control {
         Order::Control as u8
     }
 
-    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
         let extras = call.extras();
         (extras.late_from, extras.is_extra) = (self.asked, self.is_extra_next);
+        if self.is_extra_next {
+            let triggered = task.plan.as_ref().and_then(|plan| plan.schedule.triggered());
+            self.plan_on_wall = triggered.and_then(|triggered| triggered.on_wall());
+        }
         Ok(())
     }
 
@@ -139,13 +145,9 @@ impl Layer for Control {
                 None => schedule,
             });
         }
-        // A plan on the wall clock may have been kept while that clock was set.
-        let on_wall = task.plan.as_ref().filter(|_| !self.leaves_wall);
-        if let (Some(kept), Some(view)) =
-            (&mut self.plan, on_wall.and_then(|it| it.schedule.view_wall()))
-        {
-            *kept = view.due;
-        }
+        self.plan_on_wall = None;
+        let on_wall = task.plan.as_ref().and_then(|plan| plan.schedule.view_wall());
+        self.follow_wall(on_wall.map(|view| view.due));
         let (due, leaves_wall) = self.resume_at(queuing.due);
         queuing.due = due;
         queuing.is_replanned = leaves_wall || queuing.replaced.is_some();
@@ -198,6 +200,10 @@ impl Control {
     fn note(&mut self, change: Change) -> Carried {
         let was_paused = self.is_paused;
         let mut carried = Carried { had_effect: true, ..Carried::default() };
+        self.follow_wall(match &self.schedule {
+            Some(schedule) => schedule.view_wall().map(|view| view.due),
+            None => self.plan_on_wall.as_ref().map(|plan| plan.due()),
+        });
         match change {
             Change::At(moment) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(moment), None, true);
@@ -223,6 +229,13 @@ impl Control {
             }
         }
         carried
+    }
+
+    /// A plan on the wall clock may have been kept while that clock was set: it is `due` then by now.
+    fn follow_wall(&mut self, due: Option<Timestamp>) {
+        if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
+            *kept = due;
+        }
     }
 
     /// Returns `true` if the run that is planned for after the present one is due.
@@ -313,7 +326,8 @@ impl Parts<'_> {
         is_over: impl FnOnce(Timestamp) -> bool,
         mover: &mut dyn EntryMover,
     ) -> Carried {
-        let is_impossible = !self.is_periodic() && matches!(change, Change::Schedule(..));
+        let repeats = self.repeats();
+        let is_impossible = !repeats && matches!(change, Change::Schedule(..));
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
             return Carried::nothing(change);
@@ -329,7 +343,7 @@ impl Parts<'_> {
             Ok(carried) => carried,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if self.is_periodic() => self.control_or_default().note(change),
+            Err(change) if repeats => self.control_or_default().note(change),
             Err(change) => Carried::nothing(change),
         }
     }

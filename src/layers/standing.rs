@@ -33,7 +33,7 @@ impl Standing {
         self.next_extra().unwrap_or(planned)
     }
 
-    pub(super) fn after(mut self, change: &Change, is_periodic: bool) -> Self {
+    pub(super) fn after(mut self, change: &Change, repeats: bool) -> Self {
         match *change {
             Change::At(moment) | Change::Schedule(_, moment) => {
                 (self.plan, self.asked) = (moment, None);
@@ -43,7 +43,7 @@ impl Standing {
             // A run that is due already is the one that was asked for.
             Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
             Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
-            Change::RunNow(now) if is_periodic => self.extra = Some(now),
+            Change::RunNow(now) if repeats => self.extra = Some(now),
             Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
             Change::Pause => self.is_paused = true,
             Change::Resume => self.is_paused = false,

@@ -22,7 +22,10 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(crate) struct OnWall;
+pub(crate) struct OnWall {
+    /// True for the series that stands for a task that runs once.
+    pub(crate) runs_once: bool,
+}
 
 impl Layer for OnWall {
     fn place(&self) -> u8 {
@@ -84,6 +87,12 @@ impl Task {
 impl Parts<'_> {
     pub(super) fn view_wall(&mut self) -> Option<WallView> {
         self.plan()?.schedule.view_wall()
+    }
+
+    /// Returns `true` if the task may run more than once.
+    pub(super) fn repeats(&mut self) -> bool {
+        let on_wall = self.layers().and_then(|layers| layers.get::<OnWall>());
+        !on_wall.is_some_and(|on_wall| on_wall.runs_once) && self.is_periodic()
     }
 
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.

@@ -57,8 +57,8 @@ impl Drop for Triggered {
     }
 }
 
-#[derive(Debug)]
-struct WallPlan {
+#[derive(Clone, Debug)]
+pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
     /// When the lateness of the run begins: a moment that has passed when the task is submitted means now.
@@ -80,6 +80,17 @@ impl WallPlan {
             Some(_) => moment,
         };
         Some(Self { moment, after, late_from, started: None, put_off: None, clock })
+    }
+
+    /// Returns when the run is due, by what both clocks show.
+    fn due_by(&self, both: (Timestamp, SystemTime)) -> Timestamp {
+        let put_off = self.put_off.filter(|_| both.1 >= self.moment);
+        put_off.unwrap_or_else(|| estimate(both, self.moment))
+    }
+
+    /// Returns when the run is due, by what both clocks show now.
+    pub(crate) fn due(&self) -> Timestamp {
+        self.due_by(self.clock.read_both())
     }
 
     /// Returns the moment after which the next run has to be, on the wall clock: the run has ended now.
@@ -265,6 +276,10 @@ impl Triggered {
         self.offset
     }
 
+    pub(crate) fn on_wall(&self) -> Option<Box<WallPlan>> {
+        self.wall.clone().map(Box::new)
+    }
+
     pub(crate) fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }
@@ -273,16 +288,15 @@ impl Triggered {
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         let plan = self.wall.as_ref()?;
         let (now, wall) = plan.clock.read_both();
-        let moment = estimate((now, wall), plan.moment);
+        let due = plan.due_by((now, wall));
         if wall >= plan.moment {
-            let due = plan.put_off.unwrap_or(moment);
             let is_put_off = plan.put_off.is_some_and(|until| until > now);
             let state = if is_put_off { WallState::Waits } else { WallState::Due };
             return Some(WallView { state, due, look: due });
         }
         let asks_again = wall < plan.after && self.is_asked_again;
         let state = if asks_again { WallState::AsksAgain } else { WallState::Waits };
-        Some(WallView { state, due: moment, look: moment.min(now.next_look()) })
+        Some(WallView { state, due, look: due.min(now.next_look()) })
     }
 
     /// Like [`view_wall`](Self::view_wall), for a run that starts if its moment has come.

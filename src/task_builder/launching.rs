@@ -184,8 +184,8 @@ impl TaskBuilder<'_> {
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
         }
-        let Self { name, gate, group, timeout, .. } = self;
-        layers.add(has_trigger.then_some(OnWall));
+        let Self { name, gate, group, timeout, runs_once, .. } = self;
+        layers.add(has_trigger.then_some(OnWall { runs_once }));
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
         layers.add(group.map(|group| Membership::new(group, kept)));
         layers.add(at_shutdown);

@@ -50,7 +50,7 @@ mod state;
 
 pub(super) use self::state::ClockState;
 use self::state::{ClockAlarm, Sleeper};
-use super::{PAST, Timestamp, long_before, saturating_nanos};
+use super::{PAST, Timestamp, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
     sync::{Arc, Mutex, OnceLock, Parker},
     unwind::{discard, wake_all},
@@ -135,7 +135,9 @@ impl ManualClock {
     /// earlier ones count as that.
     #[must_use]
     pub fn starting_at(elapsed: Duration) -> Self {
-        Self::with_past(elapsed, PAST)
+        // A worker looks at the wall clock at multiples of a span, which the origin has to be one of, too.
+        let after_look = saturating_nanos(elapsed) % saturating_nanos(BETWEEN_LOOKS);
+        Self::with_past(elapsed, PAST + Duration::from_nanos(after_look))
     }
 
     /// Returns a clock that reaches back `past` before its present.

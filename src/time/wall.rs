@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 use super::{Clock, TimeSource, Timestamp};
 
 /// How often a worker looks at the wall clock for a task that waits for it.
-const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_secs(30);
 
 impl Clock {
     /// Returns the wall time: that of the system, or [that of a manual

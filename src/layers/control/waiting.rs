@@ -26,7 +26,7 @@ pub(in crate::layers) fn change_waiting(
     change: Change,
     mover: &mut dyn EntryMover,
 ) -> Result<Carried, Change> {
-    let (slot, is_periodic) = (parts.slot(), parts.is_periodic());
+    let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
     let next_on_wall = match &change {
         Change::Schedule(schedule, _) => schedule.view_wall(),
@@ -35,7 +35,7 @@ pub(in crate::layers) fn change_waiting(
     let mut found = None;
     let moved = mover.move_entry(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
-        let after = before.after(&change, is_periodic);
+        let after = before.after(&change, repeats);
         // A closed queue has its entries come nearer only.
         if !is_open && after.due() > before.due() {
             return None;
@@ -43,6 +43,8 @@ pub(in crate::layers) fn change_waiting(
         let leaves_wall = match change {
             Change::At(_) => true,
             Change::Within(_) => after.plan != before.plan,
+            // The plan of a task that is paused may be this moment.
+            Change::RunNow(_) => (after.plan, after.is_paused) != (before.plan, before.is_paused),
             _ => false,
         };
         found = Some(Stood { before, after, leaves_wall });

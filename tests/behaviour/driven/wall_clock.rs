@@ -1,8 +1,13 @@
 //! Tasks on the wall clock, as the caller of a driven executor sees them.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock, mpsc},
+    time::Duration,
+};
 
-use punctual::{CancelReason, ScheduledThreadPoolExecutor, ShutdownPolicy, trigger::at};
+use punctual::{
+    CancelReason, ManualClock, ScheduledThreadPoolExecutor, ShutdownPolicy, TaskHandle, trigger::at,
+};
 
 use super::{SECOND, Wakes, driven, run_for};
 use crate::support::{Log, TURN, assert_cancelled, elsewhere, hold, receive};
@@ -34,6 +39,58 @@ fn a_call_follows_the_wall_clock() {
     let ran =
         [(look, HOUR + 29 * SECOND), (2 * HOUR + look, 2 * HOUR), (3 * HOUR + look, 3 * HOUR)];
     assert_eq!(log.entries(), ran);
+}
+
+/// A clock that does not start at its origin has its looks at multiples of half a minute from there all the same.
+#[test]
+fn looks_are_counted_from_the_origin_of_the_clock() {
+    let year = 365 * 24 * HOUR;
+    for (elapsed, look) in [(SECOND, 29), (31 * SECOND, 29), (2 * year + 29 * SECOND, 1)] {
+        let clock = ManualClock::starting_at(elapsed);
+        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+        let mut executor = builder.build_driven().unwrap();
+        let _task = executor.repeat(at([clock.wall_time() + HOUR]), || ()).unwrap();
+        assert_eq!(executor.time_until_next(), Some(look * SECOND), "{elapsed:?}");
+    }
+}
+
+/// The clock is set before or during an extra run. What its body asks for is compared with the moment of the next run by
+/// what the clock shows then. It was compared with the moment at which the task had been queued for.
+#[test]
+fn a_request_during_an_extra_run_sees_the_clock_that_was_set() {
+    type Ask = fn(&TaskHandle) -> bool;
+    let within_two: Ask = |task| task.run_within(2 * HOUR);
+    // The plan is for three hours after the beginning.
+    let cases: [(i32, Ask, usize, Duration); 4] = [
+        (2, within_two, 1, HOUR),          // earlier anyway
+        (-2, within_two, 1, 2 * HOUR),     // brought forward
+        (4, TaskHandle::run_now, 2, HOUR), // the run that is due is the one that is meant, and the next is at five
+        (-1, TaskHandle::run_now, 2, 4 * HOUR),
+    ];
+    for (hours, ask, runs, delay) in cases {
+        let (clock, mut executor) = driven();
+        let begin = clock.wall_time();
+        let log = Log::new();
+        let (ran, shown) = (log.clone(), clock.clone());
+        let itself = Arc::new(OnceLock::<TaskHandle>::new());
+        let own = Arc::clone(&itself);
+        let task = executor.repeat(at([begin + 3 * HOUR, begin + 5 * HOUR]), move || {
+            ran.push(());
+            if ran.entries().len() == 1 {
+                let span = HOUR * hours.unsigned_abs();
+                let wall = shown.wall_time();
+                shown.set_wall_time(if hours < 0 { wall - span } else { wall + span });
+                assert!(ask(own.get().unwrap()));
+            }
+        });
+        let task = task.unwrap();
+        itself.set(task.task_handle()).unwrap();
+        assert!(task.run_now());
+        while executor.time_until_next() == Some(Duration::ZERO) {
+            executor.run_due();
+        }
+        assert_eq!((log.entries().len(), task.delay()), (runs, Some(delay)), "{hours}");
+    }
 }
 
 /// On the system's clock, which is not set here, the caller is to look within half a minute; and not at all if

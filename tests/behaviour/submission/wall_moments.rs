@@ -1,8 +1,11 @@
 //! Tasks that run once, at a moment of the wall clock.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use punctual::{FailurePolicy, TaskError};
+use punctual::{FailurePolicy, MissedRuns, TaskError, TaskHandle, trigger::every};
 
 use crate::support::{HOUR, Log, manual, manual_with};
 
@@ -47,4 +50,35 @@ fn it_is_no_series() {
     assert!(matches!(fails.join(), Err(TaskError::Failed(_))));
     executor.close().expect("no worker");
     assert_eq!(failures.entries(), ["its only run", "an error"]);
+}
+
+/// A starting deadline is for series. It used to leave the task out, which then had no value.
+#[test]
+fn it_runs_however_late_it_is() {
+    for policy in [MissedRuns::Skip, MissedRuns::Within(LOOK)] {
+        let (clock, executor) = manual(1);
+        let task = executor.task().missed_runs(policy);
+        let task = task.schedule_at(clock.wall_time() + HOUR, || 7).expect("accepted");
+        clock.advance(2 * HOUR);
+        assert_eq!(task.join().expect("it has run"), 7);
+    }
+}
+
+/// No other run is to come, and no other trigger: a request says so that comes when its closure is called, and a pause ends
+/// when the run is asked for. All were taken for those to a series.
+#[test]
+fn a_request_is_one_to_a_task_that_runs_once() {
+    let (clock, executor) = manual(1);
+    let itself = Arc::new(OnceLock::<TaskHandle>::new());
+    let own = Arc::clone(&itself);
+    let body = move || {
+        let own = own.get().expect("it is set before");
+        [own.reschedule(HOUR), own.run_within(HOUR), own.run_now(), own.pause(), own.resume()]
+    };
+    let task = executor.schedule_at(clock.wall_time() + HOUR, body).expect("accepted");
+    itself.set(task.task_handle()).expect("it is set once");
+    assert!(!task.set_trigger(every(HOUR)));
+    assert!(task.pause() && task.run_now());
+    assert!(!task.resume(), "it is not paused any more");
+    assert_eq!(task.join().expect("it has run"), [false; 5]);
 }
