@@ -16,6 +16,7 @@ mod model;
 mod player;
 mod schedule;
 mod script;
+mod wall;
 
 use std::{
     fmt,
@@ -58,6 +59,11 @@ enum Event {
         on_wall: Duration,
         number: u64,
         attempt: u32,
+    },
+    /// Behind a run: for when it was planned on the wall clock, since 1970, and whether it was planned there.
+    OnWall {
+        planned: Duration,
+        is_exact: bool,
     },
     /// A lease is left: after a run that succeeded or not, or did not take place, and before the next one.
     Left {
@@ -178,7 +184,9 @@ fn another(event: &Event) -> Event {
     match &mut event {
         Event::Run { missed: count, .. } | Event::Sum { runs: count, .. } => *count += 1,
         Event::Question { attempt, .. } => *attempt += 1,
-        Event::Stands { now, .. } => *now += Duration::from_nanos(1),
+        Event::Stands { now: moment, .. } | Event::OnWall { planned: moment, .. } => {
+            *moment += Duration::from_nanos(1);
+        }
         Event::Left { success, .. } => *success = Some(!success.unwrap_or(false)),
         Event::Answer(answer) => *answer = !*answer,
     }

@@ -53,7 +53,9 @@ pub(super) fn play(script: &Script) -> Vec<Event> {
         match op {
             Op::Ask(request) => stage.ask(&task, request),
             Op::Stall(span) => stage.clock.advance(span.span()),
-            Op::RunFor(span) => stage.run_for(span.span(), &mut executor),
+            Op::RunFor(span) => {
+                run_for(&stage.clock, span.span(), &mut executor, || stage.is_over());
+            }
             Op::Reply(entry) => stage.reply(*entry),
         }
         if stage.is_over() {
@@ -214,29 +216,8 @@ impl Stage {
         }
     }
 
-    /// Like `ManualClock::run_for`, of a thread that is the only worker.
-    fn run_for(&self, span: Duration, executor: &mut DrivenExecutor) {
-        let end = self.clock.elapsed() + span;
-        while !self.is_over() {
-            let next = executor.time_until_next().map(|span| self.clock.elapsed() + span);
-            let Some(next) = next.filter(|next| *next <= end) else { break };
-            self.clock.advance(next.saturating_sub(self.clock.elapsed()));
-            executor.run_due();
-        }
-        self.clock.advance(end.saturating_sub(self.clock.elapsed()));
-    }
-
     fn ask(&self, task: &TaskHandle, request: &Request) {
-        let answer = match *request {
-            Request::Pause => task.pause(),
-            Request::Resume => task.resume(),
-            Request::RunNow => task.run_now(),
-            Request::RunWithin(span) => task.run_within(span.span()),
-            Request::Reschedule(span) => task.reschedule(span.span()),
-            Request::SetTrigger(trigger) => set_trigger(task, trigger),
-            Request::Cancel => task.cancel(),
-        };
-        self.note(Event::Answer(answer));
+        self.note(Event::Answer(answer_of(task, request)));
     }
 
     fn is_over(&self) -> bool {
@@ -250,6 +231,36 @@ impl Stage {
     fn note(&self, event: Event) {
         (self.echo)(&event);
         self.events.lock().expect("no panic").push(event);
+    }
+}
+
+/// Like `ManualClock::run_for`, of a thread that is the only worker.
+pub(super) fn run_for(
+    clock: &ManualClock,
+    span: Duration,
+    executor: &mut DrivenExecutor,
+    is_over: impl Fn() -> bool,
+) {
+    let end = clock.elapsed() + span;
+    while !is_over() {
+        let next = executor.time_until_next().map(|span| clock.elapsed() + span);
+        let Some(next) = next.filter(|next| *next <= end) else { break };
+        clock.advance(next.saturating_sub(clock.elapsed()));
+        executor.run_due();
+    }
+    clock.advance(end.saturating_sub(clock.elapsed()));
+}
+
+/// Asks something of a task. Returns what it answers.
+pub(super) fn answer_of(task: &TaskHandle, request: &Request) -> bool {
+    match *request {
+        Request::Pause => task.pause(),
+        Request::Resume => task.resume(),
+        Request::RunNow => task.run_now(),
+        Request::RunWithin(span) => task.run_within(span.span()),
+        Request::Reschedule(span) => task.reschedule(span.span()),
+        Request::SetTrigger(trigger) => set_trigger(task, trigger),
+        Request::Cancel => task.cancel(),
     }
 }
 
