@@ -10,6 +10,7 @@ mod player;
 
 use std::{
     fmt,
+    ops::{Add, Sub},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -51,8 +52,8 @@ struct Script {
 #[derive(Clone, Debug)]
 enum Task {
     Calendar(Calendar),
-    /// At these moments, each so much later than the one before. The first is as long after the beginning.
-    List(Vec<Change>),
+    /// At moments that lie so far from the beginning, and each of them so much later than the one before.
+    List(Change, Vec<Steps>),
     Once(Change),
 }
 
@@ -106,8 +107,9 @@ fn scripts() -> BoxedStrategy<Script> {
     ];
     let task = prop_oneof![
         5 => calendar().prop_map(Task::Calendar),
-        2 => (change(9), vec(steps(6).prop_map(Change::Ahead), 0..5)).prop_map(|(first, later)| {
-            Task::List([first].into_iter().chain(later).chain([Change::Ahead(Steps(9))]).collect())
+        2 => (change(9), vec(steps(6), 0..5)).prop_map(|(first, later)| {
+            // The last is not before the submission.
+            Task::List(first, later.into_iter().chain([Steps(9)]).collect())
         }),
         1 => change(9).prop_map(Task::Once),
     ];
@@ -196,12 +198,29 @@ impl Script {
     }
 }
 
+impl Task {
+    /// Returns the moments of a task that has some of its own, on the wall clock, which shows this when it begins.
+    fn moments<T: Copy + Add<Duration, Output = T> + Sub<Duration, Output = T>>(
+        &self,
+        begin: T,
+    ) -> Vec<T> {
+        let (first, later) = match self {
+            Self::Calendar(_) => return Vec::new(),
+            Self::Once(change) => (change.of(begin), [].as_slice()),
+            Self::List(first, later) => (first.of(begin), later.as_slice()),
+        };
+        let mut moments = vec![first];
+        moments.extend(later.iter().scan(first, |moment, span| {
+            *moment = *moment + span.span();
+            Some(*moment)
+        }));
+        moments
+    }
+}
+
 impl Change {
     /// Returns the moment that is so much later or earlier.
-    fn of<T>(self, moment: T) -> T
-    where
-        T: std::ops::Add<Duration, Output = T> + std::ops::Sub<Duration, Output = T>,
-    {
+    fn of<T: Add<Duration, Output = T> + Sub<Duration, Output = T>>(self, moment: T) -> T {
         match self {
             Self::Ahead(span) => moment + span.span(),
             Self::Back(span) => moment - span.span(),
@@ -253,12 +272,13 @@ impl fmt::Display for Script {
         match &self.task {
             Task::Calendar(calendar) => writeln!(f, "        .repeat({calendar}, body)?;")?,
             Task::Once(change) => writeln!(f, "        .schedule_at(begin {change}, body)?;")?,
-            Task::List(spans) => {
-                let moments: Vec<_> = (0..spans.len())
-                    .map(|last| spans[..=last].iter().map(|span| format!(" {span}")).collect())
-                    .map(|spans: String| format!("begin{spans}"))
-                    .collect();
-                writeln!(f, "        .repeat(at([{}]), body)?;", moments.join(", "))?;
+            Task::List(first, later) => {
+                write!(f, "        .repeat(at([begin {first}")?;
+                (1..=later.len()).try_for_each(|last| {
+                    write!(f, ", begin {first}")?;
+                    later[..last].iter().try_for_each(|span| write!(f, " + {span}"))
+                })?;
+                writeln!(f, "]), body)?;")?;
             }
         }
         self.ops.iter().try_for_each(|op| match op {

@@ -32,22 +32,6 @@ enum Plan {
     Wall { moment: Duration, jitter: Duration, after: Duration, late_from: Duration },
 }
 
-/// The requests of a body. They apply to the run after this one.
-#[derive(Default)]
-struct Asked {
-    plan: Option<Plan>,
-    within: Option<Duration>,
-}
-
-/// What a worker has taken the task for.
-#[derive(Clone, Copy)]
-struct Taken {
-    plan: Plan,
-    is_extra: bool,
-    started: Duration,
-    started_wall: Duration,
-}
-
 struct Model<'a> {
     script: &'a Script,
     /// The moments of a list that are to come.
@@ -57,14 +41,19 @@ struct Model<'a> {
     ahead: Duration,
     events: Vec<Event>,
     end: Option<TaskState>,
-    plan: Plan,
+    /// `None` while the planned run is under way, unless it has asked for the next.
+    plan: Option<Plan>,
     extra: Option<Duration>,
     is_paused: bool,
     /// When a run was asked for that was due already: it is late from then on.
     asked: Option<Duration>,
-    /// When a worker takes the task, and whether that is for the extra run.
+    /// When the next run is due at the latest, by a request while there is no plan.
+    within: Option<Duration>,
+    /// When a worker takes the task, and whether that is for the extra run. `None` while it runs, too.
     entry: Option<(Duration, bool)>,
-    noted: Option<Asked>,
+    is_running: bool,
+    /// When the worker has taken the task, on both clocks.
+    started: (Duration, Duration),
     runs: usize,
     /// How many runs were left out since the last one, how many of them are counted, and how many are in all.
     skipped: u64,
@@ -74,31 +63,35 @@ struct Model<'a> {
 
 /// Returns what is to be seen.
 pub(super) fn predict(script: &Script) -> Vec<Event> {
-    let (now, ahead, mut moments) = (script.begins_at(), AHEAD_AT_FIRST, VecDeque::new());
-    match &script.task {
-        Task::Calendar(_) => {}
-        Task::Once(change) => moments.push_back(change.of(now + ahead)),
-        Task::List(spans) => moments.extend(spans.iter().scan(now + ahead, |moment, span| {
-            *moment = span.of(*moment);
-            Some(*moment)
-        })),
-    }
-    // The first moment of a list may be that of the submission.
-    if matches!(script.task, Task::List(_)) {
+    let (now, ahead) = (script.begins_at(), AHEAD_AT_FIRST);
+    let mut moments = VecDeque::from(script.task.moments(now + ahead));
+    // The first moment of a list may be that of the submission. The one of a call may be any: it means now if it has passed.
+    if matches!(script.task, Task::List(..)) {
         moments.retain(|moment| *moment >= now + ahead);
     }
-    let (extra, asked, entry, noted, end) = (None, None, None, None, None);
-    let (runs, skipped, counted, all_missed, events) = (0, 0, 0, 0, Vec::new());
-    let (plan, is_paused) = (Plan::At(now), false);
-    #[rustfmt::skip]
     let mut model = Model {
-        script, moments, now, ahead, events, end, plan, extra, is_paused, asked, entry, noted, runs,
-        skipped, counted, all_missed,
+        script,
+        moments,
+        now,
+        ahead,
+        events: Vec::new(),
+        end: None,
+        plan: None,
+        extra: None,
+        is_paused: false,
+        asked: None,
+        within: None,
+        entry: None,
+        is_running: false,
+        started: (now, now),
+        runs: 0,
+        skipped: 0,
+        counted: 0,
+        all_missed: 0,
     };
-    // Any moment of a list or of a call is good by now; one that has passed means now.
     let first = if model.moments.is_empty() { now + ahead } else { Duration::ZERO };
-    model.plan = model.planned_behind(first).expect("there is one that is to come");
-    if let Plan::Wall { late_from, after, .. } = &mut model.plan {
+    model.plan = model.planned_behind(first);
+    if let Some(Plan::Wall { late_from, after, .. }) = &mut model.plan {
         (*late_from, *after) = ((*late_from).max(now + ahead), now + ahead);
     }
     model.queue();
@@ -120,7 +113,11 @@ impl Model<'_> {
             if is_over(&self.events) {
                 break;
             }
-            self.stands();
+            let waits = if self.is_paused { TaskState::Paused } else { TaskState::Scheduled };
+            let due = self.next().filter(|_| self.end.is_none());
+            let (now, state) = (self.now, self.end.unwrap_or(waits));
+            let delay = due.map(|due| due.saturating_sub(now));
+            self.events.push(Event::Stands { now, state, delay });
         }
     }
 
@@ -144,28 +141,25 @@ impl Model<'_> {
         }
     }
 
-    /// The extra run comes before the plan, or the plan waits for the end of a pause.
+    /// The plan waits for the end of a pause.
+    fn next_planned(&self) -> Option<Duration> {
+        self.plan.filter(|_| !self.is_paused).map(|plan| self.due(plan))
+    }
+
+    /// The extra run comes before the plan.
     fn next_extra(&self) -> Option<Duration> {
-        self.extra.filter(|extra| self.is_paused || *extra <= self.due(self.plan))
+        self.extra.filter(|extra| self.next_planned().is_none_or(|plan| *extra <= plan))
     }
 
     fn next(&self) -> Option<Duration> {
-        self.next_extra().or((!self.is_paused).then_some(self.due(self.plan)))
-    }
-
-    fn stands(&mut self) {
-        let waits = if self.is_paused { TaskState::Paused } else { TaskState::Scheduled };
-        let state = self.end.unwrap_or(waits);
-        let due = self.next().filter(|_| self.end.is_none());
-        let delay = due.map(|due| due.saturating_sub(self.now));
-        self.events.push(Event::Stands { now: self.now, state, delay });
+        self.next_extra().or(self.next_planned())
     }
 
     /// The task waits: until it is due by what the clocks show, or for the next look.
     fn queue(&mut self) {
         let due = self.next();
         self.entry = match (due, self.next_extra(), self.plan) {
-            (Some(due), None, Plan::Wall { .. }) if due > self.now => {
+            (Some(due), None, Some(Plan::Wall { .. })) if due > self.now => {
                 let looks = self.now.as_secs() / BETWEEN_LOOKS + 1;
                 Some((due.min(Duration::from_secs(looks * BETWEEN_LOOKS)), false))
             }
@@ -174,81 +168,57 @@ impl Model<'_> {
     }
 
     fn ask(&mut self, request: &Request) {
-        let answer = match (self.end, request) {
-            (Some(_), _) => false,
-            (None, Request::Cancel) => {
+        let answer = match request {
+            _ if self.end.is_some() => false,
+            Request::Cancel => {
                 self.end = Some(TaskState::Cancelled);
                 true
             }
-            (None, _) if self.noted.is_some() && self.is_once() => false,
-            (None, Request::Pause | Request::Resume) => {
+            // No run is to come.
+            _ if self.is_running && self.is_once() => false,
+            Request::Pause | Request::Resume => {
                 let pauses = matches!(request, Request::Pause);
                 mem::replace(&mut self.is_paused, pauses) != pauses
             }
-            (None, _) if self.noted.is_some() => self.ask_running(request),
-            (None, _) => self.ask_waiting(request),
+            _ => {
+                self.plan_anew(request);
+                true
+            }
         };
-        if self.noted.is_none() {
+        if !self.is_running {
             self.queue();
         }
         self.events.push(Event::Answer(answer));
     }
 
-    fn ask_waiting(&mut self, request: &Request) -> bool {
+    fn plan_anew(&mut self, request: &Request) {
         let now = self.now;
         let is_due = |moment: Option<Duration>| moment.is_some_and(|moment| moment <= now);
         match *request {
             // A run that is due already is the one that was asked for.
-            Request::RunNow if is_due(self.next_extra()) => {}
-            Request::RunNow if is_due(self.next()) => self.asked = Some(now),
+            Request::RunNow if !self.is_running && is_due(self.next_extra()) => {}
+            Request::RunNow if is_due(self.next_planned()) => self.asked = Some(now),
             Request::RunNow if self.is_once() => {
-                (self.plan, self.is_paused) = (Plan::At(now), false);
+                (self.plan, self.is_paused) = (Some(Plan::At(now)), false);
             }
             Request::RunNow => self.extra = Some(now),
             Request::RunWithin(span) => self.hasten(now + span.span()),
             Request::Reschedule(span) => {
-                (self.plan, self.asked) = (Plan::At(now + span.span()), None);
+                self.plan = Some(Plan::At(now + span.span()));
+                (self.within, self.asked) = (None, None);
             }
             _ => {}
         }
-        true
     }
 
     /// A plan that is earlier anyway is asked for anew.
     fn hasten(&mut self, moment: Duration) {
-        let due = self.due(self.plan);
-        if due < moment {
-            self.asked = Some(moment);
-        } else if due > moment {
-            self.plan = Plan::At(moment);
+        match self.plan.map(|plan| self.due(plan)) {
+            None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
+            Some(due) if due < moment => self.asked = Some(moment),
+            Some(due) if due > moment => self.plan = Some(Plan::At(moment)),
+            Some(_) => {}
         }
-    }
-
-    fn ask_running(&mut self, request: &Request) -> bool {
-        let (now, noted) = (self.now, self.noted.take().unwrap_or_default());
-        let due = noted.plan.map(|plan| self.due(plan));
-        let (mut plan, mut within) = (noted.plan, noted.within);
-        match *request {
-            Request::RunNow if !self.is_paused && due.is_some_and(|due| due <= now) => {
-                self.asked = Some(now);
-            }
-            Request::RunNow => self.extra = Some(now),
-            Request::RunWithin(span) => {
-                let moment = now + span.span();
-                match due {
-                    Some(due) if due < moment => self.asked = Some(moment),
-                    Some(due) if due > moment => plan = Some(Plan::At(moment)),
-                    Some(_) => {}
-                    None => within = Some(within.map_or(moment, |within| within.min(moment))),
-                }
-            }
-            Request::Reschedule(span) => {
-                (plan, within, self.asked) = (Some(Plan::At(now + span.span())), None, None);
-            }
-            _ => {}
-        }
-        self.noted = Some(Asked { plan, within });
-        true
     }
 
     fn run_for(&mut self, span: Duration) {
@@ -265,32 +235,30 @@ impl Model<'_> {
 
     /// A worker takes the task. If that is too early by the wall clock it was a look, which is no run.
     fn turn(&mut self, is_extra: bool) {
-        let (started, started_wall) = (self.now, self.wall());
-        let plan = match self.extra.take_if(|_| is_extra) {
-            Some(moment) => Plan::At(moment),
-            None => self.plan,
-        };
+        self.started = (self.now, self.wall());
+        let extra = self.extra.take_if(|_| is_extra).map(Plan::At);
+        let Some(plan) = extra.or(self.plan) else { return };
         match plan {
-            Plan::Wall { moment, after, .. } if started_wall < moment => {
+            Plan::Wall { moment, after, .. } if self.wall() < moment => {
                 let Task::Calendar(calendar) = self.script.task else { return };
-                if calendar.is_asked_again && started_wall < after {
-                    self.plan = self.planned_behind(started_wall).unwrap_or(self.plan);
+                if calendar.is_asked_again && self.wall() < after {
+                    self.plan = self.planned_behind(self.wall());
                 }
                 return;
             }
             _ => {}
         }
         let asked = if is_extra { None } else { self.asked.take() };
-        let taken = Taken { plan, is_extra, started, started_wall };
-        self.noted = Some(Asked { plan: is_extra.then_some(self.plan), within: None });
+        self.plan.take_if(|_| !is_extra);
+        self.is_running = true;
         let next = match !is_extra && self.is_overdue(plan, asked) {
-            true => self.leave_out(taken),
-            false => self.run(taken),
+            true => self.leave_out(plan),
+            false => self.run(plan, is_extra),
         };
-        let Asked { plan, within } = self.noted.take().unwrap_or_default();
+        self.is_running = false;
         self.end = self.end.or(next.is_none().then_some(TaskState::Completed));
-        self.plan = plan.or(next).unwrap_or(self.plan);
-        within.into_iter().for_each(|within| self.hasten(within));
+        self.plan = self.plan.or(next);
+        self.within.take().into_iter().for_each(|within| self.hasten(within));
     }
 
     /// A starting deadline is for series.
@@ -321,18 +289,18 @@ impl Model<'_> {
         }
     }
 
-    fn run(&mut self, taken: Taken) -> Option<Plan> {
-        let Taken { plan, is_extra, started, started_wall } = taken;
+    /// Returns the next plan. An extra run leaves it as it is, and stands for no other.
+    fn run(&mut self, plan: Plan, is_extra: bool) -> Option<Plan> {
         let covered = match (self.script.missed, plan) {
             (Missed::Coalesce | Missed::Delay, Plan::Wall { moment, .. }) => {
-                self.between(plan, moment, started_wall)
+                self.between(plan, moment, self.wall())
             }
             _ => 0,
         };
         let missed = if is_extra { 0 } else { self.skipped + covered };
         self.all_missed += missed - if is_extra { 0 } else { self.counted };
-        let planned = self.due(plan);
-        self.events.push(Event::Run { at: started, planned, missed, attempt: 1 });
+        let (at, planned) = (self.now, self.due(plan));
+        self.events.push(Event::Run { at, planned, missed, attempt: 1 });
         let is_exact = matches!(plan, Plan::Wall { .. });
         self.events.push(Event::OnWall { planned: planned + self.ahead, is_exact });
         let body = self.script.bodies[self.runs % self.script.bodies.len()];
@@ -340,16 +308,17 @@ impl Model<'_> {
         self.now += body.takes.span();
         body.sets.iter().for_each(|change| self.set(*change));
         body.asks.iter().for_each(|request| self.ask(request));
-        if self.is_once() {
-            return None;
+        match is_extra {
+            _ if self.is_once() => None,
+            true => self.plan,
+            false => self.next_plan(plan),
         }
-        if is_extra { Some(self.plan) } else { self.next_plan(taken) }
     }
 
     /// The run does not take place, and counts as missed at once.
-    fn leave_out(&mut self, taken: Taken) -> Option<Plan> {
+    fn leave_out(&mut self, plan: Plan) -> Option<Plan> {
         let (before, counted) = (self.skipped + 1, self.counted);
-        let next = self.next_plan(taken);
+        let next = self.next_plan(plan);
         self.skipped += before;
         self.all_missed += self.skipped - counted;
         self.counted = self.skipped;
@@ -357,12 +326,11 @@ impl Model<'_> {
     }
 
     /// Returns the next plan of the trigger, which is asked behind what the policy says, and never behind the present.
-    fn next_plan(&mut self, Taken { plan, started, started_wall, .. }: Taken) -> Option<Plan> {
+    fn next_plan(&mut self, plan: Plan) -> Option<Plan> {
         (self.skipped, self.counted) = (0, 0);
-        let jitter = if let Plan::Wall { jitter, .. } = plan { jitter } else { Duration::ZERO };
-        let (planned, started) = match plan {
-            Plan::At(moment) => (moment + self.ahead, started + self.ahead),
-            Plan::Wall { moment, .. } => (moment, started_wall),
+        let (planned, started, jitter) = match plan {
+            Plan::At(moment) => (moment + self.ahead, self.started.0 + self.ahead, Duration::ZERO),
+            Plan::Wall { moment, jitter, .. } => (moment, self.started.1, jitter),
         };
         let after = match self.script.missed {
             Missed::Burst => planned,

@@ -55,15 +55,10 @@ impl Stage {
         let builder = executor.task().missed_runs(self.script.missed.policy());
         let (stage, begin) = (Arc::clone(self), self.clock.wall_time());
         let body = move || stage.run();
+        let moments = self.script.task.moments(begin);
         match &self.script.task {
-            Task::Once(change) => builder.schedule_at(change.of(begin), body),
-            Task::List(spans) => {
-                let moments = spans.iter().scan(begin, |moment, span| {
-                    *moment = span.of(*moment);
-                    Some(*moment)
-                });
-                builder.repeat(at(moments.collect::<Vec<_>>()), body)
-            }
+            Task::Once(_) => builder.schedule_at(moments[0], body),
+            Task::List(..) => builder.repeat(at(moments), body),
             Task::Calendar(calendar) => match calendar.jitter {
                 None => builder.repeat(*calendar, body),
                 Some(spread) => {
