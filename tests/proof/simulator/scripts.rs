@@ -4,7 +4,8 @@
 //! The scenarios have several threads, and free their ledger from knowing a moment that two of them decide. A
 //! [script](script) leaves nothing open: a small [model](model) says beforehand which run begins when, for which moment it
 //! was planned, how many it has missed, what its [gate](gate) is asked before, what becomes of a lease, and what each request
-//! answers, and the [player](player) has to note exactly that. [Groups](group) of tasks have scripts of their own.
+//! answers, and the [player](player) has to note exactly that. [Groups](group) of tasks and the [wall clock](wall) have
+//! scripts and models of their own.
 //!
 //! A seed that fails prints the smallest script that does, as code, and the first event that differs. `PUNCTUAL_SCRIPTS=1
 //! ci/simulate.sh 1 SEED` runs that script again. Each seed stands for a scenario and for a script, which have nothing

@@ -3,7 +3,8 @@
 //! note exactly that.
 //!
 //! A worker looks at the wall clock at each multiple of 30 s of the manual clock. So a script begins some steps
-//! before such a moment, or has steps of which it takes a few from one look to the next.
+//! before such a moment, or has steps of which it takes a few from one look to the next. Another trigger, retries and a
+//! gate are for the other scripts.
 
 mod model;
 mod player;

@@ -1,6 +1,10 @@
 //! The model: what a script of the wall clock has to show, by the rules of the documentation. Where that is silent the
-//! model follows the executor: a request has the task follow the clock as a look does, and with jitter the next run
-//! counts as due with the span of the present one.
+//! model follows the executor:
+//!
+//! * A request has the task follow the clock as a look does.
+//! * A planned run that is due when it is asked for, and no more when the worker takes it, waits for its moment.
+//! * With jitter the next run counts as due, for `Skip`, with the span of the present one.
+//! * A first moment that has passed means now to a starting deadline, and is the moment from which lateness counts.
 //!
 //! All moments are since the origin of the manual clock, or, of the wall clock, since 1970. The one is the other and how far
 //! that clock is ahead, which changes when it is set.
