@@ -35,7 +35,7 @@ pub(crate) use self::{
     gate::Gated,
     group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     membership::Membership,
-    wall::OnWall,
+    wall::{OnWall, RunsOnce},
 };
 use crate::{
     sync::{Arc, Weak},
@@ -59,6 +59,7 @@ enum Order {
     Limit,
     Control,
     Wall,
+    RunsOnce,
     Membership,
     Gate,
     AtShutdown,

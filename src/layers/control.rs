@@ -326,8 +326,7 @@ impl Parts<'_> {
         is_over: impl FnOnce(Timestamp) -> bool,
         mover: &mut dyn EntryMover,
     ) -> Carried {
-        let repeats = self.repeats();
-        let is_impossible = !repeats && matches!(change, Change::Schedule(..));
+        let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
             return Carried::nothing(change);
@@ -343,7 +342,7 @@ impl Parts<'_> {
             Ok(carried) => carried,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if repeats => self.control_or_default().note(change),
+            Err(change) if self.repeats() => self.control_or_default().note(change),
             Err(change) => Carried::nothing(change),
         }
     }

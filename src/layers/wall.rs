@@ -22,9 +22,15 @@ use crate::{
 };
 
 #[derive(Default)]
-pub(crate) struct OnWall {
-    /// True for the series that stands for a task that runs once.
-    pub(crate) runs_once: bool,
+pub(crate) struct OnWall;
+
+/// The mark of a series that stands for a task that runs once, at a moment of the wall clock.
+pub(crate) struct RunsOnce;
+
+impl Layer for RunsOnce {
+    fn place(&self) -> u8 {
+        Order::RunsOnce as u8
+    }
 }
 
 impl Layer for OnWall {
@@ -91,8 +97,7 @@ impl Parts<'_> {
 
     /// Returns `true` if the task may run more than once.
     pub(super) fn repeats(&mut self) -> bool {
-        let on_wall = self.layers().and_then(|layers| layers.get::<OnWall>());
-        !on_wall.is_some_and(|on_wall| on_wall.runs_once) && self.is_periodic()
+        self.is_periodic() && self.layers().is_none_or(|layers| layers.get::<RunsOnce>().is_none())
     }
 
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.

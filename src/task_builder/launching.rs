@@ -22,7 +22,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall},
+    layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall, RunsOnce},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
@@ -185,7 +185,8 @@ impl TaskBuilder<'_> {
             pool_ref.pool().policies.note_exception();
         }
         let Self { name, gate, group, timeout, runs_once, .. } = self;
-        layers.add(has_trigger.then_some(OnWall { runs_once }));
+        layers.add(has_trigger.then_some(OnWall));
+        layers.add(runs_once.then_some(RunsOnce));
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
         layers.add(group.map(|group| Membership::new(group, kept)));
         layers.add(at_shutdown);

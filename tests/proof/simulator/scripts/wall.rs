@@ -55,6 +55,8 @@ enum Task {
     Calendar(Calendar),
     /// At moments that lie so far from the beginning, and each of them so much later than the one before.
     List(Change, Vec<Steps>),
+    /// The same by a function, which leaves out no moment that has passed.
+    Given(Change, Vec<Steps>),
     Once(Change),
 }
 
@@ -112,6 +114,8 @@ fn scripts() -> BoxedStrategy<Script> {
             // The last is not before the submission.
             Task::List(first, later.into_iter().chain([Steps(9)]).collect())
         }),
+        1 => (change(9), vec(steps(6), 0..5))
+            .prop_map(|(first, later)| Task::Given(first, later)),
         1 => change(9).prop_map(Task::Once),
     ];
     let missed = prop_oneof![
@@ -208,7 +212,9 @@ impl Task {
         let (first, later) = match self {
             Self::Calendar(_) => return Vec::new(),
             Self::Once(change) => (change.of(begin), [].as_slice()),
-            Self::List(first, later) => (first.of(begin), later.as_slice()),
+            Self::List(first, later) | Self::Given(first, later) => {
+                (first.of(begin), later.as_slice())
+            }
         };
         let mut moments = vec![first];
         moments.extend(later.iter().scan(first, |moment, span| {
@@ -273,10 +279,11 @@ impl fmt::Display for Script {
         match &self.task {
             Task::Calendar(calendar) => writeln!(f, "        .repeat({calendar}, body)?;")?,
             Task::Once(change) => writeln!(f, "        .schedule_at(begin {change}, body)?;")?,
-            Task::List(first, later) => {
-                write!(f, "        .repeat(at([begin {first}")?;
-                (1..=later.len()).try_for_each(|last| {
-                    write!(f, ", begin {first}")?;
+            Task::List(first, later) | Task::Given(first, later) => {
+                let is_list = matches!(self.task, Task::List(..));
+                write!(f, "        .repeat({}([", if is_list { "at" } else { "given" })?;
+                (0..=later.len()).try_for_each(|last| {
+                    write!(f, "{}begin {first}", if last == 0 { "" } else { ", " })?;
                     later[..last].iter().try_for_each(|span| write!(f, " + {span}"))
                 })?;
                 writeln!(f, "]), body)?;")?;

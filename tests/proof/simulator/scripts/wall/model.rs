@@ -361,7 +361,8 @@ impl Model<'_> {
                 (tick, calendar.jitter.map_or(Duration::ZERO, |spread| spread.of(tick)))
             }
             _ => {
-                while self.moments.front().is_some_and(|moment| *moment <= after) {
+                let leaves_out = matches!(self.script.task, Task::List(..));
+                while leaves_out && self.moments.front().is_some_and(|moment| *moment <= after) {
                     self.moments.pop_front();
                 }
                 (self.moments.pop_front()?, Duration::ZERO)

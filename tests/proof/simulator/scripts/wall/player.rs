@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use punctual::{
     DrivenExecutor, ManualClock, ScheduledThreadPoolExecutor, TaskHandle, Trigger as _,
-    current_task, trigger::at,
+    current_task,
+    trigger::{Due, at, from_fn},
 };
 
 use super::{Body, Change, Op, Script, Task, since_1970};
@@ -59,6 +60,10 @@ impl Stage {
         match &self.script.task {
             Task::Once(_) => builder.schedule_at(moments[0], body),
             Task::List(..) => builder.repeat(at(moments), body),
+            Task::Given(..) => {
+                let mut moments = moments.into_iter();
+                builder.repeat(from_fn(move |_| moments.next().map(Due::Wall)), body)
+            }
             Task::Calendar(calendar) => match calendar.jitter {
                 None => builder.repeat(*calendar, body),
                 Some(spread) => {
