@@ -183,7 +183,7 @@ impl Task {
         })
     }
 
-    /// Returns `true` if the task has not ended, and [needs a worker](Self::may_end_without_worker) for that.
+    /// Returns `true` if the task has not ended, and needs a worker for that.
     pub(crate) fn needs_worker(&self, has_timer_thread: bool) -> bool {
         !self.state().is_done() && !self.may_end_without_worker(has_timer_thread)
     }

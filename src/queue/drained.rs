@@ -1,9 +1,6 @@
 //! The elements that were drained from a queue: its heaps, taken out whole, and emptied outside the
-//! locks.
-//!
-//! The elements are returned in the order of their slots, which is about the order in which they
-//! were allocated. So their memory is walked through from one end to the other, which is much
-//! faster than following the heap's order all over it.
+//! locks in the order of their slots. That is about the order in which the elements were allocated, so their memory is
+//! walked through from one end to the other.
 
 use std::{collections::VecDeque, mem};
 

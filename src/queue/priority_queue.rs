@@ -11,7 +11,7 @@
 //! Heap, run and slots know none of the others; the calendar knows the slots, in which it keeps its entries. This type
 //! decides where an entry goes: entries that arrive in the order in which they become due to the
 //! [sorted run](sorted_run), entries 17 ms or more behind the first one to the [`Calendar`], where insertion and
-//! removal cost the same however many there are, bursts to the [lanes](lanes) beside a large heap, and all others to
+//! removal cost the same however many there are, bursts to the [lanes] beside a large heap, and all others to
 //! the [heap](array_heap). Most of the calendar's entries are timeouts that are cancelled there; the others come to
 //! the [near part](near_part), bucket by bucket. [`Slots`] has the elements, each at a place that does not change.
 //!

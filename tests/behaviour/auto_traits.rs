@@ -385,8 +385,8 @@ fn is_type(sources: &str, name: &str) -> bool {
         let ends = ['<', ' ', ';', '(', ':'];
         ends.iter().any(|end| sources.contains(&format!("\npub {kind} {name}{end}")))
     };
-    let is_type = declared("struct") || declared("enum");
-    assert!(is_type || declared("trait"), "{name} is neither struct, enum nor trait");
+    let is_type = ["struct", "enum", "type"].into_iter().any(declared);
+    assert!(is_type || declared("trait"), "{name} is neither struct, enum, alias nor trait");
     is_type
 }
 

@@ -37,7 +37,9 @@ impl<E> SingleQueue<E> {
         let mut heap = self.heap.lock();
         let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
         let (answer, unused) = match admitted {
-            Some(Err(refused)) if refused.why == Refusal::Full && heap.state().is_bounded() => {
+            Some(Err(refused))
+                if refused.why == Refusal::Full && heap.state().bound < usize::MAX =>
+            {
                 *element = Some(refused.element);
                 (None, [heap.state_mut().submitters.register(place, waker), None])
             }
@@ -62,7 +64,7 @@ impl<E> SingleQueue<E> {
     /// Returns how many more elements are admitted; `usize::MAX` if there is no bound.
     pub(crate) fn remaining_capacity(&self) -> usize {
         let heap = self.heap.lock();
-        if heap.state().is_bounded() { Self::room(&heap) } else { usize::MAX }
+        if heap.state().bound < usize::MAX { Self::room(&heap) } else { usize::MAX }
     }
 
     fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
@@ -88,18 +90,12 @@ impl<E> SingleQueue<E> {
     pub(super) fn notify_of_exit(&self) {
         let mut heap = self.heap.lock();
         let room = Self::room(&heap);
-        let woken = (0..room).map_while(|_| heap.state_mut().submitters.take_one());
-        let woken: Vec<_> = woken.collect();
+        let woken: Vec<_> =
+            (0..room).map_while(|_| heap.state_mut().submitters.take_one()).collect();
         drop(heap);
         wake_all(woken);
         if self.is_finished() {
             wake_all(self.waiters.notify_all());
         }
-    }
-}
-
-impl SingleState {
-    fn is_bounded(&self) -> bool {
-        self.bound < usize::MAX
     }
 }
