@@ -595,7 +595,7 @@ fn a_report_prints_its_parts() {
     executor.task().name("shown").execute(|| panic_any("no")).expect("accepted");
     clock.run_until_idle();
     let [shown] = &log.entries()[..] else { panic!("{log:?}") };
-    for part in ["source: Task", "Some(\"shown\")", "run_number: Some(1)", "message: \"no\""] {
+    for part in ["source: Task", "Some(\"shown\")", "run: Some(1)", "Panic(\"no\")"] {
         assert!(shown.contains(part), "{shown}");
     }
 }
