@@ -18,7 +18,10 @@
 
 use std::{fmt, time::Duration};
 
-use crate::sync::{Arc, Mutex};
+use crate::{
+    sync::{Arc, Mutex},
+    time::saturating_nanos,
+};
 
 /// Shorter durations share one bucket with zero.
 const LOWEST: u64 = 64;
@@ -191,11 +194,9 @@ impl Histogram {
     /// microseconds.
     #[must_use]
     pub fn count_within(&self, limit: Duration) -> u64 {
-        match u64::try_from(limit.as_nanos()) {
-            Ok(limit) if limit < HIGHEST => self.counts.count_between(0, limit),
-            // The last bucket also counts values above the highest that is recorded.
-            _ => self.count(),
-        }
+        let limit = saturating_nanos(limit);
+        // The last bucket also counts values above the highest that is recorded.
+        if limit < HIGHEST { self.counts.count_between(0, limit) } else { self.count() }
     }
 
     /// Returns the buckets that are not empty, in ascending order.

@@ -24,13 +24,9 @@ use crate::{
     sync::Arc,
 };
 
-/// A metric that has one series for each executor, or one for each group, by whose snapshot it is.
-struct Metric<S> {
-    name: &'static str,
-    value: Value<S>,
-    /// Its description, for the recorder.
-    meaning: &'static str,
-}
+/// A metric that has one series for each executor, or one for each group, by whose snapshot it is: its name, its value, and
+/// its description for the recorder.
+type Metric<S> = (&'static str, Value<S>, &'static str);
 
 /// The kind of a metric, and its place in the snapshot.
 enum Value<S> {
@@ -44,37 +40,37 @@ use Value::{Counter, Gauge};
 
 #[rustfmt::skip]
 const METRICS: [Metric<Statistics>; 17] = [
-    Metric { name: "punctual_workers_core", value: Gauge(|now| now.core_pool_size), meaning: "Workers that there are to be." },
-    Metric { name: "punctual_workers", value: Gauge(|now| now.pool_size), meaning: "Workers." },
-    Metric { name: "punctual_workers_largest", value: Gauge(|now| now.largest_pool_size), meaning: "The most workers that there have been at once." },
-    Metric { name: "punctual_tasks_active", value: Gauge(|now| now.active), meaning: "Tasks that run." },
-    Metric { name: "punctual_tasks_pending", value: Gauge(|now| now.pending), meaning: "Tasks that wait." },
-    Metric { name: "punctual_tasks_submitted_total", value: Counter(|now| now.submitted), meaning: "Tasks that were admitted." },
-    Metric { name: "punctual_tasks_completed_total", value: Counter(|now| now.completed), meaning: "Tasks that ended with a result." },
-    Metric { name: "punctual_tasks_failed_total", value: Counter(|now| now.failed), meaning: "Tasks that ended with a panic or an error." },
-    Metric { name: "punctual_tasks_cancelled_total", value: Counter(|now| now.cancelled), meaning: "Tasks that were cancelled, for whatever reason." },
-    Metric { name: "punctual_tasks_rejected_total", value: Counter(|now| now.rejected), meaning: "Submissions that were not admitted." },
-    Metric { name: "punctual_caller_runs_total", value: Counter(|now| now.caller_runs), meaning: "Rejected submissions that their submitter's thread has run." },
-    Metric { name: "punctual_caller_panics_total", value: Counter(|now| now.caller_panics), meaning: "Runs by a submitter's thread that failed." },
-    Metric { name: "punctual_runs_total", value: Counter(|now| now.runs), meaning: "Runs; each run of a periodic task counts." },
-    Metric { name: "punctual_runs_failed_total", value: Counter(|now| now.failed_runs), meaning: "Runs that failed, or exceeded their time limit." },
-    Metric { name: "punctual_runs_missed_total", value: Counter(|now| now.missed_runs), meaning: "Runs that were left out because the one before was late." },
-    Metric { name: "punctual_runs_skipped_total", value: Counter(|now| now.gate_skips), meaning: "Runs that a gate has skipped." },
-    Metric { name: "punctual_timeouts_total", value: Counter(|now| now.timed_out), meaning: "Time limits that were exceeded." },
+    ("punctual_workers_core", Gauge(|now| now.core_pool_size), "Workers that there are to be."),
+    ("punctual_workers", Gauge(|now| now.pool_size), "Workers."),
+    ("punctual_workers_largest", Gauge(|now| now.largest_pool_size), "The most workers that there have been at once."),
+    ("punctual_tasks_active", Gauge(|now| now.active), "Tasks that run."),
+    ("punctual_tasks_pending", Gauge(|now| now.pending), "Tasks that wait."),
+    ("punctual_tasks_submitted_total", Counter(|now| now.submitted), "Tasks that were admitted."),
+    ("punctual_tasks_completed_total", Counter(|now| now.completed), "Tasks that ended with a result."),
+    ("punctual_tasks_failed_total", Counter(|now| now.failed), "Tasks that ended with a panic or an error."),
+    ("punctual_tasks_cancelled_total", Counter(|now| now.cancelled), "Tasks that were cancelled, for whatever reason."),
+    ("punctual_tasks_rejected_total", Counter(|now| now.rejected), "Submissions that were not admitted."),
+    ("punctual_caller_runs_total", Counter(|now| now.caller_runs), "Rejected submissions that their submitter's thread has run."),
+    ("punctual_caller_panics_total", Counter(|now| now.caller_panics), "Runs by a submitter's thread that failed."),
+    ("punctual_runs_total", Counter(|now| now.runs), "Runs; each run of a periodic task counts."),
+    ("punctual_runs_failed_total", Counter(|now| now.failed_runs), "Runs that failed, or exceeded their time limit."),
+    ("punctual_runs_missed_total", Counter(|now| now.missed_runs), "Runs that were left out because the one before was late."),
+    ("punctual_runs_skipped_total", Counter(|now| now.gate_skips), "Runs that a gate has skipped."),
+    ("punctual_timeouts_total", Counter(|now| now.timed_out), "Time limits that were exceeded."),
 ];
 
 #[rustfmt::skip]
 const GROUP_METRICS: [Metric<GroupStatistics>; 10] = [
-    Metric { name: "punctual_group_tasks_active", value: Gauge(|now| now.active), meaning: "Tasks of the group that run." },
-    Metric { name: "punctual_group_tasks_pending", value: Gauge(|now| now.pending), meaning: "Tasks of the group that wait." },
-    Metric { name: "punctual_group_tasks_waiting", value: Gauge(|now| now.waiting), meaning: "Tasks of the group that are due and wait for the group." },
-    Metric { name: "punctual_group_tasks_submitted_total", value: Counter(|now| now.submitted), meaning: "Tasks of the group that were admitted." },
-    Metric { name: "punctual_group_tasks_rejected_total", value: Counter(|now| now.rejected), meaning: "Submissions that were refused because the group was shut down." },
-    Metric { name: "punctual_group_tasks_completed_total", value: Counter(|now| now.completed), meaning: "Tasks of the group that ended with a result." },
-    Metric { name: "punctual_group_tasks_failed_total", value: Counter(|now| now.failed), meaning: "Tasks of the group that ended with a panic or an error." },
-    Metric { name: "punctual_group_tasks_cancelled_total", value: Counter(|now| now.cancelled), meaning: "Tasks of the group that were cancelled, for whatever reason." },
-    Metric { name: "punctual_group_runs_total", value: Counter(|now| now.runs), meaning: "Runs of the group's tasks." },
-    Metric { name: "punctual_group_runs_failed_total", value: Counter(|now| now.failed_runs), meaning: "Runs of the group's tasks that failed, or exceeded their time limit." },
+    ("punctual_group_tasks_active", Gauge(|now| now.active), "Tasks of the group that run."),
+    ("punctual_group_tasks_pending", Gauge(|now| now.pending), "Tasks of the group that wait."),
+    ("punctual_group_tasks_waiting", Gauge(|now| now.waiting), "Tasks of the group that are due and wait for the group."),
+    ("punctual_group_tasks_submitted_total", Counter(|now| now.submitted), "Tasks of the group that were admitted."),
+    ("punctual_group_tasks_rejected_total", Counter(|now| now.rejected), "Submissions that were refused because the group was shut down."),
+    ("punctual_group_tasks_completed_total", Counter(|now| now.completed), "Tasks of the group that ended with a result."),
+    ("punctual_group_tasks_failed_total", Counter(|now| now.failed), "Tasks of the group that ended with a panic or an error."),
+    ("punctual_group_tasks_cancelled_total", Counter(|now| now.cancelled), "Tasks of the group that were cancelled, for whatever reason."),
+    ("punctual_group_runs_total", Counter(|now| now.runs), "Runs of the group's tasks."),
+    ("punctual_group_runs_failed_total", Counter(|now| now.failed_runs), "Runs of the group's tasks that failed, or exceeded their time limit."),
 ];
 
 /// Each state, with the value of its label, which is also the name that `serde` gives it.
@@ -115,7 +111,7 @@ impl Handle {
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
         let labels = [label("executor", executor)];
-        METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
+        METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
         publish_state(now.state, &labels);
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
@@ -150,7 +146,7 @@ impl Group {
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
         let labels = [label("executor", executor), label("group", self.name())];
-        GROUP_METRICS.iter().for_each(|metric| metric.publish(&now, &labels));
+        GROUP_METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
             buckets::publish("punctual_group_run", " of the group's tasks", &seen, &labels);
@@ -170,19 +166,17 @@ fn with(labels: &[Label], name: &'static str, value: &'static str) -> Vec<Label>
     labels
 }
 
-impl<S> Metric<S> {
-    /// Describes the metric each time, since the recorder may be a new one; a recorder keeps the first description.
-    fn publish(&self, now: &S, labels: &[Label]) {
-        match self.value {
-            Counter(read) => {
-                describe_counter!(self.name, Unit::Count, self.meaning);
-                counter!(self.name, labels.to_vec()).absolute(read(now));
-            }
-            Gauge(read) => {
-                describe_gauge!(self.name, Unit::Count, self.meaning);
-                #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
-                gauge!(self.name, labels.to_vec()).set(read(now) as f64);
-            }
+/// Describes the metric each time, since the recorder may be a new one; a recorder keeps the first description.
+fn publish<S>((name, value, meaning): &Metric<S>, now: &S, labels: &[Label]) {
+    match value {
+        Counter(read) => {
+            describe_counter!(*name, Unit::Count, *meaning);
+            counter!(*name, labels.to_vec()).absolute(read(now));
+        }
+        Gauge(read) => {
+            describe_gauge!(*name, Unit::Count, *meaning);
+            #[allow(clippy::cast_precision_loss, reason = "gauges are floating point")]
+            gauge!(*name, labels.to_vec()).set(read(now) as f64);
         }
     }
 }

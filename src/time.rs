@@ -279,7 +279,10 @@ impl Clock {
 
     /// Says that a worker of this clock begins to wait for something that it does not do itself.
     pub(crate) fn driver_waits(&self) {
-        self.tell(ClockState::driver_waits);
+        self.tell(|state| {
+            state.waiting_drivers += 1;
+            state.have_looked = false;
+        });
     }
 
     /// Says that such a worker has its answer.
@@ -306,16 +309,12 @@ impl WorkerOf {
 /// One wait of a thread. It lasts until this is dropped, when the thread has its answer.
 pub(crate) struct Wait<'a> {
     clock: &'a Clock,
-    parker: &'a Parker,
+    pub(crate) parker: &'a Parker,
     /// Whether the manual clock counts this wait.
     is_counted: Cell<bool>,
 }
 
 impl Wait<'_> {
-    pub(crate) fn parker(&self) -> &Parker {
-        self.parker
-    }
-
     /// Sleeps until the thread is woken or `deadline` comes, whichever is first; may return for no
     /// reason at all.
     pub(crate) fn park_until(&self, deadline: Timestamp) {

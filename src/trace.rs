@@ -128,7 +128,7 @@ mod events {
         Failure, FailureKind, TaskId,
         id::Subject,
         sync::Arc,
-        unwind::{contain, discard},
+        unwind::{Contained, contain, discard},
     };
 
     /// Returns `true` if a subscriber wants the events of single tasks.
@@ -175,7 +175,7 @@ mod events {
     ) -> R {
         let (id, name) = (Some(fields.id), fields.name.clone());
         let about = Subject { id, name, run: Some(fields.run), attempt: None };
-        let span = RunSpan(new_span(fields));
+        let span = RunSpan(Contained::new(new_span(fields)));
         let entered = span.enter(&about);
         let result = run();
         span.end(entered, run_time(), &about);
@@ -205,10 +205,10 @@ mod events {
             span = match &submitter {
                 Some(SubmitterSpan(submitter)) if is_periodic => {
                     let span = task_span!();
-                    span.follows_from(&submitter.0);
+                    span.follows_from(&*submitter.0);
                     span
                 }
-                Some(SubmitterSpan(submitter)) => task_span!(parent: &submitter.0,),
+                Some(SubmitterSpan(submitter)) => task_span!(parent: &*submitter.0,),
                 None => task_span!(),
             };
         });
@@ -216,7 +216,7 @@ mod events {
     }
 
     /// The span of one run. Dropping it calls the subscriber.
-    struct RunSpan(Span);
+    struct RunSpan(Contained<Span>);
 
     impl RunSpan {
         fn enter(&self, about: &Subject) -> Option<Entered<'_>> {
@@ -235,13 +235,6 @@ mod events {
         }
     }
 
-    impl Drop for RunSpan {
-        fn drop(&mut self) {
-            let span = std::mem::replace(&mut self.0, Span::none());
-            emit(|| drop(span));
-        }
-    }
-
     /// The span in which a task was submitted; see the head of the module.
     #[derive(Clone)]
     pub(crate) struct SubmitterSpan(Arc<RunSpan>);
@@ -253,7 +246,7 @@ mod events {
                 return None;
             }
             let span = contain(Span::current).map_err(discard).ok()?;
-            (!span.is_none()).then(|| Self(Arc::new(RunSpan(span))))
+            (!span.is_none()).then(|| Self(Arc::new(RunSpan(Contained::new(span)))))
         }
     }
 

@@ -208,12 +208,8 @@ impl fmt::Display for PanicLocation {
 
 static NOTES_LOCATIONS: AtomicBool = AtomicBool::new(false);
 
-/// A panic that has begun in a call of [`contain_located`], by what identifies it.
-struct Begun {
-    payload: TypeId,
-    message: Box<str>,
-    location: PanicLocation,
-}
+/// A panic that has begun in a call of [`contain_located`]: the type of its payload, its message, and where it began.
+type Begun = (TypeId, Box<str>, PanicLocation);
 
 /// How many panics of one call are kept; the oldest goes first.
 const MOST_BEGUN: usize = 8;
@@ -257,11 +253,8 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
             begun.remove(0);
         }
         let (file, line, column) = (location.file().into(), location.line(), location.column());
-        begun.push(Begun {
-            payload: payload.type_id(),
-            message: message_of(payload).into(),
-            location: PanicLocation { file, line, column },
-        });
+        let location = PanicLocation { file, line, column };
+        begun.push((payload.type_id(), message_of(payload).into(), location));
         noted.set(Some(begun));
     });
 }
@@ -292,10 +285,10 @@ fn located(
     begun: Option<Vec<Begun>>,
 ) -> (PanicPayload, Option<PanicLocation>) {
     let (kind, message) = ((*payload).type_id(), message_of(&*payload));
-    let is_it = |one: &Begun| one.payload == kind && *one.message == *message;
+    let is_it = |(payload, text, _): &Begun| *payload == kind && **text == *message;
     // The last of these panics that may be this one.
     let begun = begun.unwrap_or_default().into_iter().rev().find(is_it);
-    (payload, begun.map(|one| one.location))
+    (payload, begun.map(|(_, _, location)| location))
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ fn wait_until<Q: Source>(
         if spin_until_due(queue, now, limit, parker) {
             continue;
         }
-        let waker_to_list = waker.unwrap_or_else(|| wait.parker().waker().clone());
+        let waker_to_list = waker.unwrap_or_else(|| wait.parker.waker().clone());
         let begun = search.begin_wait(waker_to_list, round);
         if !begun.must_look_again {
             wait.park_until(begun.until.before(queue.lead()).min(limit));

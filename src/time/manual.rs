@@ -299,7 +299,7 @@ impl ManualClock {
     /// ```
     #[doc(alias("start_paused", "pause"))]
     pub fn set_auto_advance(&self, is_on: bool) {
-        self.change(|state| state.set_auto(is_on));
+        self.change(|state| (state.is_auto, state.have_looked) = (is_on, false));
     }
 
     /// Returns the time from now until the nearest deadline for which a thread or a future waits;
@@ -391,7 +391,8 @@ impl ManualClock {
         let presence = parker.presence();
         let is_worker = presence.works_for(self.address());
         if !is_worker && !is_counted.replace(true) {
-            state.wait_begins();
+            state.waiting += 1;
+            state.have_looked = false;
         }
         state.begin_sleep(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
         let woken = state.go_on();

@@ -245,13 +245,10 @@ impl Trigger for Cron {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         self.last_known = self.current_zone();
         let after = last.after_wall();
-        let after = match last.planned_wall() {
-            Some(ran) if self.policy.repeated != Repeated::Both => {
-                let back = ran.duration_since(after).unwrap_or_default();
-                if back <= CORRECTION { after.max(ran) } else { after }
-            }
-            _ => after,
-        };
+        let ran = last.planned_wall().filter(|_| self.policy.repeated != Repeated::Both);
+        let is_near =
+            |ran: &SystemTime| ran.duration_since(after).unwrap_or_default() <= CORRECTION;
+        let after = ran.filter(is_near).map_or(after, |ran| ran.max(after));
         self.next_in(&self.last_known, after).map(Due::Wall)
     }
 

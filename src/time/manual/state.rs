@@ -23,7 +23,7 @@ pub(in crate::time) struct ClockState {
     /// How many workers wait for something besides: each drives an executor until that is there.
     pub(in crate::time) waiting_drivers: usize,
     /// Whether all sleepers have been woken since the clock moved, or since a wait began.
-    have_looked: bool,
+    pub(in crate::time) have_looked: bool,
     /// A timestamp, and the wall clock's time at it.
     pub(super) wall: (Timestamp, SystemTime),
     /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
@@ -118,23 +118,6 @@ impl ClockState {
         let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
         self.alarms = later;
         due.into_iter().map(|alarm| alarm.waker).collect()
-    }
-
-    pub(super) fn set_auto(&mut self, is_on: bool) {
-        self.is_auto = is_on;
-        self.have_looked = false;
-    }
-
-    /// Counts a thread that is no worker and sleeps for the first time in its wait.
-    pub(super) fn wait_begins(&mut self) {
-        self.waiting += 1;
-        self.have_looked = false;
-    }
-
-    /// Counts a worker that waits for something itself.
-    pub(in crate::time) fn driver_waits(&mut self) {
-        self.waiting_drivers += 1;
-        self.have_looked = false;
     }
 
     pub(in crate::time) fn worker_ended(&mut self) {

@@ -108,10 +108,8 @@ impl Fields {
         if self.months & (1 << first.month()) == 0 {
             return 0;
         }
-        let month = Month {
-            first: first.weekday().to_sunday_zero_offset() as u32,
-            length: first.days_in_month() as u32,
-        };
+        let length = first.days_in_month() as u32;
+        let month = Month { first: first.weekday().to_sunday_zero_offset() as u32, length };
         let (days, weekdays) = (self.days.within(month), self.weekdays.within(month));
         let both = if self.either_day { days | weekdays } else { days & weekdays };
         both & month.all()
