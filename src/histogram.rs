@@ -167,10 +167,7 @@ impl Histogram {
     /// Returns the mean, rounded down to nanoseconds; `None` if there is none.
     #[must_use]
     pub fn mean(&self) -> Option<Duration> {
-        self.nonzero(|| {
-            let mean = self.sum / u128::from(self.count());
-            Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX))
-        })
+        self.nonzero(|| Duration::from_nanos((self.sum / u128::from(self.count())) as u64))
     }
 
     /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for what

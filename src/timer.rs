@@ -197,15 +197,13 @@ impl Sleep {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn reset(&mut self, duration: Duration) {
-        let deadline = self.clock().read().after(duration);
-        self.move_to(deadline);
+        self.move_to(self.clock().read().after(duration));
     }
 
     /// Like [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
     /// has passed means now, and `None` never.
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
-        let deadline = self.clock().deadline_of(instant);
-        self.move_to(deadline);
+        self.move_to(self.clock().deadline_of(instant));
     }
 
     /// An entry that cannot be moved because it is gone has been woken, or is about to be, and the poll

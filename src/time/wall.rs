@@ -65,12 +65,8 @@ impl Clock {
     /// Returns what today's wall clock shows, or would have shown, at a timestamp.
     pub(crate) fn wall_at(&self, timestamp: Timestamp) -> SystemTime {
         let (now, wall) = self.read_both();
-        let shown = if timestamp < now {
-            wall.checked_sub(now.since(timestamp))
-        } else {
-            wall.checked_add(timestamp.since(now))
-        };
-        shown.unwrap_or(wall)
+        let shown = wall.checked_sub(now.since(timestamp));
+        shown.and_then(|shown| shown.checked_add(timestamp.since(now))).unwrap_or(wall)
     }
 }
 
