@@ -472,19 +472,8 @@ impl Handle {
     }
 
     pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
-        let now = self.statistics();
-        f.debug_struct(what)
-            .field("name", &self.pool().spawner.thread_name)
-            .field("state", &now.state)
-            .field("core_pool_size", &now.core_pool_size)
-            .field("pool_size", &now.pool_size)
-            .field("active", &now.active)
-            .field("pending", &now.pending)
-            .field("completed", &now.completed)
-            .field("failed", &now.failed)
-            .field("cancelled", &now.cancelled)
-            .field("rejected", &now.rejected)
-            .finish_non_exhaustive()
+        let name = &self.pool().spawner.thread_name;
+        f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()
     }
 }
 
@@ -501,7 +490,7 @@ impl fmt::Debug for ScheduledThreadPoolExecutor {
 }
 
 /// A task that was pending when [`Handle::pending_tasks`], which has an example, took its snapshot.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct PendingTask {
     handle: TaskHandle,
     next_run: Option<Instant>,
@@ -575,18 +564,6 @@ impl fmt::Display for PendingTask {
             delay => write!(f, "due in {delay:?}"),
         }?;
         write!(f, ", runs {}", self.runs)
-    }
-}
-
-impl fmt::Debug for PendingTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PendingTask")
-            .field("id", &format_args!("{}", self.id()))
-            .field("name", &self.name())
-            .field("delay", &self.delay)
-            .field("run_count", &self.runs)
-            .field("is_periodic", &self.is_periodic)
-            .finish_non_exhaustive()
     }
 }
 

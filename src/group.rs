@@ -295,14 +295,11 @@ impl Group {
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GroupStatistics { pending, waiting, active, .. } = self.statistics();
         f.debug_struct("Group")
             .field("name", &self.name())
             .field("limit", &self.limit())
             .field("is_paused", &self.is_paused())
-            .field("pending", &pending)
-            .field("waiting", &waiting)
-            .field("active", &active)
+            .field("statistics", &self.statistics())
             .finish_non_exhaustive()
     }
 }
@@ -380,15 +377,12 @@ impl Group {
     ) -> Result<ShutdownReport, WouldDeadlock> {
         self.state.open_log();
         self.shutdown();
-        let mut is_over = self.handle.pool().await_what_comes(
-            patience,
+        let is_over = self.handle.pool().await_or_stop(
+            (patience, grace),
             |deadline| self.state.can_run_until(deadline),
             |limit| self.await_termination(limit),
+            || drop(self.shutdown_now()),
         )?;
-        if !is_over {
-            drop(self.shutdown_now());
-            is_over = self.await_termination(grace)?;
-        }
         let (ended, running) = self.state.read_log();
         let running = running.into_iter().map(|ListedMember { task, sequence, .. }| {
             let task = task.upgrade();

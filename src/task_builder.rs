@@ -399,11 +399,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("TaskBuilder")
             .field("name", &self.name)
-            .field("missed_runs", &self.missed)
-            .field("on_failure", &self.on_failure)
             .field("timeout", &self.timeout)
-            .field("warn_after", &self.warn_after)
-            .field("gate", &self.gate.is_some())
             .field("group", &self.group.as_ref().map(|group| group.name()))
             .finish_non_exhaustive()
     }

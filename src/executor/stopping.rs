@@ -95,16 +95,16 @@ impl Handle {
         let log = &pool.log;
         log.open();
         pool.shutdown();
-        let can_come = |deadline| pool.can_run_until(deadline);
-        let mut is_over =
-            pool.await_what_comes(patience, can_come, |limit| pool.await_termination(limit))?;
-        if !is_over {
-            for task in pool.shutdown_now() {
-                log.cancelled(task.id().0, || task.name());
-                drop(task);
-            }
-            is_over = pool.await_termination(grace)?;
-        }
+        let is_over = pool.await_or_stop(
+            (patience, grace),
+            |deadline| pool.can_run_until(deadline),
+            |limit| pool.await_termination(limit),
+            || {
+                for task in pool.shutdown_now() {
+                    log.cancelled(task.id().0, || task.name());
+                }
+            },
+        )?;
         if !is_over {
             // The owner's drop does not wait then.
             pool.lifecycle.give_up();

@@ -262,26 +262,31 @@ impl Pool {
         Ok(is_over)
     }
 
-    /// Waits like [`await_termination`](Self::await_termination), but for no longer than something can still come before the
-    /// limit. No event tells of that, so this looks again and again. On a manual clock, and without workers, another
-    /// thread decides what comes, so this waits as long as it may.
-    pub(crate) fn await_what_comes(
+    /// Waits by `await_end` for at most `patience`, then calls `stop`, and waits for at most `grace`. Returns `true` if the
+    /// end has come.
+    ///
+    /// The first wait takes no longer than something can still come before its limit. No event tells of that, so this looks
+    /// again and again. On a manual clock, and without workers, another thread decides what comes.
+    pub(crate) fn await_or_stop(
         &self,
-        patience: Duration,
+        (patience, grace): (Duration, Duration),
         can_come: impl Fn(Timestamp) -> bool,
         await_end: impl Fn(Duration) -> Result<bool, WouldDeadlock>,
+        stop: impl FnOnce(),
     ) -> Result<bool, WouldDeadlock> {
-        if self.clock().is_manual() || self.is_driven {
-            return await_end(patience);
-        }
         let deadline = self.clock().read().after(patience);
-        while can_come(deadline) {
+        let looks = !self.clock().is_manual() && !self.is_driven;
+        while looks && can_come(deadline) {
             let rest = deadline.since(self.clock().read());
             if rest.is_zero() || await_end(rest.min(BETWEEN_LOOKS))? {
                 break;
             }
         }
-        await_end(Duration::ZERO)
+        if await_end(if looks { Duration::ZERO } else { patience })? {
+            return Ok(true);
+        }
+        stop();
+        await_end(grace)
     }
 
     /// Returns `true` if a worker has a task, or may have one by `deadline`. The workers are counted between two looks at

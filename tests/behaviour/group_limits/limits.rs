@@ -240,7 +240,7 @@ fn groups_are_listed() {
     assert_eq!((listed[0].name(), listed[0].limit(), listed[0].reserved()), ("mail", 2, 1));
     let text = format!("{:?}", listed[0]);
     assert!(
-        text.starts_with("Group { name: \"mail\", limit: 2, is_paused: false, pending: 1"),
+        text.starts_with("Group { name: \"mail\", limit: 2, is_paused: false, statistics: GroupStatistics { pending: 1"),
         "{text}"
     );
     drop(listed);
