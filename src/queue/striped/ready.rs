@@ -231,6 +231,10 @@ impl<E> DelayedWorkQueue<E> {
         let Some(timing) = choose(before, self.admission.is_open()) else {
             return (Moved::Declined, None);
         };
+        // What stays for its moment keeps its place, and a round of the driver finds it there.
+        if timing == Timing::At(before) {
+            return (Moved::To(None), None);
+        }
         let Some(entry) = ready.remove(ticket) else { return (Moved::Absent, None) };
         match stripe.restore(timing, entry.sequence, entry.element) {
             Ok(ticket) => {

@@ -338,3 +338,26 @@ fn one_run_is_a_run() {
     }
     assert!(!executor.run_one() && executor.pending_count() == 3);
 }
+
+/// A request that changes nothing leaves a task its turn, also if the one before in the same round asks.
+#[test]
+fn a_request_without_effect_leaves_a_task_its_turn() {
+    let (clock, mut executor) = driven();
+    let log = Log::new();
+    let note = |number| {
+        let log = log.clone();
+        move || log.push(number)
+    };
+    let third = executor.schedule(3 * SECOND, note(3)).unwrap().task_handle();
+    executor.schedule(4 * SECOND, note(4)).unwrap();
+    let second = note(2);
+    let asks = move || {
+        second();
+        assert!(!third.resume() && third.run_now());
+    };
+    executor.schedule(2 * SECOND, asks).unwrap();
+    executor.schedule(SECOND, note(1)).unwrap();
+    clock.advance(5 * SECOND);
+    assert!(executor.run_one());
+    assert_eq!((executor.run_due(), log.entries()), (3, vec![1, 2, 3, 4]));
+}
