@@ -342,7 +342,9 @@ impl Parts<'_> {
             Ok(carried) => carried,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
-            Err(change) if self.repeats() => self.control_or_default().note(change),
+            Err(change) if self.repeats() || self.is_looked_at() => {
+                self.control_or_default().note(change)
+            }
             Err(change) => Carried::nothing(change),
         }
     }

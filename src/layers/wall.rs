@@ -100,6 +100,11 @@ impl Parts<'_> {
         self.is_periodic() && self.layers().is_none_or(|layers| layers.get::<RunsOnce>().is_none())
     }
 
+    /// Returns `true` if a worker has the task of which it is open whether it runs: it may have been taken for a look.
+    pub(super) fn is_looked_at(&self) -> bool {
+        self.is_periodic() && self.stage.is_scheduled()
+    }
+
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.
     pub(crate) fn look(&mut self) -> Option<Timestamp> {
         let look = self.plan()?.look()?;
