@@ -272,7 +272,6 @@ impl<T> DelayQueue<T> {
 
     /// Returns when the element with this key expires, or has expired. Returns `None` if it never
     /// does, or is not in the queue; [`delay`](Self::delay) tells the two apart.
-    #[must_use]
     pub fn deadline(&self, key: Key) -> Option<Instant> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         self.clock.instant_of(deadline)
@@ -299,27 +298,23 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "getDelay")]
-    #[must_use]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
         Some(deadline.delay_at(self.clock.read()))
     }
 
     /// Returns `true` if the element with this key is in the queue. Java: `contains`.
-    #[must_use]
     pub fn contains(&self, key: Key) -> bool {
         key.ticket_in(self.id).is_some_and(|ticket| self.queue.deadline(ticket).is_some())
     }
 
     /// Returns the number of elements, expired or not. Java: `size`.
     #[doc(alias = "size")]
-    #[must_use]
     pub fn len(&self) -> usize {
         self.queue.len()
     }
 
     /// Returns `true` if there is no element, expired or not. Java: `isEmpty`.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -379,13 +374,11 @@ impl<T> DelayQueue<T> {
     }
 
     /// Returns `true` if the queue is closed.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.queue.is_closed()
     }
 
     /// Returns `true` if the queue is closed and empty, so that nothing will ever be taken from it.
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }

@@ -50,26 +50,22 @@ pub enum TaskError {
 
 impl TaskError {
     /// Returns `true` if the task failed, by a panic, by an error or by a run that exceeded its time limit.
-    #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Failed(_))
     }
 
     /// Returns `true` if the task panicked.
-    #[must_use]
     pub fn is_panic(&self) -> bool {
         matches!(self, Self::Failed(failure) if failure.is_panic())
     }
 
     /// Returns `true` if the task was cancelled.
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Cancelled(_))
     }
 
     /// Returns `true` if its [timeout](crate::TaskBuilder::timeout) has ended the task: it was cancelled
     /// because the timeout expired, or it failed because its last run exceeded it.
-    #[must_use]
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.kind() == FailureKind::TimeLimit,
@@ -220,20 +216,17 @@ impl Failure {
     }
 
     /// Returns the cause of the failure.
-    #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.0.kind
     }
 
     /// Returns `true` if code panicked.
-    #[must_use]
     pub fn is_panic(&self) -> bool {
         self.kind() == FailureKind::Panic
     }
 
     /// Returns the message of the panic, or a stock phrase if its payload is not text; the message of the
     /// error; or what happened, if no code failed.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -241,7 +234,6 @@ impl Failure {
     /// Returns where the panic began; `None` if it is not known, or if nothing panicked.
     /// Locations are recorded by a panic hook, which the first executor with a
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
-    #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
     }
@@ -282,7 +274,6 @@ impl Failure {
 
     /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
     /// error is.
-    #[must_use]
     pub fn is<T: Any>(&self) -> bool {
         matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }

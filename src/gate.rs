@@ -238,27 +238,23 @@ pub struct Tick<'a> {
 
 impl Tick<'_> {
     /// Returns the id of the task.
-    #[must_use]
     pub fn task_id(&self) -> TaskId {
         TaskId(self.id)
     }
 
     /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
     /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. A tick that is
     /// skipped has no number of its own: the next one has the same.
-    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
     /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter);
     /// `None` if no [`Instant`] can represent it.
-    #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.clock.instant_of(self.planned)
     }
@@ -266,27 +262,23 @@ impl Tick<'_> {
     /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run
     /// was planned [on that clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show
     /// now, and differs from one call to the next.
-    #[must_use]
     pub fn planned_wall(&self) -> SystemTime {
         self.wall.unwrap_or_else(|| self.clock.wall_at(self.planned))
     }
 
     /// Returns `true` if the run was planned on the wall clock, by
     /// [`Due::Wall`](crate::trigger::Due::Wall), as those of a calendar are.
-    #[must_use]
     pub fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }
 
     /// Returns how often the gate has been asked about this tick, this time included: 1 at first, and one
     /// more after each [`Entry::Again`].
-    #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
     /// Returns `true` if the task is periodic.
-    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
@@ -294,14 +286,12 @@ impl Tick<'_> {
     /// Returns `true` if the run is one beside the schedule of a periodic task, by
     /// [`run_now`](crate::TaskHandle::run_now). A task that waits for no moment of its schedule, as one
     /// [on demand](crate::trigger::on_demand), has no such run: the one that is asked for is its next.
-    #[must_use]
     pub fn is_extra(&self) -> bool {
         self.is_extra
     }
 
     /// Returns the clock of the executor. A gate that reads the time there can be tested on a
     /// [`ManualClock`](crate::ManualClock).
-    #[must_use]
     pub fn clock(&self) -> &Clock {
         self.clock
     }

@@ -141,31 +141,26 @@ impl Histogram {
     }
 
     /// Returns how many durations have been recorded.
-    #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.len()
     }
 
     /// Returns the shortest duration, exactly; `None` if there is none.
-    #[must_use]
     pub fn min(&self) -> Option<Duration> {
         self.nonzero(|| Duration::from_nanos(self.min))
     }
 
     /// Returns the longest duration, exactly; `None` if there is none.
-    #[must_use]
     pub fn max(&self) -> Option<Duration> {
         self.nonzero(|| Duration::from_nanos(self.max))
     }
 
     /// Returns the sum of all durations, exactly, up to 584 years.
-    #[must_use]
     pub fn sum(&self) -> Duration {
         Duration::from_nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
 
     /// Returns the mean, rounded down to nanoseconds; `None` if there is none.
-    #[must_use]
     pub fn mean(&self) -> Option<Duration> {
         self.nonzero(|| Duration::from_nanos((self.sum / u128::from(self.count())) as u64))
     }
@@ -174,7 +169,6 @@ impl Histogram {
     /// one of a hundred exceeds. It is at most 64 nanoseconds or a hundredth too long, and never shorter than the
     /// shortest nor longer than the longest. A share below zero counts as zero, and one above one as
     /// one. `None` if nothing has been recorded.
-    #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
             let share = if share >= 0.0 { share } else { 0.0 };
@@ -189,7 +183,6 @@ impl Histogram {
     /// Returns how many durations were no longer than `limit`. A duration in the same bucket as the limit
     /// counts, so one that is at most 64 nanoseconds or a hundredth too long may be among them. Takes a few
     /// microseconds.
-    #[must_use]
     pub fn count_within(&self, limit: Duration) -> u64 {
         let limit = saturating_nanos(limit);
         // The last bucket also counts values above the highest that is recorded.
@@ -263,7 +256,6 @@ impl RunHistograms {
     }
 
     /// Returns how many runs have been recorded.
-    #[must_use]
     pub fn runs(&self) -> u64 {
         self.run_time.count()
     }

@@ -35,7 +35,6 @@ pub struct TaskId(pub(crate) u64);
 
 impl TaskId {
     /// Returns the id as a number, for programs. Numbers are not consecutive.
-    #[must_use]
     pub const fn as_u64(self) -> u64 {
         self.0
     }

@@ -159,7 +159,6 @@ impl Clock {
     /// Returns the present. Does not block. On a manual clock it is [`ManualClock::now`]; the
     /// instants of one clock mean nothing on another.
     #[inline]
-    #[must_use]
     pub fn now(&self) -> Instant {
         match &self.source {
             #[allow(clippy::disallowed_methods, reason = "it is what `read` reads")]

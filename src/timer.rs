@@ -170,13 +170,11 @@ impl Sleep {
     }
 
     /// Returns the instant at which it is ready; `None` for one that never is.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.clock().instant_of(self.deadline)
     }
 
     /// Returns `true` if the deadline has come.
-    #[must_use]
     pub fn is_elapsed(&self) -> bool {
         self.clock().read() >= self.deadline
     }
@@ -407,7 +405,6 @@ impl Interval {
     }
 
     /// Returns the time between two ticks.
-    #[must_use]
     pub fn period(&self) -> Duration {
         self.period
     }
@@ -430,7 +427,6 @@ pub struct TimerStopped {
 
 impl TimerStopped {
     /// Returns why.
-    #[must_use]
     pub fn reason(&self) -> CancelReason {
         self.reason
     }

@@ -153,7 +153,6 @@ impl CancellationToken {
 
     /// Returns `true` if the token is raised. Costs up to three loads. Java: `Thread.isInterrupted`.
     #[inline]
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }

@@ -182,19 +182,16 @@ pub struct PanicLocation {
 
 impl PanicLocation {
     /// Returns the source file, as the compiler was given it.
-    #[must_use]
     pub fn file(&self) -> &str {
         &self.file
     }
 
     /// Returns the line, from 1.
-    #[must_use]
     pub fn line(&self) -> u32 {
         self.line
     }
 
     /// Returns the column, from 1.
-    #[must_use]
     pub fn column(&self) -> u32 {
         self.column
     }

@@ -86,7 +86,6 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.remaining_capacity(), 2);
     /// assert_eq!(DelayQueue::<&str>::new().remaining_capacity(), usize::MAX);
     /// ```
-    #[must_use]
     pub fn remaining_capacity(&self) -> usize {
         self.queue.remaining_capacity()
     }

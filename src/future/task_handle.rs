@@ -330,7 +330,6 @@ impl TaskHandle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "getDelay")]
-    #[must_use]
     pub fn delay(&self) -> Option<Duration> {
         let entry =
             self.task.find_entry(self.ticket(), |ticket| self.pool().queue.deadline(ticket))?;
@@ -355,7 +354,6 @@ impl TaskHandle {
     /// assert_eq!((failed.run_number(), failed.message()), (2, "no connection"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
     pub fn last_failure(&self) -> Option<FailedRun> {
         self.task.last_failure()
     }
@@ -363,32 +361,27 @@ impl TaskHandle {
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
     #[doc(alias = "isDone")]
     #[doc(alias = "is_finished")]
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
     /// Returns `true` if the task was cancelled. Java: `isCancelled`.
     #[doc(alias = "isCancelled")]
-    #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }
 
     /// Returns the state of the task. Java: `state`.
-    #[must_use]
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
 
     /// Returns the id of the task.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         TaskId(self.id)
     }
 
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }

@@ -24,7 +24,7 @@
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
 //! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
 //! is published as one that another is to follow, and the task is then ended as one that waits
-//! ([`give_up`](Call::give_up)).
+//! ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!

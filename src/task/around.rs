@@ -25,19 +25,16 @@ pub struct Submission<'a> {
 
 impl Submission<'_> {
     /// Returns the name of the task, if it was given one.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name
     }
 
     /// Returns `true` if the task is periodic.
-    #[must_use]
     pub fn is_periodic(&self) -> bool {
         self.is_periodic
     }
 
     /// Returns the delay until the task is due for the first time; `Duration::MAX` means never.
-    #[must_use]
     pub fn delay(&self) -> Duration {
         self.delay
     }

@@ -26,26 +26,22 @@ pub struct TaskContext {
 
 impl TaskContext {
     /// Returns the id of the task, the same for all its runs.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
     /// Returns the name that [`TaskBuilder::name`](crate::TaskBuilder::name) has given the task.
-    #[must_use]
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
     }
 
     /// Returns which run this is: 1 for the first, and always 1 for a one-shot task.
-    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
     /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if
     /// failed runs are [tried again](crate::Handle::retry).
-    #[must_use]
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -53,13 +49,11 @@ impl TaskContext {
     /// Returns how many runs were left out just before this one, by the
     /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
     /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
-    #[must_use]
     pub fn missed_runs(&self) -> u64 {
         self.missed
     }
 
     /// Returns the moment for which this run was planned; `None` if no [`Instant`] can represent it.
-    #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.stop.clock().instant_of(self.planned)
     }
@@ -86,14 +80,12 @@ impl TaskContext {
     /// report.join()?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
     pub fn planned_wall(&self) -> SystemTime {
         self.planned_wall.unwrap_or_else(|| self.stop.clock().wall_at(self.planned))
     }
 
     /// Returns `true` if the run was planned on the wall clock, by
     /// [`Due::Wall`](crate::trigger::Due::Wall).
-    #[must_use]
     pub fn is_on_wall(&self) -> bool {
         self.planned_wall.is_some()
     }
@@ -113,7 +105,6 @@ impl TaskContext {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "latency")]
-    #[must_use]
     pub fn lateness(&self) -> Duration {
         self.lateness
     }
@@ -154,14 +145,12 @@ impl TaskContext {
     /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
     /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
     /// lease has none.
-    #[must_use]
     pub fn fencing_token(&self) -> Option<u64> {
         self.lease.as_ref().and_then(|lease| lease.fencing_token())
     }
 
     /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;
     /// `false` without a lease. A lease that is lost also raises the [token](Self::token).
-    #[must_use]
     pub fn is_lease_lost(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.is_lost())
     }

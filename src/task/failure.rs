@@ -128,25 +128,21 @@ impl FailedRun {
     }
 
     /// Returns which run it was, 1 for the first.
-    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.run_number
     }
 
     /// Returns how many runs in a row had failed by then, this one included.
-    #[must_use]
     pub fn in_a_row(&self) -> u32 {
         self.in_a_row
     }
 
     /// Returns the cause of the failure: a panic, an error, or its time limit.
-    #[must_use]
     pub fn kind(&self) -> FailureKind {
         self.kind
     }
 
     /// Returns the message of the panic or of the error, or says that the run exceeded its time limit.
-    #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }

@@ -149,7 +149,6 @@ fn in_one_line(text: &str) -> String {
 
 impl FailureReport<'_> {
     /// Returns whose code failed.
-    #[must_use]
     pub fn source(&self) -> FailureSource {
         self.source
     }
@@ -161,13 +160,11 @@ impl FailureReport<'_> {
     }
 
     /// Returns the name of the task, if it has one.
-    #[must_use]
     pub fn task_name(&self) -> Option<Arc<str>> {
         self.task.name.clone()
     }
 
     /// Returns which run of the task it was, 1 for the first. `None` outside of any run.
-    #[must_use]
     pub fn run_number(&self) -> Option<u64> {
         self.task.run
     }
@@ -175,7 +172,6 @@ impl FailureReport<'_> {
     /// Returns which attempt it was, and of how many, if failed runs are tried again, by
     /// [`Handle::retry`](crate::Handle::retry) or [`Trigger::retry`](crate::Trigger::retry). `None` for all other tasks, for
     /// a run [beside the schedule](crate::TaskHandle::run_now), and if it was no run that failed.
-    #[must_use]
     pub fn attempt(&self) -> Option<Attempt> {
         self.task.attempt
     }
@@ -183,7 +179,6 @@ impl FailureReport<'_> {
     /// Returns how long after the end of the run that failed the next one is due, by the plan of the task and by what was
     /// asked of it during the run; a shutdown may still end the task before. `None` if no run is to follow, if no moment is
     /// planned for it, because the task is paused or runs on demand, and if it was no run that failed.
-    #[must_use]
     pub fn again_in(&self) -> Option<Duration> {
         self.again.filter(|span| *span < Duration::MAX)
     }
@@ -191,7 +186,6 @@ impl FailureReport<'_> {
     /// Returns `true` if the task has failed or ended with this: no run of it is to follow. `false` also for what has no
     /// effect on the outcome of a task, such as the panic of a [hook after a run](FailureSource::AfterExecute), a
     /// [gate](FailureSource::Gate) or a [drop](FailureSource::Drop).
-    #[must_use]
     pub fn is_final(&self) -> bool {
         use FailureSource::{BeforeExecute, Displaced, Task, TimeLimit, Trigger};
         self.again.is_none()
@@ -199,20 +193,17 @@ impl FailureReport<'_> {
     }
 
     /// Returns the message of the panic or of the error, or what happened if no code failed.
-    #[must_use]
     pub fn message(&self) -> &str {
         self.failure.message()
     }
 
     /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the
     /// program has replaced the panic hook that records locations.
-    #[must_use]
     pub fn location(&self) -> Option<&PanicLocation> {
         self.failure.location()
     }
 
     /// Returns the failure itself.
-    #[must_use]
     pub fn failure(&self) -> &Failure {
         self.failure
     }

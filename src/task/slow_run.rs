@@ -31,38 +31,32 @@ impl SlowRun {
     }
 
     /// Returns the id of the task.
-    #[must_use]
     pub fn id(&self) -> TaskId {
         self.id
     }
 
     /// Returns the name of the task, if it has one.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
     /// Returns which run of the task it is, 1 for the first.
-    #[must_use]
     pub fn run_number(&self) -> u64 {
         self.run_number
     }
 
     /// Returns how long the run had taken when this was reported.
-    #[must_use]
     pub fn running_for(&self) -> Duration {
         self.running_for
     }
 
     /// Returns how long it was to take at most.
-    #[must_use]
     pub fn limit(&self) -> Duration {
         self.limit
     }
 
     /// Returns where the task was scheduled: the call of [`schedule`](crate::Handle::schedule), for
     /// instance.
-    #[must_use]
     pub fn scheduled_at(&self) -> &'static Location<'static> {
         self.scheduled_at
     }

@@ -61,7 +61,6 @@ pub enum TaskState {
 
 impl TaskState {
     /// Returns `true` if the task has ended, however it did.
-    #[must_use]
     pub fn is_done(self) -> bool {
         !matches!(self, Self::Scheduled | Self::Paused | Self::Running)
     }

@@ -153,14 +153,12 @@ impl ManualClock {
 
     /// Returns the present as an [`Instant`], for [`schedule_at`](crate::Handle::schedule_at). Does
     /// not block.
-    #[must_use]
     pub fn now(&self) -> Instant {
         let (base, since_base) = (self.base(), Duration::from_nanos(self.read().0));
         base.checked_add(since_base).unwrap_or(base)
     }
 
     /// Returns the time from the origin to the present. Does not block.
-    #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.read().since(self.shared.origin)
     }
@@ -306,7 +304,6 @@ impl ManualClock {
     /// `None` if there is none. Does not block. It is exact when the clock is
     /// [idle](Self::run_until_idle), with one exception: a worker that waits for a task keeps that
     /// deadline, also if the task has been cancelled meanwhile.
-    #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
         let state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -446,7 +443,6 @@ impl ManualClock {
 impl ManualClock {
     /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it
     /// goes on as the clock is moved. Does not block.
-    #[must_use]
     pub fn wall_time(&self) -> SystemTime {
         self.shared.state.lock().wall_time()
     }

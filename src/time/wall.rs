@@ -38,7 +38,6 @@ impl Clock {
     /// manual.advance(Duration::from_secs(60));
     /// assert_eq!(clock.wall_time(), SystemTime::UNIX_EPOCH + Duration::from_secs(60));
     /// ```
-    #[must_use]
     pub fn wall_time(&self) -> SystemTime {
         self.read_both().1
     }

@@ -65,7 +65,6 @@ impl<T> TaskSet<T> {
     }
 
     /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
-    #[must_use]
     pub fn is_done(&self) -> bool {
         self.futures.iter().all(|task| task.is_done())
     }

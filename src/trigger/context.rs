@@ -132,7 +132,6 @@ impl<'a> TriggerContext<'a> {
 
     /// Returns the moment after which the next run has to be; see the [module](super). Before the first
     /// run that is the moment of submission.
-    #[must_use]
     pub fn after(&self) -> Instant {
         self.clock.shown_at(self.after)
     }
@@ -153,33 +152,28 @@ impl<'a> TriggerContext<'a> {
     ///     Some(Due::Wall(UNIX_EPOCH + Duration::from_secs(next)))
     /// });
     /// ```
-    #[must_use]
     pub fn after_wall(&self) -> SystemTime {
         let after = self.after_wall.unwrap_or_else(|| self.clock.wall_at(self.after));
         after.min(self.clock.wall_time())
     }
 
     /// Returns for when the last run was planned; `None` before the first.
-    #[must_use]
     pub fn planned(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.planned))
     }
 
     /// Returns for when the last run was planned on the wall clock; `None` before the first, and if the
     /// plan was no moment of that clock.
-    #[must_use]
     pub fn planned_wall(&self) -> Option<SystemTime> {
         self.last.and_then(|last| last.planned_wall)
     }
 
     /// Returns when the last run started; `None` before the first.
-    #[must_use]
     pub fn started(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.started))
     }
 
     /// Returns when the last run ended; `None` before the first.
-    #[must_use]
     pub fn ended(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.ended))
     }
@@ -187,19 +181,16 @@ impl<'a> TriggerContext<'a> {
     /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
     /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
     /// [asked for by hand](crate::TaskHandle::run_now) may have come in between.
-    #[must_use]
     pub fn took_place(&self) -> bool {
         self.last.is_some_and(|last| last.took_place)
     }
 
     /// Returns how many runs there have been.
-    #[must_use]
     pub fn runs(&self) -> u64 {
         self.runs
     }
 
     /// Returns how many of the last runs in a row have failed; zero if the last one has not.
-    #[must_use]
     pub fn failures_in_a_row(&self) -> u32 {
         self.failures_in_a_row
     }

@@ -192,7 +192,6 @@ impl Cron {
     ///
     /// The cost is about a quarter of a microsecond, and as much for each change of the zone's offset in
     /// between. Where there is no further moment, that is 3 milliseconds.
-    #[must_use]
     pub fn next_after(&self, after: SystemTime) -> Option<SystemTime> {
         self.next_in(&self.current_zone(), after)
     }
@@ -217,13 +216,11 @@ impl Cron {
     }
 
     /// Returns the expression, as it was given.
-    #[must_use]
     pub fn expression(&self) -> &str {
         &self.expression
     }
 
     /// Returns the name of the zone, as it was given.
-    #[must_use]
     pub fn zone(&self) -> &str {
         &self.zone
     }

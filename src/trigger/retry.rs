@@ -117,7 +117,6 @@ impl Backoff {
     ///     Ok(None)
     /// }
     /// ```
-    #[must_use]
     pub fn delay_after(&self, failures: u32) -> Option<Duration> {
         if self.max_attempts.is_some_and(|most| failures >= most.get()) {
             return None;

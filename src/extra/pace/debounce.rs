@@ -89,7 +89,6 @@ impl Debounced {
     /// assert!(save.is_waiting());
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.caller.is_waiting()
     }
