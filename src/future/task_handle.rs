@@ -554,9 +554,10 @@ impl TaskContext {
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
-        // Relaxed: a drop comes after every use. A clone beside the future would keep the result as long as it keeps the task.
-        let (from, to) = (OF_FUTURE, GIVES_UP);
-        _ = self.place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+        // Relaxed: a drop comes after every use. A clone beside the future keeps the task, which is not to keep the result.
+        if self.place.load(Ordering::Relaxed) == OF_FUTURE {
+            self.place.store(GIVES_UP, Ordering::Relaxed);
+        }
         Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket())
     }
 }
