@@ -41,10 +41,10 @@ pub(crate) use self::{
     parker::{ParkedThread, Parker, spin_until},
 };
 
-/// Atomics that belong to the process and order nothing: numbers that are given out once, and flags
-/// for what was ever switched on. The models need not see them.
+/// Atomics that order nothing: numbers that are given out once, flags for what was ever switched on, and a mark that only
+/// the drop of its owner reads. The models need not see them.
 pub(crate) mod process {
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 }
 
 /// A lock without poisoning. Its rank says which locks a thread may hold when it takes this one:

@@ -15,7 +15,8 @@ use crate::{
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU8, Ordering},
+        atomic::{AtomicBool, Ordering},
+        process::AtomicU8,
     },
     task::{Drops, Run, Task},
     time::{Clock, Timestamp},
