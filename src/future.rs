@@ -165,7 +165,9 @@ impl<T> ScheduledFuture<T> {
     /// `T` is the type of the task's result.
     #[inline]
     pub(crate) fn new(handle: TaskHandle) -> Self {
-        handle.belongs_to_future(is_result::<T>());
+        if is_result::<T>() {
+            handle.give_up_at_drop();
+        }
         Self { handle, result: PhantomData }
     }
 

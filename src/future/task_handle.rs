@@ -50,7 +50,7 @@ pub struct TaskHandle {
     /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
     /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
     is_awaited: AtomicBool,
-    /// [`OF_FUTURE`], [`GIVES_UP`], or neither for a handle beside the future.
+    /// [`OF_FUTURE`], [`GIVES_UP`] or [`BESIDE`].
     place: AtomicU8,
 }
 
@@ -59,6 +59,8 @@ const OF_FUTURE: u8 = 1;
 /// It is, and the drop of that future gives the result up at once: there are other handles, which would keep it, or it may be
 /// an `Err`.
 const GIVES_UP: u8 = 2;
+/// The handle is another one, beside the future.
+const BESIDE: u8 = 0;
 
 /// Control of a task. Each of these returns `true` if it had an effect, and `false` if it
 /// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
@@ -402,14 +404,13 @@ impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
         let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
-        Self { task, pool_ref, id, slot, is_awaited, place: AtomicU8::new(0) }
+        Self { task, pool_ref, id, slot, is_awaited, place: AtomicU8::new(OF_FUTURE) }
     }
 
-    /// Notes that the handle is a future's, whose result has to be given up with it if it `may_be_err`.
-    #[inline]
-    pub(super) fn belongs_to_future(&self, may_be_err: bool) {
-        // Relaxed: only a clone and the drop read it, which come after it.
-        self.place.store(if may_be_err { GIVES_UP } else { OF_FUTURE }, Ordering::Relaxed);
+    /// Has the result given up when the future that has this handle is dropped, and not with the node.
+    pub(super) fn give_up_at_drop(&self) {
+        // Relaxed: only the drop reads it, which comes after every use.
+        self.place.store(GIVES_UP, Ordering::Relaxed);
     }
 
     #[inline]
@@ -557,9 +558,11 @@ impl Clone for TaskHandle {
     fn clone(&self) -> Self {
         // Relaxed: a drop comes after every use. A clone beside the future keeps the task, which is not to keep the result.
         if self.place.load(Ordering::Relaxed) == OF_FUTURE {
-            self.place.store(GIVES_UP, Ordering::Relaxed);
+            self.give_up_at_drop();
         }
-        Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket())
+        let mut beside = Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket());
+        *beside.place.get_mut() = BESIDE;
+        beside
     }
 }
 
