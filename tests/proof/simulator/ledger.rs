@@ -77,7 +77,7 @@ pub(crate) struct Record {
     began_to_ask: Duration,
     /// When its submission has returned.
     submitted: Duration,
-    gate: GateRecord,
+    pub(crate) gate: GateRecord,
     pub(crate) calls: CallRecord,
     pub(crate) ticks: TickRecord,
     /// The round of the driver in which it last started.
@@ -91,9 +91,9 @@ pub(crate) struct Record {
 
 /// The gate of a task, and the tick that it was asked about.
 #[derive(Default)]
-struct GateRecord {
+pub(crate) struct GateRecord {
     questions: u32,
-    is_asked: bool,
+    pub(crate) is_asked: bool,
     /// `true` from an answer that lets a run pass until the run begins.
     lets_through: bool,
     has_skipped: bool,

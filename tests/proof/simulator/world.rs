@@ -357,10 +357,11 @@ impl World {
     /// Ends what a shutdown keeps whatever the policies are, if there is any and no thread can cancel it.
     fn end_what_is_kept(&self) {
         let is_kept = |task: &PendingTask| task.name().as_deref() == Some(KEPT);
-        // A body that waits for its own series has the only future of it, and may be running each time that this looks.
+        // A body or a gate that waits for its own series has the only future of it, and may be running each time that this
+        // looks.
         let is_running = |ledger: &mut Ledger, _: Duration| {
             let mut kept = ledger.tasks.iter().filter(|task| task.plan.is_kept == Some(true));
-            kept.any(|task| task.is_running)
+            kept.any(|task| task.is_running || task.gate.is_asked)
         };
         if self.handle.pending_tasks().iter().any(is_kept) || self.note(is_running) {
             drop(self.handle.shutdown_now());
