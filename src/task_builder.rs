@@ -319,7 +319,7 @@ impl<'a> TaskBuilder<'a> {
         let mut closure = Some(closure);
         let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
         self.at_shutdown.get_or_insert(AtShutdown::OneShot);
-        // What is said of a series is not meant for this one.
+        // The caller has set these two for a series, and this task runs once.
         (self.missed, self.on_failure, self.runs_once) = (None, None, true);
         self.repeat(once, body)
     }

@@ -100,7 +100,7 @@ impl Parts<'_> {
         self.is_periodic() && self.layers().is_none_or(|layers| layers.get::<RunsOnce>().is_none())
     }
 
-    /// Returns `true` if a worker has the task of which it is open whether it runs: it may have been taken for a look.
+    /// Returns `true` if a worker has the task and may queue it again without a run: it may have taken it for a look.
     pub(super) fn is_looked_at(&self) -> bool {
         self.is_periodic() && self.stage.is_scheduled()
     }

@@ -1,6 +1,6 @@
 //! How late runs start and how long they take, as histograms with buckets.
 //!
-//! What is published are counts: for each bound, how many runs did not exceed it. A monitoring system takes the difference of
+//! The crate publishes a count for each bound: how many runs did not exceed it. A monitoring system takes the difference of
 //! two scrapes, and works out the quantiles of the time between them, of one process or of all.
 //!
 //! All of them are counters, and the sum is one of whole microseconds, because a counter is set to an absolute value, which is

@@ -1,6 +1,6 @@
 //! The context that a trigger is given, and its answer.
 //!
-//! What is told of the wall clock is worked out when it is asked for, by what that clock shows then.
+//! The context works out a moment of the wall clock when the trigger asks for it, by what that clock shows then.
 //! The one exception is the moment for which a run was planned on it. A trigger that walks from
 //! moment to moment has to be told exactly that one, or it would come upon the same moment twice.
 

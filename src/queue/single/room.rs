@@ -7,7 +7,7 @@
 //!
 //! One that was woken may find that another insertion was faster. It then gets its old place in the list back. One that was
 //! woken and [gives up](SingleQueue::give_up) wakes others for the room that it leaves, like a thread that has taken an
-//! element out. A closer takes all wakers off the list, and nobody waits at a closed queue.
+//! element out. The thread that closes the queue takes all wakers off the list, and no thread waits at a closed queue.
 //!
 //! A queue with a bound never counts as open (`AdmissionState::is_open`): that is how its insertions and takes come here,
 //! and what those of other queues ask in any case.

@@ -3,6 +3,9 @@
 //!
 //! One body runs at a time, so the tasks of a group contend for permits with those whose gates have been asked and have not
 //! answered. The [model](super::model::group) says which task has its turn when, and what each group counts after each step.
+//!
+//! One coincidence may be drawn and is not predicted, and has not come up: of two bodies in one round of the driver the first
+//! moves a third task away, and the second moves it back.
 
 use std::{fmt, iter, time::Duration};
 
