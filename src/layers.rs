@@ -21,21 +21,19 @@ mod membership;
 #[cfg(all(test, not(any(shuttle, loom))))]
 #[path = "layers/tests/rate.rs"]
 mod rate;
-#[cfg(feature = "histograms")]
-mod recorded;
 mod standing;
 mod wall;
 
 pub use self::at_shutdown::ShutdownPolicy;
-#[cfg(feature = "histograms")]
-pub(crate) use self::recorded::Recorded;
+#[cfg(all(test, not(any(shuttle, loom))))]
+pub(crate) use self::rate::RateLimit;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
-    control::{Change, Changed},
-    gate::Gated,
+    control::{Change, Changed, Control},
+    gate::{GateQuestion, Gated},
     group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
+    limit::TimeLimit,
     membership::Membership,
-    wall::{OnWall, RunsOnce},
 };
 use crate::{
     sync::{Arc, Weak},
@@ -50,21 +48,4 @@ pub(crate) trait Dispatcher: Send + Sync {
 
     /// Has a task that runs once end at this limit, which has moved with its plan. The caller holds no lock.
     fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp);
-}
-
-/// The order in which the layers of a task are asked. The time limit comes first: a task whose time is up asks nothing
-/// else. The control precedes those that ask whether the run is beside the schedule. The group precedes the gate: a
-/// member holds its permit while its gate is asked. What a shutdown keeps comes behind all that say why a task is queued again.
-enum Order {
-    Limit,
-    Control,
-    Wall,
-    RunsOnce,
-    Membership,
-    Gate,
-    AtShutdown,
-    #[cfg(all(test, not(any(shuttle, loom))))]
-    Rate,
-    #[cfg(feature = "histograms")]
-    Recorded,
 }

@@ -10,8 +10,8 @@
 //!   the [`Parts`] of it. The future knows the type of the result, and nothing else.
 //! * A periodic task has a [`Plan`]: its schedule and what it has counted.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
-//!   feature that only some have is a [layer](crate::layers). So a plain task is one allocation: with a closure of eight bytes,
-//!   forty bytes.
+//!   feature that decides about its runs is one of its [`extensions`]. So a plain task is one allocation: with a closure
+//!   of eight bytes, forty bytes.
 //!
 //! # From the worker to the closure
 //!
@@ -65,9 +65,9 @@ mod call;
 mod cell;
 mod context;
 mod end;
+mod extensions;
 mod failure;
 mod hooks;
-mod layer;
 mod outcome;
 mod payload;
 mod plan;
@@ -86,8 +86,8 @@ pub(crate) use self::{
     call::Call,
     cell::{Extras, Parts},
     end::is_releasing,
+    extensions::{Core, Deferred, Extensions, Left, Question, Queuing, Replan},
     hooks::{Drops, Hooks},
-    layer::{Core, Deferred, Layer, Layers, Left, NotYet, Question, Queuing, Replan},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
@@ -266,11 +266,11 @@ impl Task {
 }
 
 impl Parts<'_> {
-    /// Queues the task again, after its layers have changed how.
+    /// Queues the task again, after its extensions have changed how.
     #[inline(never)]
     fn requeue_extended(&mut self, queuing: &mut Queuing, enqueue: &mut Enqueue<'_>) -> Requeued {
-        let (layers, mut core) = self.split();
-        layers.all().for_each(|layer| layer.on_requeue(&mut core, queuing));
+        let (extensions, mut core) = self.split();
+        extensions.on_requeue(&mut core, queuing);
         if queuing.ends.is_some() {
             return Requeued::Refused(queuing.ends);
         }

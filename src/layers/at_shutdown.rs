@@ -2,17 +2,13 @@
 //!
 //! Most tasks are kept by their kind: one policy of the pool is for those that run once, and one for series. A call with
 //! retries has the plan of a series and returns one value, so it counts as a task that runs once. And a task, or its
-//! group, may have its [own policy](ShutdownPolicy). These tasks have this [layer](super).
+//! group, may have its [own policy](ShutdownPolicy). These tasks keep it with their extensions.
 //!
-//! A worker that queues such a task again names the reason that the closed queue admits, or not. So it stands behind all
-//! layers that choose a reason. A thread that shuts the pool down asks each task under its own lock, once there has been such a
+//! A worker that queues such a task again names the reason that the closed queue admits, or not. So it is asked behind all
+//! features that choose a reason. A thread that shuts the pool down asks each task under its own lock, once there has been such a
 //! task in the pool.
 
-use super::Order;
-use crate::{
-    entry::Requeue,
-    task::{Core, Layer, Queuing, Task},
-};
+use crate::{entry::Requeue, task::Task};
 
 /// The consequence of a graceful [shutdown](crate::Handle::shutdown) for one task, or for those of a group, whatever
 /// the executor's policies are; see [`TaskBuilder::on_shutdown`](crate::TaskBuilder::on_shutdown).
@@ -35,31 +31,28 @@ pub(crate) enum AtShutdown {
     Chosen(ShutdownPolicy),
 }
 
-impl Layer for AtShutdown {
-    fn place(&self) -> u8 {
-        Order::AtShutdown as u8
-    }
-
-    fn on_requeue(&mut self, _: &mut Core<'_>, queuing: &mut Queuing) {
+impl AtShutdown {
+    /// Returns the reason for which a task is queued again, which a closed queue admits or not.
+    pub(crate) fn reason(self, why: Requeue) -> Requeue {
         use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
-        queuing.why = match (*self, queuing.why) {
+        match (self, why) {
             (Self::Chosen(ShutdownPolicy::Cancel), _) => Unkept,
             (Self::Chosen(ShutdownPolicy::Keep), NextRun | PutOff) => Kept,
             (Self::OneShot, NextRun) => PutOff,
             (Self::Chosen(ShutdownPolicy::Keep) | Self::OneShot, SeriesTurn) => Turn,
             (_, why) => why,
-        };
+        }
     }
 }
 
 impl Task {
     /// Returns by what a shutdown keeps the task. Takes the task's lock.
     pub(crate) fn at_shutdown(&self) -> AtShutdown {
-        let own = self.with(|parts| parts.layers()?.get::<AtShutdown>().copied());
+        let own = self.with(|parts| parts.extensions()?.at_shutdown);
         own.unwrap_or_else(|| self.kind_at_shutdown())
     }
 
-    /// Returns the same for a task that has no layer for it.
+    /// Returns the same for a task that has none of its own.
     pub(crate) fn kind_at_shutdown(&self) -> AtShutdown {
         if self.is_periodic() { AtShutdown::Series } else { AtShutdown::OneShot }
     }

@@ -27,7 +27,7 @@
 //! * **In the queue**: the entry is moved there, to the moment that [`Standing`] derives from the
 //!   one that is found, in one step under the queue's lock.
 //! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
-//!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Layer::on_requeue) applies it
+//!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Control::on_requeue) applies it
 //!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
 //!   queued again, so there the change comes too late.
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
@@ -48,11 +48,11 @@ mod waiting;
 use std::mem;
 
 pub(super) use self::waiting::change_waiting;
-use super::{OnWall, Order, standing::Standing};
+use super::standing::Standing;
 use crate::{
     entry::EntryMover,
     schedule::{MissedRuns, Schedule, WallPlan},
-    task::{Call, Core, Deferred, Layer, NotYet, Parts, Queuing, Task},
+    task::{Call, Core, Deferred, Parts, Queuing, Task, Verdict},
     time::{Clock, Timestamp},
     trigger::Trigger,
     unwind::discard,
@@ -86,7 +86,9 @@ impl Change {
 
 /// The requests made of a task that its entry does not show. A task without such a request has no `Control`.
 #[derive(Default)]
-pub(super) struct Control {
+pub(crate) struct Control {
+    /// True for a series that stands for a task that runs once, at a moment of the wall clock.
+    pub(super) runs_once: bool,
     is_paused: bool,
     extra: Option<Timestamp>,
     /// True if the entry stands for the extra run, and not for the plan. The two may be due at one moment. It is kept for
@@ -107,28 +109,33 @@ pub(super) struct Control {
     schedule: Option<Schedule>,
 }
 
-impl Layer for Control {
-    fn place(&self) -> u8 {
-        Order::Control as u8
+impl Control {
+    /// The control of a task with a trigger, which the wall clock is asked about.
+    pub(crate) fn of_trigger(runs_once: bool) -> Self {
+        Self { runs_once, ..Self::default() }
     }
 
-    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+    pub(crate) fn before_run(
+        &mut self,
+        task: &mut Core<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<(), Verdict> {
         let extras = call.extras();
         (extras.late_from, extras.is_extra) = (self.asked, self.is_extra_next);
         if self.is_extra_next {
             let triggered = task.plan.as_ref().and_then(|plan| plan.schedule.triggered());
             self.plan_on_wall = triggered.and_then(|triggered| triggered.on_wall());
         }
-        Ok(())
+        call.look_at_wall(task)
     }
 
-    fn begins(&mut self, call: &Call<'_>) {
+    pub(crate) fn begins(&mut self, call: &Call<'_>) {
         if call.is_extra() {
             self.extra = None;
         }
     }
 
-    fn after_run(&mut self, call: &mut Call<'_>) {
+    pub(crate) fn after_run(&mut self, call: &Call<'_>) {
         // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
         // meanwhile is of the next run.
         let keeps_tick = call.noted(|it| it.keeps_tick).unwrap_or_default();
@@ -137,7 +144,7 @@ impl Layer for Control {
         }
     }
 
-    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+    pub(crate) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
         // The plan is at rest, so a schedule that has been set since is that of its next run.
         if let Some(schedule) = self.schedule.take() {
             queuing.replaced = Some(match &mut task.plan {
@@ -156,23 +163,17 @@ impl Layer for Control {
         }
     }
 
-    fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
+    pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         if call.is_extra() {
             // Unless another has been asked for meanwhile.
             self.extra.get_or_insert(until);
         }
     }
 
-    fn is_paused(&self) -> bool {
-        self.is_paused
-    }
-
-    fn next_due(&self, next: Timestamp) -> Timestamp {
+    pub(crate) fn next_due(&self, next: Timestamp) -> Timestamp {
         self.standing_after(next).due()
     }
-}
 
-impl Control {
     fn standing(&self, due: Timestamp) -> Standing {
         let plan = self.plan.unwrap_or(due);
         let Self { is_paused, extra, asked, .. } = *self;
@@ -300,8 +301,12 @@ impl Task {
 }
 
 impl Parts<'_> {
-    fn control(&mut self) -> Option<&mut Control> {
-        self.layers()?.get()
+    pub(crate) fn control(&mut self) -> Option<&mut Control> {
+        self.extensions()?.control.as_deref_mut()
+    }
+
+    pub(crate) fn is_paused(&mut self) -> bool {
+        self.control().is_some_and(|control| control.is_paused)
     }
 
     /// Returns `true` if the entry of the task stands for an extra run.
@@ -315,7 +320,7 @@ impl Parts<'_> {
     }
 
     fn control_or_default(&mut self) -> &mut Control {
-        self.extras().layers.get_or_default()
+        self.extras().extensions.control.get_or_insert_default()
     }
 
     /// Carries out a change, unless it comes too late, which is also if `is_over` says so of the moment at which
@@ -332,7 +337,7 @@ impl Parts<'_> {
             return Carried::nothing(change);
         }
         if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {
-            self.extras().layers.get_or_default::<OnWall>();
+            self.control_or_default();
         }
         let changed = match self.stage.is_scheduled() {
             true => change_waiting(self, change, mover),

@@ -4,7 +4,7 @@
 //! task, which is [running](crate::TaskState::Running) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
 //! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
-//! The [question](Question) is a part of [`Call::carry_out`].
+//! The [question](Question::Gate) is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -53,15 +53,15 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Dispatcher, Order};
+use super::Dispatcher;
 use crate::{
     CancelReason,
     entry::{Requeue, Timing},
     gate::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick},
     sync::{Arc, Weak},
     task::{
-        Call, Core, FailureSource, HeldLease, Layer, Left, NotYet, Question, Queuing, Replan, Run,
-        RunOutcome, Task,
+        Call, Core, FailureSource, HeldLease, Left, Question, Queuing, Replan, Run, RunOutcome,
+        Task,
     },
     time::Timestamp,
     trace,
@@ -129,7 +129,7 @@ impl ParkedTask {
     }
 }
 
-struct GateQuestion {
+pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
     awaited: Option<AwaitedReply>,
@@ -162,33 +162,20 @@ impl Gated {
         self.awaited.take_if(|it| it.tick.is_outdated(due, is_replanned))
     }
 
-    fn is_awaiting(&self) -> bool {
+    pub(crate) fn is_awaiting(&self) -> bool {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 }
 
-impl Layer for Gated {
-    fn place(&self) -> u8 {
-        Order::Gate as u8
-    }
-
-    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
-        if call.is_by_hand() {
-            return Ok(());
-        }
-        if call.noted(|it| it.has_answer) == Some(true) {
-            // It has let the run through. A run under a lease has a token of its own.
-            call.run.replace_token(task.token);
-            call.run.has_passed();
-            return Ok(());
-        }
-        match self.ask(call.run.planned(), call.is_extra()) {
-            Some(question) => Err(NotYet::Asks(Box::new(question))),
-            None => Ok(()),
+impl Gated {
+    pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
+        if !call.is_by_hand() {
+            let question = self.ask(call.run.planned(), call.is_extra());
+            call.extras().question = question.map(|question| Question::Gate(Box::new(question)));
         }
     }
 
-    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+    pub(crate) fn on_requeue(&mut self, task: &Core<'_>, queuing: &mut Queuing) {
         if let Some(outdated) = self.take_outdated(queuing.due, queuing.is_replanned) {
             queuing.deferred.push(|| discard(outdated));
         }
@@ -203,7 +190,7 @@ impl Layer for Gated {
         }
     }
 
-    fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
         let Some(due) = replan.due else { return };
         let Some(outdated) = self.take_outdated(due, replan.plan.is_some()) else { return };
         replan.deferred.push(|| {
@@ -213,34 +200,23 @@ impl Layer for Gated {
         });
     }
 
-    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Left) {
         left.keep(self.awaited.take());
         left.keep(self.gate.take());
-    }
-
-    fn keeps_parked(&self) -> bool {
-        self.is_awaiting()
-    }
-}
-
-impl Question for GateQuestion {
-    fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome> {
-        call.pass_gate(*self)
     }
 }
 
 impl Task {
     /// Drops an answer for which the task waits: it is run by hand.
     pub(crate) fn leave_gate(&self) {
-        let awaited = self.with(|parts| parts.layers()?.get::<Gated>()?.awaited.take());
+        let awaited = self.with(|parts| parts.extensions()?.gate.as_mut()?.awaited.take());
         discard(awaited);
     }
 
     pub(crate) fn has_gate(&self) -> bool {
         self.with(|parts| {
-            parts.layers().is_some_and(|layers| {
-                layers.get::<Gated>().is_some_and(|gated| gated.gate.is_some())
-            })
+            let gated = parts.extensions().and_then(|extensions| extensions.gate.as_ref());
+            gated.is_some_and(|gated| gated.gate.is_some())
         })
     }
 }
@@ -262,7 +238,7 @@ impl Call<'_> {
     ///
     /// The outcome of a run that may not take place.
     #[inline(never)]
-    fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
+    pub(crate) fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
         let GateQuestion { gate, asked, awaited } = question;
         self.run.plan_for(asked.planned);
         self.begin();
@@ -298,6 +274,28 @@ impl Call<'_> {
         self.be_in_time().and_then(|()| self.look_again()).inspect_err(|_| {
             self.leave_lease(RunEnd::NotRun, None);
         })
+    }
+
+    /// Looks at the task once more when its gate has let the run through: whatever has ended the task before this step
+    /// keeps the body from running.
+    ///
+    /// # Errors
+    ///
+    /// The outcome of a run that does not take place.
+    fn look_again(&mut self) -> Result<(), RunOutcome> {
+        let (run, is_over) = (self.run, self.is_over());
+        let is_alive = run.task().with(|parts| {
+            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
+            let is_alive = is_alive && !is_over && !run.is_stopped();
+            if is_alive {
+                // A run under a lease has a token of its own.
+                run.replace_token(&mut parts.extras().token);
+                run.has_passed();
+            }
+            is_alive
+        });
+        // If it is neither its time nor its own token that ends the task, the pool was told to stop.
+        if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
     /// Returns `true` if the run holds a lease that is lost before it begins. A lease that panics is none.
@@ -352,7 +350,6 @@ impl Call<'_> {
         let (watched, raised) = (Arc::clone(&lease), token.clone());
         self.run.hold_lease(HeldLease { lease, token, replaced: None });
         if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
-            self.extras().after_body = Some(|call| call.leave_leased());
             return GateAnswer::Run;
         }
         self.leave_lease(RunEnd::NotRun, None);
@@ -368,7 +365,7 @@ impl Call<'_> {
 
     /// Leaves the lease of the run, with the token of its own.
     #[cold]
-    fn leave_leased(&self) {
+    pub(crate) fn leave_leased(&self) {
         let (end, next) = match self.outcome() {
             RunOutcome::Ended(Ok(())) | RunOutcome::Exhausted => (RunEnd::Completed, None),
             RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
@@ -394,9 +391,9 @@ impl Call<'_> {
             }
             let mut replan = Replan { plan: Some(planned), ..Replan::default() };
             let dispatcher = run.task().with(|parts| {
-                let layers = parts.layers()?;
-                layers.all().for_each(|layer| layer.on_replan(&mut replan));
-                Some(Weak::clone(&layers.get::<Gated>()?.dispatcher))
+                let extensions = parts.extensions()?;
+                extensions.on_replan(&mut replan);
+                Some(Weak::clone(&extensions.gate.as_ref()?.dispatcher))
             });
             if let Some((limit, pool)) = replan.expiry.zip(dispatcher.and_then(|it| it.upgrade())) {
                 pool.set_limit(Arc::clone(run.task()), run.id(), limit);
@@ -418,11 +415,11 @@ impl Call<'_> {
         let run = self.run;
         self.note_put_off(asked.entry);
         run.task().with(|parts| {
-            let Some(layers) = parts.layers() else { return };
-            if let Some(gated) = layers.get::<Gated>() {
+            let Some(extensions) = parts.extensions() else { return };
+            if let Some(gated) = &mut extensions.gate {
                 *gated.tick(self.is_extra()) = Some(asked);
             }
-            layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
+            extensions.on_put_off(self, asked.entry, false);
         });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());
@@ -435,12 +432,11 @@ impl Call<'_> {
     /// Keeps the tick, and has the task parked until the answer is there.
     fn wait_for(&mut self, answer: PendingEntry, asked: Asked) -> RunOutcome {
         let run = self.run;
-        self.extras().awaits_answer = true;
         self.note_put_off(asked.entry);
         let (sequence, task) = (run.id(), Arc::downgrade(run.task()));
         run.task().with(|parts| {
-            let Some(layers) = parts.layers() else { return };
-            if let Some(gated) = layers.get::<Gated>() {
+            let Some(extensions) = parts.extensions() else { return };
+            if let Some(gated) = &mut extensions.gate {
                 let dispatcher = Weak::clone(&gated.dispatcher);
                 let parked = ParkedTask { dispatcher, sequence, task };
                 let waits = parked.clone();
@@ -449,7 +445,7 @@ impl Call<'_> {
                 *gated.tick(tick.is_extra) = Some(asked);
                 gated.awaited = Some(AwaitedReply { answer, tick, parked });
             }
-            layers.all().for_each(|layer| layer.on_put_off(self, asked.entry));
+            extensions.on_put_off(self, asked.entry, true);
         });
         self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)

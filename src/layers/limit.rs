@@ -15,10 +15,9 @@
 
 use std::time::Duration;
 
-use super::Order;
 use crate::{
     CancelReason, CancellationToken,
-    task::{Call, Core, Layer, Left, NotYet, Replan, Task, Verdict},
+    task::{Call, Left, Parts, Replan, Task, Verdict},
     time::Timestamp,
     unwind::discard,
 };
@@ -27,7 +26,7 @@ use crate::{
 pub(crate) type Attachment = Box<dyn Send>;
 
 #[derive(Default)]
-pub(super) struct TimeLimit {
+pub(crate) struct TimeLimit {
     of_task: Option<Budget>,
     of_run: Option<RunLimit>,
     is_ignored: bool,
@@ -49,12 +48,8 @@ struct Budget {
     budget: Duration,
 }
 
-impl Layer for TimeLimit {
-    fn place(&self) -> u8 {
-        Order::Limit as u8
-    }
-
-    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+impl TimeLimit {
+    pub(crate) fn before_run(&mut self, call: &mut Call<'_>) -> Result<(), Verdict> {
         self.is_ignored = call.is_by_hand();
         let Some(moment) = self.expiry() else { return Ok(()) };
         call.extras().expiry = Some(moment);
@@ -62,15 +57,15 @@ impl Layer for TimeLimit {
             return Ok(());
         }
         call.extras().gives_up = Some(CancelReason::TimedOut);
-        Err(NotYet::Refused(Verdict::Again(call.run.started())))
+        Err(Verdict::Again(call.run.started()))
     }
 
-    fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
         let moved = replan.plan.zip(self.of_task);
         replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
     }
 
-    fn on_end(&mut self, _: &Core<'_>, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Left) {
         left.values.extend(self.attachment.take());
     }
 
@@ -78,20 +73,18 @@ impl Layer for TimeLimit {
         self.of_task.filter(|_| !self.is_ignored).map(|limit| limit.moment)
     }
 
-    fn token_limit(&self) -> Option<Timestamp> {
+    pub(crate) fn token_limit(&self) -> Option<Timestamp> {
         self.expiry().or_else(|| self.of_run.as_ref().map(|limit| limit.moment))
     }
 
-    fn has_run_over_limit(&self) -> bool {
+    pub(crate) fn has_run_over_limit(&self) -> bool {
         self.of_run.as_ref().is_some_and(|limit| limit.is_over)
     }
 
     fn has_moved(&self, limit: Timestamp) -> bool {
         self.of_task.is_some_and(|own| own.moment != limit)
     }
-}
 
-impl TimeLimit {
     /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
     fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
         let moment = due.after(budget);
@@ -103,16 +96,14 @@ impl TimeLimit {
 impl Task {
     /// Adds a time limit, `budget` after `due`, to a task that is not queued yet.
     pub(crate) fn limit(&self, due: Timestamp, budget: Duration) {
-        self.with(|parts| parts.extras().layers.get_or_default::<TimeLimit>().set(due, budget));
+        self.with(|parts| parts.limit_or_default().set(due, budget));
     }
 
     /// Begins a run that has a time limit, and so a token of its own.
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
-            let extras = parts.extras();
-            let of_run = RunLimit { moment: limit, is_over: false };
-            extras.layers.get_or_default::<TimeLimit>().of_run = Some(of_run);
-            extras.token.take()
+            parts.limit_or_default().of_run = Some(RunLimit { moment: limit, is_over: false });
+            parts.extras().token.take()
         });
         discard(token);
     }
@@ -121,8 +112,7 @@ impl Task {
     /// it has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
-            let layer = parts.layers().and_then(|layers| layers.get::<TimeLimit>());
-            let of_run = layer.and_then(|layer| layer.of_run.as_mut());
+            let of_run = parts.limit().and_then(|limit| limit.of_run.as_mut());
             if let Some(of_run) = of_run.filter(|of_run| of_run.moment == limit) {
                 of_run.is_over = true;
             }
@@ -134,9 +124,8 @@ impl Task {
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
-            let extras = parts.extras();
-            extras.layers.get_or_default::<TimeLimit>().of_run = None;
-            if is_kept { None } else { extras.token.take() }
+            parts.limit_or_default().of_run = None;
+            if is_kept { None } else { parts.extras().token.take() }
         });
         match token {
             Some(token) if is_over => token.cancel(),
@@ -152,8 +141,33 @@ impl Task {
             if parts.stage.is_done() || parts.has_moved(limit) {
                 return Some(attachment);
             }
-            parts.extras().layers.get_or_default::<TimeLimit>().attachment.replace(attachment)
+            parts.limit_or_default().attachment.replace(attachment)
         });
         discard(unused);
+    }
+}
+
+impl Parts<'_> {
+    fn limit(&mut self) -> Option<&mut TimeLimit> {
+        self.extensions()?.limit.as_deref_mut()
+    }
+
+    fn limit_or_default(&mut self) -> &mut TimeLimit {
+        self.extras().extensions.limit.get_or_insert_default()
+    }
+
+    /// Returns when the task has to have ended.
+    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
+        self.limit()?.expiry()
+    }
+
+    /// Returns when the token of the task is raised.
+    pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
+        self.limit()?.token_limit()
+    }
+
+    /// Returns `true` if the task has another limit than this one.
+    pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
+        self.limit().is_some_and(|own| own.has_moved(limit))
     }
 }

@@ -1,6 +1,6 @@
 //! A task in a [group](super::group): its record of the membership, and its reports to the group.
 //!
-//! The membership is a [layer](super) of the task, and is protected by the task's lock. The
+//! The membership is one of the task's extensions, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
 //! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
 //!
@@ -10,18 +10,18 @@
 //! # When a permit is released
 //!
 //! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Layer::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
-//! leaves ([`on_end`](Layer::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
+//! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
+//! leaves ([`on_end`](Membership::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
 //! that was cancelled meanwhile leaves when the body has returned.
 //!
 //! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. For
 //! everything else it is a pending member. It gives the permit back if it gets another moment meanwhile
-//! ([`on_replan`](Layer::on_replan)), or if its group is paused when the answer comes.
+//! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
 
 use std::mem;
 
 use super::{
-    AtShutdown, Order,
+    AtShutdown,
     gate::OpenTick,
     group::{Effects, Entrant, GroupState, MemberEnd, Turn},
 };
@@ -29,7 +29,7 @@ use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue, Timing},
     sync::Arc,
-    task::{Call, Core, Layer, Left, NotYet, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{Call, Core, Left, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -78,12 +78,8 @@ impl Membership {
     }
 }
 
-impl Layer for Membership {
-    fn place(&self) -> u8 {
-        Order::Membership as u8
-    }
-
-    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+impl Membership {
+    pub(crate) fn before_run(&mut self, task: &Core<'_>, call: &Call<'_>) -> Result<(), Verdict> {
         if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
@@ -91,22 +87,22 @@ impl Layer for Membership {
         let id = self.enter_late(call);
         match self.group.ask(id) {
             Turn::Starts => Ok(()),
-            Turn::Ends(reason) => Err(NotYet::Refused(Verdict::Cancelled(reason))),
+            Turn::Ends(reason) => Err(Verdict::Cancelled(reason)),
             Turn::Waits => {
                 self.refused = Some(call.run.planned());
-                Err(NotYet::Refused(Verdict::Again(call.run.planned())))
+                Err(Verdict::Again(call.run.planned()))
             }
         }
     }
 
     /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
-    fn after_run(&mut self, call: &mut Call<'_>) {
+    pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run() && !self.has_left && !call.is_by_hand() {
             self.group.count_run(call.outcome().is_failure());
         }
     }
 
-    fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+    pub(crate) fn on_requeue(&mut self, task: &Core<'_>, queuing: &mut Queuing) {
         if self.has_left || !task.stage.is_scheduled() {
             return;
         }
@@ -136,12 +132,11 @@ impl Layer for Membership {
         effects.defer(&mut queuing.deferred);
     }
 
-    fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
-        let awaits = call.noted(|it| it.awaits_answer).unwrap_or_default();
+    pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp, awaits: bool) {
         self.asked = awaits.then(|| OpenTick::new(call, until));
     }
 
-    fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         let Some(sequence) = self.sequence else {
             self.replanned = Some(due);
@@ -158,7 +153,7 @@ impl Layer for Membership {
         effects.defer(&mut replan.deferred);
     }
 
-    fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
         // A member that was cancelled leaves when its body has returned.
         if task.stage.runs_on() {
             return;
@@ -171,7 +166,7 @@ impl Layer for Membership {
         self.leave(ended, task.name).defer(&mut left.deferred);
     }
 
-    fn keeps_parked(&self) -> bool {
+    pub(crate) fn keeps_parked(&self) -> bool {
         !self.has_left && self.sequence.is_some_and(|sequence| self.group.parks(sequence))
     }
 }
@@ -187,7 +182,7 @@ impl Task {
         entrant: Entrant,
     ) -> Option<CancelReason> {
         self.with(|parts| {
-            let membership = parts.layers()?.get::<Membership>()?;
+            let membership = parts.extensions()?.group.as_mut()?;
             let group = &membership.group;
             if membership.sequence.is_some() {
                 group.set_slot(sequence, entrant.slot);
@@ -206,7 +201,7 @@ impl Task {
     pub(crate) fn leave_group(&self) {
         let effects = self.with(|parts| {
             let name = parts.name();
-            let membership = parts.layers()?.get::<Membership>()?;
+            let membership = parts.extensions()?.group.as_mut()?;
             Some(membership.leave(MemberEnd::Cancelled, &name))
         });
         effects.unwrap_or_default().carry_out();
@@ -230,7 +225,7 @@ impl Task {
 
 impl Parts<'_> {
     fn membership(&mut self) -> Option<&mut Membership> {
-        self.layers()?.get::<Membership>().filter(|membership| !membership.has_left)
+        self.extensions()?.group.as_deref_mut().filter(|membership| !membership.has_left)
     }
 
     /// Moves the entry of the task to when it is due, unless the group has parked it anew.

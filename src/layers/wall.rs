@@ -14,39 +14,28 @@
 //! So a task follows the clock within 30 s of its being set, and the looks of all tasks fall together. The moment of a look
 //! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate (`Task::due_by`).
 
-use super::{Order, standing::Standing};
+use super::standing::Standing;
 use crate::{
     schedule::{WallState, WallView},
-    task::{Call, Core, Layer, NotYet, Parts, Question, RunOutcome, Task, Verdict},
+    task::{Call, Core, Parts, Question, RunOutcome, Task, Verdict},
     time::Timestamp,
 };
 
-#[derive(Default)]
-pub(crate) struct OnWall;
-
-/// The mark of a series that stands for a task that runs once, at a moment of the wall clock.
-pub(crate) struct RunsOnce;
-
-impl Layer for RunsOnce {
-    fn place(&self) -> u8 {
-        Order::RunsOnce as u8
-    }
-}
-
-impl Layer for OnWall {
-    fn place(&self) -> u8 {
-        Order::Wall as u8
-    }
-
-    fn before_run(&mut self, task: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
-        let run = call.run;
-        let plan = task.plan.as_deref_mut().filter(|_| !call.is_extra());
+impl Call<'_> {
+    /// Asks the wall clock whether it is time for the run.
+    ///
+    /// # Errors
+    ///
+    /// The verdict on a task that was taken too early.
+    pub(super) fn look_at_wall(&mut self, task: &mut Core<'_>) -> Result<(), Verdict> {
+        let run = self.run;
+        let plan = task.plan.as_deref_mut().filter(|_| !self.is_extra());
         let Some(plan) = plan else {
             run.plan_on_wall(None);
             return Ok(());
         };
         run.plan_on_wall(plan.tick_on_wall().and_then(|tick| tick.checked_add(plan.offset())));
-        if call.is_by_hand() {
+        if self.is_by_hand() {
             return Ok(());
         }
         let Some(view) = plan.start_on_wall() else { return Ok(()) };
@@ -55,25 +44,21 @@ impl Layer for OnWall {
                 // It may have been taken for a look.
                 run.plan_for(view.due);
                 run.has_passed();
-                Ok(())
             }
-            WallState::Waits => Err(NotYet::Refused(Verdict::Again(view.due))),
-            WallState::AsksAgain => Err(NotYet::Asks(Box::new(TriggerAgain))),
+            WallState::Waits => return Err(Verdict::Again(view.due)),
+            WallState::AsksAgain => self.extras().question = Some(Question::Trigger),
         }
+        Ok(())
     }
-}
 
-/// The trigger is asked for the next run again, in place of the run for which the task was taken.
-struct TriggerAgain;
-
-impl Question for TriggerAgain {
-    fn ask(self: Box<Self>, call: &mut Call<'_>) -> Result<(), RunOutcome> {
-        call.extras().keeps_tick = true;
-        let (run, hooks) = (call.run, call.hooks);
-        Err(match &mut call.plan {
+    /// Asks the trigger for the next run again. Returns the outcome of the run for which the task was taken.
+    pub(crate) fn ask_trigger_again(&mut self) -> RunOutcome {
+        self.extras().keeps_tick = true;
+        let (run, hooks) = (self.run, self.hooks);
+        match &mut self.plan {
             Some(plan) => plan.ask_again(run, hooks),
             None => RunOutcome::Again(run.planned()),
-        })
+        }
     }
 }
 
@@ -97,7 +82,7 @@ impl Parts<'_> {
 
     /// Returns `true` if the task may run more than once.
     pub(super) fn repeats(&mut self) -> bool {
-        self.is_periodic() && self.layers().is_none_or(|layers| layers.get::<RunsOnce>().is_none())
+        self.is_periodic() && !self.control().is_some_and(|control| control.runs_once)
     }
 
     /// Returns `true` if a worker has the task and may queue it again without a run: it may have taken it for a look.

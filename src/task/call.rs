@@ -23,7 +23,7 @@
 //! then, so its closure is dropped after `publish`, and the threads that wait until the body *has left* are woken
 //! after that.
 //!
-//! A run may turn out not to take place: it is overdue, or a layer has it left out. It goes
+//! A run may turn out not to take place: it is overdue, or an extension has it left out. It goes
 //! through the same steps, with an outcome of its own and without a call of the closure
 //! ([`questions`](super::questions)). A task of which the lock alone tells that its
 //! time is up is ended after the first step.
@@ -34,6 +34,7 @@ use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
     cell::Parts,
     end::Leftovers,
+    extensions::Extensions,
     payload::Lent,
     plan::{Plan, RunOutcome},
     questions::CallExtras,
@@ -130,9 +131,7 @@ impl Call<'_> {
             Ok(()) => {
                 self.outcome = self.invoke(lent);
                 self.drop_if_last(lent);
-                if let Some(after_body) = self.extras.as_mut().and_then(|it| it.after_body.take()) {
-                    after_body(self);
-                }
+                Extensions::after_body(self);
             }
             Err(left_out) => {
                 self.miss_run(left_out);
@@ -252,7 +251,7 @@ impl Call<'_> {
     #[inline(never)]
     fn publish_rare(&mut self, parts: &mut Parts<'_>) -> ToStore {
         if !parts.is_plain() {
-            parts.split().0.all().for_each(|layer| layer.after_run(self));
+            parts.split().0.after_run(self);
         }
         let ending = match &self.outcome {
             RunOutcome::Ended(Ok(())) => Stage::Completed,
@@ -441,7 +440,7 @@ impl Call<'_> {
         };
     }
 
-    pub(super) fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
         expiry.is_some_and(|expiry| expiry <= self.run.clock().read())
     }

@@ -1,6 +1,6 @@
 //! The state under the lock of a task: the content of its node, and beside it the parts that only some tasks have.
 //!
-//! A plain task is its content and nothing else. A name, waiters, a token and the [`layers`](super::layer) live in
+//! A plain task is its content and nothing else. A name, waiters, a token and the [extensions](super::extensions) live in
 //! [`Extras`], which are allocated when the first of them is needed.
 //!
 //! The content has the type of the user's closure. A decision about a task is made by its [`Parts`], which have no such
@@ -9,15 +9,15 @@
 //!
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The
-//! only other locks that are taken under this one are those of a layer, and the queue's, by the
+//! only other locks that are taken under this one are those of an extension, and the queue's, by the
 //! [`EntryMover`](crate::entry::EntryMover) or the [`Enqueue`] that a call is passed.
 
 use std::task::Waker;
 
 use super::{
     around::Around,
+    extensions::{Core, Extensions},
     failure::FailedRun,
-    layer::{Core, Layers},
     plan::Plan,
     state::{CancelOutcome, Claimed, Stage},
     verdict::{Enqueue, Requeued},
@@ -91,7 +91,7 @@ pub(crate) struct Extras {
     pub(super) last_failure: Option<FailedRun>,
     /// The failure of the task, until it is claimed.
     pub(super) failure: Option<Failure>,
-    pub(crate) layers: Layers,
+    pub(crate) extensions: Extensions,
 }
 
 impl Parts<'_> {
@@ -104,8 +104,8 @@ impl Parts<'_> {
     #[inline]
     pub(super) fn concerns_runs(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| {
-            let Extras { layers, name, token, around, .. } = extras;
-            !layers.is_empty() || name.is_some() || token.is_some() || around.is_some()
+            let Extras { extensions, name, token, around, .. } = extras;
+            !extensions.is_empty() || name.is_some() || token.is_some() || around.is_some()
         })
     }
 
@@ -138,34 +138,26 @@ impl Parts<'_> {
         self.plan.as_deref_mut().and_then(Option::take)
     }
 
-    // The layers.
+    // The extensions.
 
-    pub(crate) fn layers(&mut self) -> Option<&mut Layers> {
-        Some(&mut self.extras_if_any()?.layers)
+    pub(crate) fn extensions(&mut self) -> Option<&mut Extensions> {
+        Some(&mut self.extras_if_any()?.extensions)
     }
 
-    /// Returns the layers of the task, and what they see of it.
-    pub(super) fn split(&mut self) -> (&mut Layers, Core<'_>) {
+    /// Returns the extensions of the task, and what they see of it.
+    pub(super) fn split(&mut self) -> (&mut Extensions, Core<'_>) {
         let extras = match &mut self.extras {
             Some(extras) => &mut **extras,
             None => &mut **self.fresh.get_or_insert_default(),
         };
-        let Extras { layers, name, token, .. } = extras;
+        let Extras { extensions, name, .. } = extras;
         let (stage, is_periodic) = (self.stage, self.plan.is_some());
         let plan = self.plan.as_deref_mut().and_then(Option::as_mut);
-        (layers, Core { stage, is_periodic, plan, name, token })
+        (extensions, Core { stage, is_periodic, plan, name })
     }
 
     pub(crate) fn name(&mut self) -> Option<Arc<str>> {
         self.extras_if_any().and_then(|extras| extras.name.clone())
-    }
-
-    pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
-        self.layers()?.all().filter_map(|layer| layer.expiry()).min()
-    }
-
-    pub(super) fn is_paused(&mut self) -> bool {
-        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.is_paused()))
     }
 
     /// Returns when the task, which a worker has, is due next if its plan says `next`; `None` if its end was asked for.
@@ -173,20 +165,11 @@ impl Parts<'_> {
         if self.stage.is_done() || self.is_called_off() {
             return None;
         }
-        let due = |layers: &mut Layers| layers.all().fold(next, |due, layer| layer.next_due(due));
-        Some(self.layers().map_or(next, due))
-    }
-
-    pub(super) fn token_limit(&mut self) -> Option<Timestamp> {
-        self.layers()?.all().find_map(|layer| layer.token_limit())
+        Some(self.extensions().map_or(next, |extensions| extensions.next_due(next)))
     }
 
     pub(crate) fn keeps_parked(&mut self) -> bool {
-        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.keeps_parked()))
-    }
-
-    pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.layers().is_some_and(|layers| layers.all().any(|layer| layer.has_moved(limit)))
+        self.extensions().is_some_and(|extensions| extensions.keeps_parked())
     }
 
     pub(crate) fn is_given_away(&mut self) -> bool {
@@ -234,9 +217,7 @@ impl Parts<'_> {
     pub(crate) fn is_called_off(&mut self) -> bool {
         let token = self.extras_if_any().and_then(|extras| extras.token.as_ref());
         token.is_some_and(CancellationToken::is_raised_itself)
-            && !self
-                .layers()
-                .is_some_and(|layers| layers.all().any(|layer| layer.has_run_over_limit()))
+            && !self.extensions().is_some_and(|extensions| extensions.has_run_over_limit())
     }
 
     pub(super) fn is_abandoned(&mut self) -> bool {

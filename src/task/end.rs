@@ -3,10 +3,10 @@
 //! The step that ends a task publishes its end, and takes out under the same lock what the task leaves: its
 //! waiters, and what only some tasks have ([`Leftovers`]). With the lock released, and in this order:
 //!
-//! 1. What the layers of the task have to do about other tasks is done.
+//! 1. What the extensions of the task have to do about other tasks is done.
 //! 2. The token of the task is raised, if its time was up.
 //! 3. The waiters are woken.
-//! 4. The user's values that are left are dropped: those of the layers, and last the closure or a result
+//! 4. The user's values that are left are dropped: those of the extensions, and last the closure or a result
 //!    that no call will take.
 //!
 //! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
@@ -18,7 +18,7 @@
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
 use super::{
-    Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, layer::Left, plan::Plan,
+    Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, extensions::Left, plan::Plan,
     state::CancelOutcome,
 };
 use crate::{
@@ -289,7 +289,7 @@ impl Task {
 /// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
 pub(super) struct Leftovers {
-    of_layers: Left,
+    left: Left,
     waiters: Vec<Waker>,
     token: Option<CancellationToken>,
 }
@@ -303,21 +303,21 @@ impl Leftovers {
 
     #[inline(never)]
     fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
-        let (layers, core) = parts.split();
-        let mut of_layers = Left::default();
-        layers.all().for_each(|layer| layer.on_end(&core, &mut of_layers));
+        let (extensions, core) = parts.split();
+        let mut left = Left::default();
+        extensions.on_end(&core, &mut left);
         let extras = parts.extras_if_any()?;
-        of_layers.keep(extras.around.take());
-        of_layers.keep(extras.submitter.take());
+        left.keep(extras.around.take());
+        left.keep(extras.submitter.take());
         let mut waiters = extras.waiters.take();
         waiters.extend(extras.awaiting.take());
-        Some(Self { of_layers, waiters, token: extras.token.clone() })
+        Some(Self { left, waiters, token: extras.token.clone() })
     }
 
     /// Wakes, and drops the rest. The caller holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
-        let Self { of_layers: Left { deferred, values }, waiters, token } = self;
+        let Self { left: Left { deferred, values }, waiters, token } = self;
         deferred.run();
         match &token {
             Some(token) if timed_out => token.cancel(),

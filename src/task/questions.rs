@@ -15,7 +15,7 @@
 //! The notes of the layers on the run are kept meanwhile in [`CallExtras`], which the runs of a plain task do not have.
 
 use super::{
-    Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, layer::PlacedQuestion,
+    Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, extensions::Question,
     plan::RunOutcome,
 };
 use crate::{CancelReason, time::Timestamp, trace};
@@ -25,28 +25,22 @@ use crate::{CancelReason, time::Timestamp, trace};
 pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
     pub(super) around: Option<Around>,
-    /// A function of a layer, called when the body has returned, with no lock held.
-    pub(crate) after_body: Option<fn(&Call<'_>)>,
     /// The moment from which on a run that was due before counts as late.
     pub(crate) late_from: Option<Timestamp>,
     pub(crate) expiry: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
-    pub(super) question: Option<PlacedQuestion>,
-    pub(super) asking: u8,
-    /// True while the layer whose question was answered is asked again.
-    pub(crate) has_answer: bool,
+    pub(crate) question: Option<Question>,
     pub(super) has_name: bool,
     pub(crate) is_extra: bool,
     /// True if the tick for which the task was taken waits on.
     pub(crate) keeps_tick: bool,
-    pub(crate) awaits_answer: bool,
     /// Why the task is ended after a run that did not take place.
     pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
 }
 
 impl Call<'_> {
-    /// Asks whether a run may begin: the token of the task, and then its layers.
+    /// Asks whether a run may begin: the token of the task, and then its extensions.
     ///
     /// # Errors
     ///
@@ -56,18 +50,11 @@ impl Call<'_> {
         if parts.is_called_off() {
             return Err(Verdict::Cancelled(CancelReason::Requested));
         }
-        self.ask_layers(None, parts)?;
+        let (extensions, mut core) = parts.split();
+        extensions.before_run(&mut core, self)?;
         let (extras, of_task) = (self.extras(), parts.extras());
         extras.has_name = of_task.name.is_some();
         extras.around = of_task.around.take();
-        Ok(())
-    }
-
-    /// Asks the layers of the task, from the one on whose question was `answered`. A question that one has is noted.
-    fn ask_layers(&mut self, answered: Option<u8>, parts: &mut Parts<'_>) -> Result<(), Verdict> {
-        let (layers, mut core) = parts.split();
-        let question = layers.before_run(answered, &mut core, self)?;
-        self.extras().question = question;
         Ok(())
     }
 
@@ -78,42 +65,20 @@ impl Call<'_> {
     /// The outcome of a run that does not take place.
     #[inline]
     pub(super) fn ask_user(&mut self) -> Result<(), RunOutcome> {
-        if self.extras.as_ref().is_none_or(|extras| extras.question.is_none()) {
-            self.begin();
-            return self.be_in_time();
-        }
-        while let Some(PlacedQuestion { layer, question }) = self.extras().question.take() {
-            self.extras().asking = layer;
-            question.ask(self)?;
+        match self.extras.as_mut().and_then(|extras| extras.question.take()) {
+            None => {
+                self.begin();
+                return self.be_in_time();
+            }
+            Some(question) => question.ask(self)?,
         }
         self.begin();
         Ok(())
     }
 
-    /// Looks at the task once more when a question has let the run through: whatever has ended the task before this
-    /// step keeps the body from running. Asks the layer that had the question, and those behind it.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that does not take place.
-    pub(crate) fn look_again(&mut self) -> Result<(), RunOutcome> {
-        let (run, is_over) = (self.run, self.is_over());
-        let answered = Some(self.extras().asking);
-        let looked = run.task().with(|parts| {
-            let is_alive = !parts.stage.is_done() && !parts.is_called_off();
-            let is_alive = is_alive && !is_over && !run.is_stopped();
-            is_alive.then(|| self.ask_layers(answered, parts))
-        });
-        match looked {
-            Some(Ok(())) => Ok(()),
-            Some(Err(Verdict::Again(moment))) => {
-                self.extras().keeps_tick = true;
-                Err(RunOutcome::Again(moment))
-            }
-            Some(Err(Verdict::Cancelled(reason))) => Err(self.give_back(reason)),
-            // If it is neither its time nor its own token that ends the task, the pool was told to stop.
-            _ => Err(self.give_back(CancelReason::ShutdownNow)),
-        }
+    /// Returns `true` if user code is to be asked before the run.
+    pub(super) fn has_question(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for

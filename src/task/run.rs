@@ -128,7 +128,7 @@ impl Run {
         self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
     }
 
-    pub(super) fn is_leased(&self) -> bool {
+    pub(crate) fn is_leased(&self) -> bool {
         self.worker.held.borrow().is_some()
     }
 
@@ -241,7 +241,7 @@ impl Run {
         held.as_ref().map_or(&self.worker.stop, |held| &held.token).clone()
     }
 
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.worker.stop.is_cancelled()
     }
 

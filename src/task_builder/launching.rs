@@ -5,7 +5,7 @@
 //!
 //! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the
 //!    next step too: the error hands it back as it would have run.
-//! 2. The task gets its layers, and the code around its runs. The executor's decorator is called, and its panic is the
+//! 2. The task gets its extensions, and the code around its runs. The executor's decorator is called, and its panic is the
 //!    submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
 //! 4. It enters its group, and its limit is armed. Each of these finds a task that has ended meanwhile, and does nothing.
@@ -16,17 +16,15 @@ use std::{
 };
 
 use super::TaskBuilder;
-#[cfg(feature = "histograms")]
-use crate::layers::Recorded;
 use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    layers::{AtShutdown, Entrant, Gated, GroupState, Joining, Membership, OnWall, RunsOnce},
+    layers::{AtShutdown, Control, Entrant, Gated, GroupState, Joining, Membership},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
-    task::{Around, Drops, Layers, Node, Plan, Task},
+    task::{Around, Drops, Extensions, Node, Plan, Task},
     time::Timestamp,
     trace,
     trigger::Trigger,
@@ -171,30 +169,29 @@ impl TaskBuilder<'_> {
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let submitter = pool_ref.pool().observing.submitter_span();
-        let mut layers = Layers::default();
         #[cfg(feature = "histograms")]
-        layers.add(
-            pool_ref
-                .pool()
-                .observing
-                .recorders_of(self.name.as_ref(), self.group.as_deref())
-                .map(Recorded),
-        );
+        let recorders =
+            pool_ref.pool().observing.recorders_of(self.name.as_ref(), self.group.as_deref());
         let at_shutdown = self.at_shutdown();
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
         }
         let Self { name, gate, group, timeout, runs_once, .. } = self;
-        layers.add(has_trigger.then_some(OnWall));
-        layers.add(runs_once.then_some(RunsOnce));
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        layers.add(group.map(|group| Membership::new(group, kept)));
-        layers.add(at_shutdown);
-        layers.add(gate.map(|gate| Gated::new(gate, Arc::downgrade(pool_ref.pool()) as _)));
-        if name.is_some() || around.is_some() || submitter.is_some() || !layers.is_empty() {
+        let dispatcher = || Arc::downgrade(pool_ref.pool()) as _;
+        let extensions = Extensions {
+            control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
+            group: group.map(|group| Box::new(Membership::new(group, kept))),
+            gate: gate.map(|gate| Box::new(Gated::new(gate, dispatcher()))),
+            at_shutdown,
+            #[cfg(feature = "histograms")]
+            recorders,
+            ..Extensions::default()
+        };
+        if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);
-                (extras.around, extras.layers) = (around, layers);
+                (extras.around, extras.extensions) = (around, extensions);
             });
         }
         if let Some(budget) = timeout.filter(|_| !is_periodic) {

@@ -82,8 +82,8 @@ fn carry_out(
     let unused = change_plan(parts.plan(), change, leaves_wall);
     let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
     let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
-    if let Some(layers) = parts.layers() {
-        layers.all().for_each(|layer| layer.on_replan(&mut replan));
+    if let Some(extensions) = parts.extensions() {
+        extensions.on_replan(&mut replan);
     }
     let Replan { expiry: limit, deferred, .. } = replan;
     Carried { had_effect: !is_toggle || before != after, limit, deferred, unused }

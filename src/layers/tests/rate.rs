@@ -1,21 +1,19 @@
-//! A seventh layer, by the recipe in `CONTRIBUTING.md`: a rate limit of a task, at most so many runs in a span. A run
-//! that would exceed it is planned for the moment when it no longer does. It stands behind the group and the gate, to
-//! show that a layer behind a permit and a lease may refuse a run. It is compiled for the tests alone.
+//! A fifth feature, by the recipe in `CONTRIBUTING.md`: a rate limit of a task, at most so many runs in a span. A run
+//! that would exceed it is planned for the moment when it no longer does. It stands behind the group, to show that a
+//! feature may refuse a run which has its permit. It is compiled for the tests alone.
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
-use super::{Dispatcher, Gated, Order};
+use super::{Dispatcher, Gated};
 use crate::{
-    CancellationToken, Clock, ManualClock, TaskState, gate,
+    CancellationToken, Clock, ManualClock, gate,
     pool::Pool,
     schedule::{MissedRuns, Schedule},
     sync::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{
-        Around, Call, Core, Hooks, Layer, Node, NotYet, Plan, Run, Task, Verdict, WorkerContext,
-    },
+    task::{Around, Call, Hooks, Node, Plan, Run, Task, Verdict, WorkerContext},
     time::Timestamp,
 };
 
@@ -26,26 +24,21 @@ pub(crate) struct RateLimit {
     begun: VecDeque<Timestamp>,
 }
 
-impl Layer for RateLimit {
-    fn place(&self) -> u8 {
-        Order::Rate as u8
-    }
-
-    fn before_run(&mut self, _: &mut Core<'_>, call: &mut Call<'_>) -> Result<(), NotYet> {
+impl RateLimit {
+    pub(crate) fn before_run(&mut self, call: &Call<'_>) -> Result<(), Verdict> {
         let now = call.run.started();
         while self.begun.front().is_some_and(|first| first.after(self.span) <= now) {
             self.begun.pop_front();
         }
         match self.begun.front() {
             Some(first) if self.begun.len() >= self.most => {
-                Err(NotYet::Refused(Verdict::Again(first.after(self.span))))
+                Err(Verdict::Again(first.after(self.span)))
             }
-            _ => Ok(()),
+            _ => {
+                self.begun.push_back(now);
+                Ok(())
+            }
         }
-    }
-
-    fn begins(&mut self, call: &Call<'_>) {
-        self.begun.push_back(call.run.started());
     }
 }
 
@@ -77,7 +70,7 @@ fn a_run_that_is_one_too_many_waits() {
     let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
     task.set_plan(Plan::new(period, None));
     let limit = RateLimit { most: 2, span: Duration::from_secs(60), begun: VecDeque::new() };
-    task.extend(|extras| extras.layers.add(Some(limit)));
+    task.extend(|extras| extras.extensions.rate = Some(limit));
 
     assert_eq!(run(&task, at(0)), Verdict::Again(at(10)));
     assert_eq!(run(&task, at(10)), Verdict::Again(at(20)));
@@ -85,32 +78,6 @@ fn a_run_that_is_one_too_many_waits() {
     assert_eq!((run(&task, at(60)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(70)), 3));
     assert_eq!((run(&task, at(70)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(80)), 4));
     assert_eq!((run(&task, at(80)), runs.load(Ordering::Relaxed)), (Verdict::Again(at(120)), 4));
-}
-
-/// A layer behind a gate refuses the run that the gate has let through: it waits, and is not counted.
-#[test]
-fn a_layer_behind_a_question_may_refuse_the_run() {
-    let (runs, asked) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-    let (counts, asks) = (Arc::clone(&runs), Arc::clone(&asked));
-    let task: Arc<Task> = Node::repeated(move || _ = counts.fetch_add(1, Ordering::Relaxed));
-    let period = Schedule::fixed_rate(Duration::from_secs(10), MissedRuns::Burst);
-    task.set_plan(Plan::new(period, None));
-    let limit = RateLimit { most: 1, span: Duration::from_secs(60), begun: VecDeque::new() };
-    let gate = gate::from_fn(move |_: &gate::Tick<'_>| {
-        asks.fetch_add(1, Ordering::Relaxed);
-        gate::Entry::Run
-    });
-    task.extend(|extras| {
-        extras.layers.add(Some(limit));
-        extras.layers.add(Some(Gated::new(Arc::new(gate), no_pool())));
-    });
-    let seen = || (runs.load(Ordering::Relaxed), asked.load(Ordering::Relaxed));
-
-    assert_eq!((run(&task, at(0)), seen()), (Verdict::Again(at(10)), (1, 1)));
-    assert_eq!(run(&task, at(10)), Verdict::Again(at(60)));
-    assert_eq!((task.state(), seen()), (TaskState::Scheduled, (1, 2)));
-    assert!(matches!(run(&task, at(70)), Verdict::Again(_)));
-    assert_eq!(seen(), (2, 3));
 }
 
 /// A run that the gate leaves out leaves the code around it where it is: it is around the next one.
@@ -132,7 +99,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
         next.run()
     });
     task.extend(|extras| {
-        extras.layers.add(Some(Gated::new(Arc::new(gate), no_pool())));
+        extras.extensions.gate = Some(Box::new(Gated::new(Arc::new(gate), no_pool())));
         extras.around = Some(around);
     });
     let after = [0, 10, 20, 30].map(|moment| {

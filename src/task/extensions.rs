@@ -1,0 +1,277 @@
+//! The extensions of a task: the features that only some tasks have and that decide about its runs.
+//!
+//! A plain task has none and is asked nothing. [`Extensions`] has a field for each of the four features, and a function
+//! for each point of a task's life at which features are asked, in which each has its line. So the order in which they
+//! are asked is the order of the lines, and this file is the one place of the core that names them.
+//!
+//! | point | when | a feature may |
+//! |---|---|---|
+//! | [`before_run`](Extensions::before_run) | a worker has taken the task | let the run pass, refuse it, or have user code asked first |
+//! | [`after_run`](Extensions::after_run) | the run is over, or was left out after the worker had taken the closure | count it |
+//! | [`on_requeue`](Extensions::on_requeue) | the task is queued again | choose another moment, park it, or have it end |
+//! | [`on_put_off`](Extensions::on_put_off) | a run waits on | note until when |
+//! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | follow |
+//! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
+//!
+//! The time limit comes first: a task whose time is up asks nothing else. The control precedes those that ask whether the
+//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A feature
+//! that may refuse a run stands before those that have something to give back. The policy for shutdowns comes last of
+//! those that say why a task is queued again.
+//!
+//! All of this is called under the task's lock, so a feature calls no user code there and drops nothing of the user's.
+//! What has to be asked of user code is a [`Question`], which the worker asks with no lock held.
+//!
+//! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
+//! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
+//! (`Run::plan_for`).
+
+use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
+#[cfg(feature = "histograms")]
+use crate::histogram::Recorders;
+#[cfg(all(test, not(any(shuttle, loom))))]
+use crate::layers::RateLimit;
+use crate::{
+    CancelReason,
+    entry::{Requeue, Timing},
+    layers::{AtShutdown, Control, GateQuestion, Gated, Membership, TimeLimit},
+    schedule::Schedule,
+    sync::Arc,
+    time::Timestamp,
+};
+
+/// The parts of its task that a feature sees, under the lock.
+pub(crate) struct Core<'a> {
+    pub(crate) stage: Stage,
+    pub(crate) is_periodic: bool,
+    pub(crate) plan: Option<&'a mut Plan>,
+    pub(crate) name: &'a Option<Arc<str>>,
+}
+
+/// A question to user code, before the closure is called. The worker asks it when it holds no lock.
+pub(crate) enum Question {
+    /// The trigger is asked for the next run again, in place of the run for which the task was taken.
+    Trigger,
+    Gate(Box<GateQuestion>),
+}
+
+impl Question {
+    /// Asks it.
+    ///
+    /// # Errors
+    ///
+    /// The outcome of a run that does not take place.
+    pub(super) fn ask(self, call: &mut Call<'_>) -> Result<(), RunOutcome> {
+        match self {
+            Self::Trigger => Err(call.ask_trigger_again()),
+            Self::Gate(question) => call.pass_gate(*question),
+        }
+    }
+}
+
+/// The work that features leave for other tasks, to be done by a thread that has released the task's lock.
+#[must_use]
+#[derive(Default)]
+pub(crate) struct Deferred(Vec<Box<dyn FnOnce()>>);
+
+impl Deferred {
+    pub(crate) fn push(&mut self, act: impl FnOnce() + 'static) {
+        self.0.push(Box::new(act));
+    }
+
+    /// Does it. The caller holds no lock.
+    pub(crate) fn run(self) {
+        self.0.into_iter().for_each(|act| act());
+    }
+}
+
+/// How a task is queued again. The features change it one after the other.
+pub(crate) struct Queuing {
+    pub(crate) due: Timestamp,
+    /// Where its entry waits, unless for that moment.
+    pub(crate) elsewhere: Option<Timing>,
+    pub(crate) why: Requeue,
+    /// Why it is not queued, and ends.
+    pub(crate) ends: Option<CancelReason>,
+    pub(crate) deferred: Deferred,
+    /// The schedule that another has replaced, for the caller to drop when it holds no lock.
+    pub(crate) replaced: Option<Schedule>,
+    /// `true` if the plan is one that was asked for meanwhile.
+    pub(crate) is_replanned: bool,
+}
+
+impl Queuing {
+    pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
+        let (deferred, is_replanned) = (Deferred::default(), false);
+        Self { due, elsewhere: None, why, ends: None, deferred, replaced: None, is_replanned }
+    }
+
+    pub(super) fn timing(&self) -> Timing {
+        self.elsewhere.unwrap_or_else(|| self.due.into())
+    }
+}
+
+/// The answer of the features about another moment for which a task waits.
+#[derive(Default)]
+pub(crate) struct Replan {
+    /// The plan, if it is another one, or the same moment was asked for.
+    pub(crate) plan: Option<Timestamp>,
+    pub(crate) due: Option<Timestamp>,
+    /// The answer: when the task has to have ended, if that has moved.
+    pub(crate) expiry: Option<Timestamp>,
+    pub(crate) deferred: Deferred,
+}
+
+/// The remains of the features of a task that has ended.
+#[derive(Default)]
+pub(crate) struct Left {
+    pub(crate) deferred: Deferred,
+    /// Values of the user's, for the caller to drop one by one when it holds no lock.
+    pub(crate) values: Vec<Box<dyn Send>>,
+}
+
+impl Left {
+    pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
+        if let Some(value) = value {
+            self.values.push(Box::new(value));
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Extensions {
+    pub(crate) limit: Option<Box<TimeLimit>>,
+    pub(crate) control: Option<Box<Control>>,
+    pub(crate) group: Option<Box<Membership>>,
+    pub(crate) gate: Option<Box<Gated>>,
+    /// What a shutdown keeps of the task, unless its kind says it.
+    pub(crate) at_shutdown: Option<AtShutdown>,
+    /// Where its runs are recorded, if not in the recorder of its worker.
+    #[cfg(feature = "histograms")]
+    pub(crate) recorders: Option<Arc<Recorders>>,
+    #[cfg(all(test, not(any(shuttle, loom))))]
+    pub(crate) rate: Option<RateLimit>,
+}
+
+impl Extensions {
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { limit, control, group, gate, at_shutdown, .. } = self;
+        let is_empty = limit.is_none() && control.is_none() && group.is_none() && gate.is_none();
+        #[cfg(all(test, not(any(shuttle, loom))))]
+        let is_empty = is_empty && self.rate.is_none();
+        is_empty && at_shutdown.is_none()
+    }
+
+    /// Asks whether a run may begin. A question to user code that has to be asked first is noted in the call.
+    ///
+    /// # Errors
+    ///
+    /// The verdict on the task, if a feature refuses the run.
+    pub(super) fn before_run(
+        &mut self,
+        task: &mut Core<'_>,
+        call: &mut Call<'_>,
+    ) -> Result<(), Verdict> {
+        let Self { limit, control, group, gate, .. } = self;
+        limit.as_mut().map_or(Ok(()), |limit| limit.before_run(call))?;
+        control.as_mut().map_or(Ok(()), |control| control.before_run(task, call))?;
+        if call.has_question() {
+            return Ok(());
+        }
+        group.as_mut().map_or(Ok(()), |group| group.before_run(task, call))?;
+        #[cfg(all(test, not(any(shuttle, loom))))]
+        self.rate.as_mut().map_or(Ok(()), |rate| rate.before_run(call))?;
+        if let Some(control) = control {
+            control.begins(call);
+        }
+        if let Some(gate) = gate {
+            gate.before_run(call);
+        }
+        #[cfg(feature = "histograms")]
+        if let Some(recorders) = &self.recorders {
+            call.run.record_in(recorders);
+        }
+        Ok(())
+    }
+
+    /// The body has returned. The caller holds no lock.
+    pub(super) fn after_body(call: &Call<'_>) {
+        if call.run.is_leased() {
+            call.leave_leased();
+        }
+    }
+
+    pub(super) fn after_run(&mut self, call: &Call<'_>) {
+        if let Some(control) = &mut self.control {
+            control.after_run(call);
+        }
+        if let Some(group) = &mut self.group {
+            group.after_run(call);
+        }
+    }
+
+    pub(super) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
+        if let Some(control) = &mut self.control {
+            control.on_requeue(task, queuing);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_requeue(task, queuing);
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.on_requeue(task, queuing);
+        }
+        if let Some(at_shutdown) = self.at_shutdown {
+            queuing.why = at_shutdown.reason(queuing.why);
+        }
+    }
+
+    /// The gate has put a run off: until then, or, if it `awaits` the gate's answer, until that is there.
+    pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp, awaits: bool) {
+        if let Some(control) = &mut self.control {
+            control.on_put_off(call, until);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_put_off(call, until, awaits);
+        }
+    }
+
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+        if let Some(limit) = &mut self.limit {
+            limit.on_replan(replan);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_replan(replan);
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.on_replan(replan);
+        }
+    }
+
+    pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+        if let Some(limit) = &mut self.limit {
+            limit.on_end(left);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_end(task, left);
+        }
+        if let Some(gate) = &mut self.gate {
+            gate.on_end(left);
+        }
+    }
+
+    /// Returns when the task, which a worker has, is due next, if its plan says `next`.
+    pub(super) fn next_due(&self, next: Timestamp) -> Timestamp {
+        self.control.as_ref().map_or(next, |control| control.next_due(next))
+    }
+
+    /// Returns `true` if the token stands for the present run alone, whose time is up: that it is raised is no request to
+    /// the task.
+    pub(super) fn has_run_over_limit(&self) -> bool {
+        self.limit.as_ref().is_some_and(|limit| limit.has_run_over_limit())
+    }
+
+    /// Returns `true` if the entry of the task, which is in the queue, stays parked whenever it is due.
+    pub(super) fn keeps_parked(&self) -> bool {
+        let waits_for_turn = self.group.as_ref().is_some_and(|group| group.keeps_parked());
+        waits_for_turn || self.gate.as_ref().is_some_and(|gate| gate.is_awaiting())
+    }
+}
