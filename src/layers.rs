@@ -1,16 +1,12 @@
-//! The layers: features that only some tasks have, one file and one type each, and the order in which they are asked.
+//! The features that only some tasks have and that decide about their runs, a file and a type each.
 //!
-//! At which points a layer is asked, and what it may answer, is in [`task::layer`](crate::task::Layer). A task and the
-//! queue name none of them; a layer knows the task, and as a rule no other layer: the wall clock asks
-//! the control whether an entry stands for an extra run, and the control asks whether the task has a gate. What a handle asks of a task that has a layer
-//! (to move it, to pause it, to enter its group) is in the layer's file, too.
+//! At which points of a task's life a feature is asked, in which order, and what it may answer, is in
+//! [`task::extensions`](crate::task::Extensions). A feature knows the task, and as a rule no other feature: the wall clock
+//! asks the control whether an entry stands for an extra run, and the control asks whether the task has a gate. What a
+//! handle asks of a task that has a feature (to move it, to pause it, to enter its group) is in the feature's file, too.
 //!
-//! # Another layer
-//!
-//! It is a file with a type that implements [`Layer`](crate::task::Layer), and a line in the [order](Order). Where it
-//! stands decides what it comes before: a layer that may refuse a run stands before those that have something to give
-//! back. `layers/tests/rate.rs` is one more, for the tests: at most so many runs in a minute. The seam is not public:
-//! what is called under a lock must not be the user's. A [gate](crate::gate) is the layer that asks the user.
+//! `layers/tests/rate.rs` is a fifth, for the tests: at most so many runs in a minute. The seam is not public, since what
+//! is called under a lock must not be the user's. A [gate](crate::gate) is the feature that asks the user.
 
 mod at_shutdown;
 mod control;

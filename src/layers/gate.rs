@@ -20,7 +20,7 @@
 //! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or
 //! after the answer, which may have taken long.
 //!
-//! *Looked at once more* ([`look_again`](Call::look_again)) is one step under the task's lock. It comes after the last call of the gate, so
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock. It comes after the last call of the gate, so
 //! whatever has ended the task before that step keeps the body from running, and whatever comes after it
 //! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
 //! is published as one that another is to follow, and the task is then ended as one that waits
@@ -32,7 +32,7 @@
 //! [`control`](super::control) is. What the entry does not say is for which moment the run was planned and
 //! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
 //! task was queued. A worker that takes the task for just that deadline has the same tick before it, unless
-//! the layer was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
+//! the gate was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
 //! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
 //!
 //! # An answer that comes later

@@ -2,7 +2,7 @@
 //!
 //! A task has one [`Around`] at most, beside its closure. It shares the way of a plan: the worker takes it out of the
 //! node in the step that takes the closure, and puts it back in the step that puts the closure back. So it is there
-//! for the next run whatever became of this one, and no layer has to remember it. It does not replace the closure: queue,
+//! for the next run whatever became of this one, and no feature has to remember it. It does not replace the closure: queue,
 //! order, ticket and cancelling do not depend on it, and it costs nothing where there is none.
 //!
 //! # Decorators

@@ -2,17 +2,15 @@
 //!
 //! Three are asked, in this order:
 //!
-//! 1. Under the task's lock, with which the worker has taken the task: the token, and then the [layers](super::layer), in
-//!    their order. Each lets the run pass, refuses it, or has a question to user code.
-//! 2. With no lock held: the questions of the layers, one at a time. The closure is out of the node, and the task is
-//!    *running*, so everything that races with a run races with a question in the same way. One that lets the run
-//!    pass looks at the task [again](Call::look_again) under its lock, and the layer that had it is asked again, and those
-//!    behind it.
+//! 1. Under the task's lock, with which the worker has taken the task: the token, and then the
+//!    [extensions](super::extensions). Each lets the run pass, refuses it, or notes a question to user code.
+//! 2. With no lock held: that question. The closure is out of the node, and the task is *running*, so everything that
+//!    races with a run races with a question in the same way.
 //! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time), by the worker that was about to
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
 //!    trigger has, or has panicked.
 //!
-//! The notes of the layers on the run are kept meanwhile in [`CallExtras`], which the runs of a plain task do not have.
+//! What is noted about the run meanwhile is kept in [`CallExtras`], which the runs of a plain task do not have.
 
 use super::{
     Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, extensions::Question,
@@ -125,7 +123,7 @@ impl Call<'_> {
         Err(left_out)
     }
 
-    /// Returns the notes of the layers on the run, to add one.
+    /// Returns what is noted about the run, to add to it.
     pub(crate) fn extras(&mut self) -> &mut CallExtras {
         self.extras.get_or_insert_default()
     }
