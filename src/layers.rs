@@ -26,7 +26,7 @@ pub(crate) use self::rate::RateLimit;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
     control::{Change, Changed, Control},
-    gate::{GateQuestion, Gated},
+    gate::{GateQuestion, Gated, HeldLease},
     group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
     limit::TimeLimit,
     membership::Membership,

@@ -93,7 +93,7 @@ pub(crate) use self::{
     run::{CurrentRun, Run},
     untaken::is_result,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
-    worker_context::{HeldLease, WorkerContext},
+    worker_context::WorkerContext,
 };
 pub use self::{
     around::{Done, Submission, TaskRun},

@@ -120,8 +120,8 @@ impl Control {
         task: &mut Core<'_>,
         call: &mut Call<'_>,
     ) -> Result<(), Verdict> {
-        let extras = call.extras();
-        (extras.late_from, extras.is_extra) = (self.asked, self.is_extra_next);
+        call.extras().late_from = self.asked;
+        call.run.set_extra(self.is_extra_next);
         if self.is_extra_next {
             let triggered = task.plan.as_ref().and_then(|plan| plan.schedule.triggered());
             self.plan_on_wall = triggered.and_then(|triggered| triggered.on_wall());
@@ -130,7 +130,7 @@ impl Control {
     }
 
     pub(crate) fn begins(&mut self, call: &Call<'_>) {
-        if call.is_extra() {
+        if call.run.is_extra() {
             self.extra = None;
         }
     }
@@ -139,7 +139,7 @@ impl Control {
         // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
         // meanwhile is of the next run.
         let keeps_tick = call.noted(|it| it.keeps_tick).unwrap_or_default();
-        if !keeps_tick && !call.is_extra() && self.plan.is_none() {
+        if !keeps_tick && !call.run.is_extra() && self.plan.is_none() {
             self.asked = None;
         }
     }
@@ -164,7 +164,7 @@ impl Control {
     }
 
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
-        if call.is_extra() {
+        if call.run.is_extra() {
             // Unless another has been asked for meanwhile.
             self.extra.get_or_insert(until);
         }

@@ -55,14 +55,11 @@ use std::time::{Duration, SystemTime};
 
 use super::Dispatcher;
 use crate::{
-    CancelReason,
+    CancelReason, CancellationToken,
     entry::{Requeue, Timing},
     gate::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick},
     sync::{Arc, Weak},
-    task::{
-        Call, Core, FailureSource, HeldLease, Left, Question, Queuing, Replan, Run, RunOutcome,
-        Task,
-    },
+    task::{Call, Core, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task},
     time::Timestamp,
     trace,
     unwind::discard,
@@ -104,7 +101,7 @@ pub(super) struct OpenTick {
 
 impl OpenTick {
     pub(super) fn new(call: &Call<'_>, entry: Timestamp) -> Self {
-        Self { is_extra: call.is_extra(), entry }
+        Self { is_extra: call.run.is_extra(), entry }
     }
 
     /// Returns `true` if the task is due for another tick: another plan may be one for the same moment.
@@ -133,6 +130,15 @@ pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
     awaited: Option<AwaitedReply>,
+}
+
+/// The lease that a run holds.
+pub(crate) struct HeldLease {
+    pub(crate) lease: Arc<dyn Lease>,
+    /// Raised when the lease is lost; the parent of the task's token.
+    pub(crate) token: CancellationToken,
+    /// The token that the task had before, to be dropped when no lock is held.
+    pub(crate) replaced: Option<CancellationToken>,
 }
 
 impl Gated {
@@ -170,7 +176,7 @@ impl Gated {
 impl Gated {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         if !call.is_by_hand() {
-            let question = self.ask(call.run.planned(), call.is_extra());
+            let question = self.ask(call.run.planned(), call.run.is_extra());
             call.extras().question = question.map(|question| Question::Gate(Box::new(question)));
         }
     }
@@ -218,6 +224,32 @@ impl Task {
             let gated = parts.extensions().and_then(|extensions| extensions.gate.as_ref());
             gated.is_some_and(|gated| gated.gate.is_some())
         })
+    }
+}
+
+impl Run {
+    pub(crate) fn hold_lease(&self, held: HeldLease) {
+        debug_assert!(!self.is_leased(), "a worker has one run at a time");
+        *self.worker.held.borrow_mut() = Some(held);
+    }
+
+    pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
+        self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
+    }
+
+    pub(crate) fn is_leased(&self) -> bool {
+        self.worker.held.borrow().is_some()
+    }
+
+    /// Takes the task's token, if the run holds a lease: it then has one of its own.
+    pub(crate) fn replace_token(&self, token: &mut Option<CancellationToken>) {
+        if let Some(held) = &mut *self.worker.held.borrow_mut() {
+            held.replaced = token.take();
+        }
+    }
+
+    pub(crate) fn release_lease(&self) -> Option<HeldLease> {
+        self.worker.held.borrow_mut().take()
     }
 }
 
@@ -308,13 +340,13 @@ impl Call<'_> {
 
     fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> Option<Entry> {
         let plan = self.plan.as_ref();
-        let (wall, offset) = match plan.filter(|_| !self.is_extra()) {
+        let (wall, offset) = match plan.filter(|_| !self.run.is_extra()) {
             Some(plan) => (plan.tick_on_wall(), plan.offset()),
             None => (None, Duration::ZERO),
         };
         let moment = (self.run.planned().before(offset), wall);
         let name = self.run.task().name();
-        let kind = (plan.is_some(), self.is_extra());
+        let kind = (plan.is_some(), self.run.is_extra());
         let tick = tick(self.run, name.as_deref(), moment, attempt, kind);
         let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
         self.hooks.drops(self.run.id()).discard(gate);
@@ -372,7 +404,7 @@ impl Call<'_> {
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
             RunOutcome::Failed(next, failure) => (RunEnd::Failed(failure), Some(*next)),
         };
-        let next = next.filter(|_| !self.is_extra()).and_then(|next| self.run.next_due(next));
+        let next = next.filter(|_| !self.run.is_extra()).and_then(|next| self.run.next_due(next));
         self.leave_lease(end, next);
         let token = self.run.task().with(|parts| {
             // Unless the task has called itself off by it.
@@ -385,7 +417,7 @@ impl Call<'_> {
     /// Makes another tick of the run, which is at `planned`.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
-        if !self.is_extra() {
+        if !self.run.is_extra() {
             if let Some(plan) = &mut self.plan {
                 plan.leave_wall();
             }
@@ -404,7 +436,7 @@ impl Call<'_> {
 
     /// Tells a plan on the wall clock until when its run was put off.
     fn note_put_off(&mut self, until: Timestamp) {
-        let is_extra = self.is_extra();
+        let is_extra = self.run.is_extra();
         if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
             plan.put_off(until);
         }
@@ -417,7 +449,7 @@ impl Call<'_> {
         run.task().with(|parts| {
             let Some(extensions) = parts.extensions() else { return };
             if let Some(gated) = &mut extensions.gate {
-                *gated.tick(self.is_extra()) = Some(asked);
+                *gated.tick(self.run.is_extra()) = Some(asked);
             }
             extensions.on_put_off(self, asked.entry, false);
         });
@@ -452,9 +484,9 @@ impl Call<'_> {
     }
 
     fn skip(&mut self) -> RunOutcome {
-        let (run, is_extra) = (self.run, self.is_extra());
+        let (run, is_extra) = (self.run, self.run.is_extra());
         let skipped = match &mut self.plan {
-            Some(plan) => plan.skip(is_extra, run, self.hooks),
+            Some(plan) => plan.skip(run, self.hooks),
             None => self.give_back(CancelReason::SkippedByGate),
         };
         if trace::is_listening() {

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::{
     CancelReason, CancellationToken,
-    task::{Call, Left, Parts, Replan, Task, Verdict},
+    task::{Call, Left, Parts, Replan, Run, Task, Verdict},
     time::Timestamp,
     unwind::discard,
 };
@@ -169,5 +169,17 @@ impl Parts<'_> {
     /// Returns `true` if the task has another limit than this one.
     pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
         self.limit().is_some_and(|own| own.has_moved(limit))
+    }
+}
+
+impl Run {
+    /// Returns the time limit, if the run exceeded it.
+    pub(crate) fn take_over_limit(&self) -> Option<Duration> {
+        self.worker.over_limit.take()
+    }
+
+    /// Notes that the innermost run that the calling thread is in exceeded this time limit.
+    pub(crate) fn note_over_limit(limit: Duration) {
+        Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }
 }

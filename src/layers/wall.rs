@@ -14,10 +14,12 @@
 //! So a task follows the clock within 30 s of its being set, and the looks of all tasks fall together. The moment of a look
 //! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate (`Task::due_by`).
 
+use std::time::SystemTime;
+
 use super::standing::Standing;
 use crate::{
     schedule::{WallState, WallView},
-    task::{Call, Core, Parts, Question, RunOutcome, Task, Verdict},
+    task::{Call, Core, Parts, Question, Run, RunOutcome, Task, Verdict},
     time::Timestamp,
 };
 
@@ -29,7 +31,7 @@ impl Call<'_> {
     /// The verdict on a task that was taken too early.
     pub(super) fn look_at_wall(&mut self, task: &mut Core<'_>) -> Result<(), Verdict> {
         let run = self.run;
-        let plan = task.plan.as_deref_mut().filter(|_| !self.is_extra());
+        let plan = task.plan.as_deref_mut().filter(|_| !run.is_extra());
         let Some(plan) = plan else {
             run.plan_on_wall(None);
             return Ok(());
@@ -59,6 +61,19 @@ impl Call<'_> {
             Some(plan) => plan.ask_again(run, hooks),
             None => RunOutcome::Again(run.planned()),
         }
+    }
+}
+
+impl Run {
+    /// Records for which moment of the wall clock the run was planned, if it was on that clock.
+    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
+        self.worker.planned_wall.set(moment.map(|moment| (self.id(), moment)));
+    }
+
+    /// Returns the moment of the wall clock for which the run was planned, if it was on that clock.
+    pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
+        let (id, moment) = self.worker.planned_wall.get()?;
+        (id == self.id()).then_some(moment)
     }
 }
 

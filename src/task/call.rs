@@ -155,12 +155,13 @@ impl Call<'_> {
     #[inline]
     pub(crate) fn begin(&mut self) {
         let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
-        self.run.begin(self.plan.as_ref(), self.is_extra(), has_name);
+        self.run.begin(self.plan.as_ref(), has_name);
     }
 
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
-        let (run, hooks, is_extra) = (self.run, self.hooks, self.is_extra());
-        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.has_trigger() && !is_extra) {
+        let (run, hooks) = (self.run, self.hooks);
+        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.has_trigger() && !run.is_extra())
+        {
             if let Err(panic) = plan.count_covered(run, hooks) {
                 return RunOutcome::Ended(Err(panic));
             }
@@ -172,11 +173,11 @@ impl Call<'_> {
         }
         let plan = &mut self.plan;
         let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
-            Some(plan) => plan.fail(source, failure, is_extra, run, hooks),
+            Some(plan) => plan.fail(source, failure, run, hooks),
             None => RunOutcome::Ended(Err(hooks.tell_last(run, source, failure))),
         });
         let outcome = match (report, &mut self.plan) {
-            (Ok(next), Some(plan)) => plan.follow(next, is_extra, run, hooks),
+            (Ok(next), Some(plan)) => plan.follow(next, run, hooks),
             (Ok(_), None) => RunOutcome::Ended(Ok(())),
             (Err(outcome), _) => outcome,
         };

@@ -189,21 +189,15 @@ impl Plan {
 
     // The worker's questions. Each may call the trigger, which is user code: no lock is held.
 
-    /// Returns the outcome of a run that has just ended, and has not failed. A run that `is_extra` is beside the schedule.
-    pub(super) fn follow(
-        &mut self,
-        next: Next,
-        is_extra: bool,
-        run: &Run,
-        hooks: &Hooks,
-    ) -> RunOutcome {
+    /// Returns the outcome of a run that has just ended, and has not failed.
+    pub(super) fn follow(&mut self, next: Next, run: &Run, hooks: &Hooks) -> RunOutcome {
         self.runs += 1;
         self.failures = 0;
         match next {
             Next::Nothing => RunOutcome::Ended(Ok(())),
-            Next::Named(named) => RunOutcome::Again(self.next_named(*named, is_extra, run)),
+            Next::Named(named) => RunOutcome::Again(self.next_named(*named, run)),
             // After an extra run the plan stands, which the task knows and not the plan.
-            Next::Planned if is_extra => RunOutcome::Again(run.planned()),
+            Next::Planned if run.is_extra() => RunOutcome::Again(run.planned()),
             Next::Planned => RunOutcome::of(self.next(run, true, || run.clock().read(), hooks)),
         }
     }
@@ -214,7 +208,6 @@ impl Plan {
         &mut self,
         source: Option<FailureSource>,
         failure: Failure,
-        is_extra: bool,
         run: &Run,
         hooks: &Hooks,
     ) -> RunOutcome {
@@ -223,16 +216,16 @@ impl Plan {
         run.note_failure(self.failures);
         // A limit that ends the task was reported when it did.
         let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
-        let attempt = self.attempt().filter(|_| !is_extra);
+        let attempt = self.attempt().filter(|_| !run.is_extra());
         let subject = Subject { attempt, ..run.subject() };
         let ends = self.policy().ends_after(self.failures);
         let ended = run.clock().read();
         let next = match ends {
             true => Ok(None),
-            false if is_extra => Ok(Some(run.planned())),
+            false if run.is_extra() => Ok(Some(run.planned())),
             false => self.next(run, true, || ended, hooks),
         };
-        let next = next.map(|next| next.map(|next| self.backed_off(next, is_extra, ended)));
+        let next = next.map(|next| next.map(|next| self.backed_off(next, run.is_extra(), ended)));
         if !is_told {
             let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
             let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
@@ -253,9 +246,9 @@ impl Plan {
 
     /// Returns the moment that a run has named.
     #[cold]
-    fn next_named(&mut self, named: NamedRun, is_extra: bool, run: &Run) -> Timestamp {
+    fn next_named(&mut self, named: NamedRun, run: &Run) -> Timestamp {
         (self.skipped, self.counted) = (0, 0);
-        if !is_extra {
+        if !run.is_extra() {
             self.leave_wall();
         }
         match named {
@@ -382,8 +375,8 @@ impl Plan {
 
     /// Leaves this run out because its gate says so, and plans the next, if there is one.
     #[cold]
-    pub(crate) fn skip(&mut self, is_extra: bool, run: &Run, hooks: &Hooks) -> RunOutcome {
-        if is_extra {
+    pub(crate) fn skip(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
+        if run.is_extra() {
             return RunOutcome::Again(run.planned());
         }
         let covered = self.count_covered(run, hooks);

@@ -29,7 +29,6 @@ pub(crate) struct CallExtras {
     /// The question for user code, asked before the closure is called.
     pub(crate) question: Option<Question>,
     pub(super) has_name: bool,
-    pub(crate) is_extra: bool,
     /// True if the tick for which the task was taken waits on.
     pub(crate) keeps_tick: bool,
     /// Why the task is ended after a run that did not take place.
@@ -105,7 +104,7 @@ impl Call<'_> {
         let (run, hooks, late_from) =
             (self.run, self.hooks, self.noted(|it| it.late_from).flatten());
         let late_from = late_from.unwrap_or(Timestamp::PAST);
-        let is_exempt = self.is_extra() || self.is_by_hand();
+        let is_exempt = run.is_extra() || self.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
         if run.started() <= run.planned() && !plan.schedule.is_estimated() {
@@ -131,11 +130,6 @@ impl Call<'_> {
     /// Returns what has been noted, unless nothing has.
     pub(crate) fn noted<T>(&self, look: impl FnOnce(&CallExtras) -> T) -> Option<T> {
         self.extras.as_ref().map(look)
-    }
-
-    #[inline]
-    pub(crate) fn is_extra(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.is_extra)
     }
 
     pub(crate) fn is_by_hand(&self) -> bool {

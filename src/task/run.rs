@@ -9,23 +9,13 @@
 //! A run consists of facts. It knows neither hooks nor the code around it; both are called by
 //! [`Hooks::invoke`](super::Hooks::invoke).
 
-use std::{
-    cell::Cell,
-    rc::Rc,
-    time::{Duration, SystemTime},
-};
+use std::{cell::Cell, rc::Rc, time::Duration};
 
-use super::{
-    Task, TaskContext,
-    failure::FailedRun,
-    plan::Plan,
-    worker_context::{HeldLease, WorkerContext},
-};
+use super::{Task, TaskContext, failure::FailedRun, plan::Plan, worker_context::WorkerContext};
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
-    gate::Lease,
     id::Subject,
     statistics::{Ended, WorkerStats},
     sync::{Arc, scoped_thread_local},
@@ -37,7 +27,7 @@ scoped_thread_local!(static CURRENT: Run);
 
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
-    worker: Rc<WorkerContext>,
+    pub(crate) worker: Rc<WorkerContext>,
     task: Arc<Task>,
     id: u64,
     planned: Cell<Timestamp>,
@@ -50,6 +40,8 @@ pub(crate) struct Run {
     failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
     attempt: Cell<u32>,
+    /// True if the run is beside the schedule.
+    is_extra: Cell<bool>,
     /// True if one failure is enough to end the task, for the code around the body.
     ends_by_failure: Cell<bool>,
 }
@@ -64,7 +56,8 @@ impl Run {
     ) -> Self {
         let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
         let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
-        let (attempt, ends_by_failure) = (Cell::new(1), Cell::new(false));
+        let (attempt, is_extra, ends_by_failure) =
+            (Cell::new(1), Cell::new(false), Cell::new(false));
         Self {
             worker,
             task,
@@ -76,6 +69,7 @@ impl Run {
             counted,
             failures,
             attempt,
+            is_extra,
             ends_by_failure,
         }
     }
@@ -85,14 +79,14 @@ impl Run {
     }
 
     /// Records which run of its task this is, before the closure is called. A task that runs once has no plan. What was missed
-    /// is said of the runs of the plan: one that `is_extra` stands for no other.
+    /// is said of the runs of the plan: an extra one stands for no other.
     #[inline]
-    pub(super) fn begin(&self, plan: Option<&Plan>, is_extra: bool, has_name: bool) {
+    pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
         self.stats().begin(self.id, if has_name { self.task.name() } else { None });
         let Some(plan) = plan else { return };
         self.number.set(plan.runs + 1);
         self.attempt.set(plan.failures.saturating_add(1));
-        if !is_extra {
+        if !self.is_extra() {
             self.missed.set(plan.missed(self.planned(), self.started()));
             self.counted.set(plan.counted);
         }
@@ -101,6 +95,15 @@ impl Run {
     /// Records for which moment the run was planned, if it was put off since.
     pub(crate) fn plan_for(&self, planned: Timestamp) {
         self.planned.set(planned);
+    }
+
+    pub(crate) fn is_extra(&self) -> bool {
+        self.is_extra.get()
+    }
+
+    /// Records whether the run is beside the schedule.
+    pub(crate) fn set_extra(&self, is_extra: bool) {
+        self.is_extra.set(is_extra);
     }
 
     /// Records what the policy of the task is about this run.
@@ -117,45 +120,6 @@ impl Run {
     pub(crate) fn has_passed(&self) {
         #[cfg(feature = "histograms")]
         self.worker.passed.set(Some((self.planned(), self.started())));
-    }
-
-    pub(crate) fn hold_lease(&self, held: HeldLease) {
-        debug_assert!(!self.is_leased(), "a worker has one run at a time");
-        *self.worker.held.borrow_mut() = Some(held);
-    }
-
-    pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
-        self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
-    }
-
-    pub(crate) fn is_leased(&self) -> bool {
-        self.worker.held.borrow().is_some()
-    }
-
-    /// Takes the task's token, if the run holds a lease: it then has one of its own.
-    pub(crate) fn replace_token(&self, token: &mut Option<CancellationToken>) {
-        if let Some(held) = &mut *self.worker.held.borrow_mut() {
-            held.replaced = token.take();
-        }
-    }
-
-    pub(crate) fn release_lease(&self) -> Option<HeldLease> {
-        self.worker.held.borrow_mut().take()
-    }
-
-    /// Returns the time limit, if the run exceeded it.
-    pub(super) fn take_over_limit(&self) -> Option<Duration> {
-        self.worker.over_limit.take()
-    }
-
-    /// Notes that the innermost run that the calling thread is in exceeded this time limit.
-    pub(crate) fn note_over_limit(limit: Duration) {
-        Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
-    }
-
-    /// Records for which moment of the wall clock the run was planned, if it was on that clock.
-    pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
-        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
     #[cfg(feature = "histograms")]
@@ -229,11 +193,6 @@ impl Run {
             planned_wall: self.planned_wall(),
             lateness: self.lateness(),
         }
-    }
-
-    fn planned_wall(&self) -> Option<SystemTime> {
-        let (id, moment) = self.worker.planned_wall.get()?;
-        (id == self.id).then_some(moment)
     }
 
     pub(crate) fn stop(&self) -> CancellationToken {

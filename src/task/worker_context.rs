@@ -9,20 +9,14 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{CancellationToken, gate::Lease, statistics::WorkerStats, sync::Arc, time::Clock};
+use crate::{
+    CancellationToken, layers::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
+};
 #[cfg(feature = "histograms")]
 use crate::{
     histogram::{Recorder, Recorders, Sample},
     time::Timestamp,
 };
-
-pub(crate) struct HeldLease {
-    pub(crate) lease: Arc<dyn Lease>,
-    /// Raised when the lease is lost; the parent of the task's token.
-    pub(crate) token: CancellationToken,
-    /// The token that the task had before, to be dropped when no lock is held.
-    pub(crate) replaced: Option<CancellationToken>,
-}
 
 pub(crate) struct WorkerContext {
     pub(super) clock: Clock,
@@ -33,12 +27,12 @@ pub(crate) struct WorkerContext {
     pub(super) keeps_limits: bool,
     /// The lease of a gate that the present run holds. It is here, and not in the run, so that a run without a gate
     /// has nothing to set up.
-    pub(super) held: RefCell<Option<HeldLease>>,
+    pub(crate) held: RefCell<Option<HeldLease>>,
     /// The time limit of the present run, if it exceeded it.
-    pub(super) over_limit: Cell<Option<Duration>>,
+    pub(crate) over_limit: Cell<Option<Duration>>,
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
-    pub(super) planned_wall: Cell<Option<(u64, SystemTime)>>,
+    pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
     /// Where a run is recorded that is recorded apart. It is kept after the run, so that the next run of the
     /// same task, or of one with the same name, need not count a reference up and down.
     #[cfg(feature = "histograms")]
