@@ -7,13 +7,13 @@
 use std::{fmt, time::Duration};
 
 use crate::{
-    Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport,
+    Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport, Observer,
     RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
     TaskContext, TaskRun, ThreadFactory,
     pool::{Callbacks, Config, ObservingConfig},
     shared::{share_factory, share_handler},
     sync::{Arc, cores},
-    task::Around,
+    task::{Around, Closures, Point},
     unwind::{Contained, note_locations},
 };
 
@@ -55,6 +55,7 @@ impl ScheduledThreadPoolExecutor {
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
     config: Config,
+    closures: Closures,
     prestart: bool,
     on_drop: DropPolicy,
 }
@@ -82,6 +83,7 @@ impl Builder {
                 callbacks: Callbacks::default(),
                 observing: ObservingConfig::default(),
             },
+            closures: Closures::default(),
             prestart: false,
             on_drop: DropPolicy::default(),
         }
@@ -297,6 +299,17 @@ impl Builder {
 /// The callbacks: at the start and end of threads, around each run, for each submission, after a failure, and when the
 /// executor has ended.
 impl Builder {
+    /// Adds an [observer](Observer), which is told what the executor does: when a worker takes a task, when a run begins and
+    /// ends, what fails. The other verbs of this block are for one of its methods each.
+    ///
+    /// An executor without an observer pays nothing for it. To tell one of a run costs a call, and the verbs for the moments
+    /// before and after a run cost as much as [`current_task`](crate::current_task).
+    #[doc(alias("listener", "metrics", "instrument"))]
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.config.callbacks.hooks.observers.add(Arc::new(observer));
+        self
+    }
+
     /// Sets the callback that each worker calls first, in its thread. A panic in it is reported, and the
     /// worker starts all the same. The callback cannot wait for the end of its own executor, because the
     /// executor waits for this thread: [`await_termination`](crate::Handle::await_termination) returns
@@ -317,7 +330,7 @@ impl Builder {
     /// ```
     #[doc(alias = "start_handler")]
     pub fn on_thread_start(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.config.callbacks.thread_start = Some(Contained::new(Arc::new(callback)));
+        self.closures.thread_start = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -325,7 +338,7 @@ impl Builder {
     /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
     #[doc(alias = "exit_handler")]
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
-        self.config.callbacks.thread_stop = Some(Contained::new(Arc::new(callback)));
+        self.closures.thread_stop = Some(Contained::new(Arc::new(callback)));
         self
     }
 
@@ -344,7 +357,7 @@ impl Builder {
     /// ```
     #[doc(alias("middleware", "on_before_task_poll"))]
     pub fn before_execute(mut self, hook: impl Fn(&TaskContext) + Send + Sync + 'static) -> Self {
-        self.config.callbacks.hooks.before = Some(Contained::new(Arc::new(hook)));
+        self.closures.before = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -356,7 +369,7 @@ impl Builder {
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
     ) -> Self {
-        self.config.callbacks.hooks.after = Some(Contained::new(Arc::new(hook)));
+        self.closures.after = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -366,7 +379,7 @@ impl Builder {
     /// the hook has returned, so in the hook [`await_termination`](crate::Handle::await_termination) returns
     /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
-        self.config.callbacks.terminated = Some(Contained::new(Arc::new(hook)));
+        self.closures.terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
@@ -439,7 +452,7 @@ impl Builder {
         mut self,
         handler: impl Fn(&FailureReport<'_>) + Send + Sync + 'static,
     ) -> Self {
-        self.config.callbacks.hooks.on_failure = Some(Contained::new(Arc::new(handler)));
+        self.closures.failed = Some(Contained::new(Arc::new(handler)));
         self
     }
 }
@@ -584,13 +597,14 @@ impl Builder {
     /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the
     ///   threads before it have ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
-        self.check()?;
-        let executor = ScheduledThreadPoolExecutor::from_config(self.config);
-        if self.prestart {
+        let prestart = self.prestart;
+        let (config, on_drop) = self.check()?;
+        let executor = ScheduledThreadPoolExecutor::from_config(config);
+        if prestart {
             executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
         }
         // The policy is set only now: on an error the drop has to wait, whatever was selected.
-        Ok(executor.on_drop(self.on_drop))
+        Ok(executor.on_drop(on_drop))
     }
 
     /// Builds an executor that starts no thread: the calling thread [runs what is
@@ -601,19 +615,20 @@ impl Builder {
     /// As for [`build`](Self::build), except that nothing is started that could fail.
     #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
     pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
-        self.check()?;
+        let (config, on_drop) = self.check()?;
         let config = Config {
             core_pool_size: 1,
             core_timeout: false,
             is_driven: true,
             stripes: 1,
             lead: Duration::ZERO,
-            ..self.config
+            ..config
         };
-        Ok(DrivenExecutor::from_config(config, self.on_drop))
+        Ok(DrivenExecutor::from_config(config, on_drop))
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    /// Returns the settings, if they go together.
+    fn check(mut self) -> Result<(Config, DropPolicy), ConfigError> {
         if self.config.thread_name.contains('\0') {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name.clone()));
         }
@@ -626,10 +641,11 @@ impl Builder {
         if self.config.observing.starvation_after == Some(Duration::ZERO) {
             return Err(ConfigError::ZeroStarvationTime);
         }
-        if self.config.callbacks.hooks.on_failure.is_some() {
+        self.config.callbacks.hooks.observers.add_closures(self.closures);
+        if self.config.callbacks.hooks.observers.has(Point::Failed) {
             note_locations();
         }
-        Ok(())
+        Ok((self.config, self.on_drop))
     }
 }
 

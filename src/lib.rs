@@ -112,6 +112,7 @@
 //! | decide just before each run whether it takes place, for one of several machines | [`TaskBuilder::gate`], [`gate`] |
 //! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
 //! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
+//! | be told of all that an executor does | [`Builder::observer`], [`Observer`] |
 //! | see how late tasks are and how long they take | [`Builder::histograms`][histograms], with the feature `histograms` |
 //! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
 //! | put runs under the span that scheduled them | [`Builder::submitter_span`] |
@@ -259,9 +260,9 @@ pub use crate::{
     shared::Shared,
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
-        Done, FailedRun, FailurePolicy, FailureReport, FailureSource, Outcome, SlowRun, Submission,
-        TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task, with_context,
-        with_context_once,
+        Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
+        SlowRun, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome,
+        current_task, with_context, with_context_once,
     },
     task_builder::TaskBuilder,
     thread_factory::{ThreadFactory, Worker},

@@ -103,7 +103,7 @@ use crate::{
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
     sync::Arc,
-    task::{Cancellation, Task},
+    task::{Cancellation, Point, Task},
     thread_factory::{self, ThreadFactory},
     time::Clock,
     unwind::{Callback, Contained, discard},
@@ -184,6 +184,7 @@ impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock.clone().unwrap_or_default();
         let observing = Observing::new(config.observing, config.is_driven);
+        let observers = &config.callbacks.hooks.observers;
         let is_decorated = config.callbacks.decorate.is_some();
         let make_token = if config.is_driven {
             CancellationToken::without_timer_thread
@@ -201,7 +202,9 @@ impl Pool {
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
             groups: Groups::default(),
-            follows_takes: config.max_pending.is_some() || observing.observes_takes(),
+            follows_takes: config.max_pending.is_some()
+                || observing.observes_takes()
+                || [Point::Taken, Point::Ended].iter().any(|point| observers.has(*point)),
             extends_submissions: is_decorated || observing.extends_submissions(),
             observing,
             rejections: Rejections::new(config.rejection),

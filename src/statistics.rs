@@ -139,10 +139,10 @@ impl WorkerStats {
         Timestamp::from_nanos(self.0.busy_since.load(Ordering::Acquire))
     }
 
-    /// Returns how many runs the worker has counted; called on its own thread.
-    pub(crate) fn runs(&self) -> u64 {
-        // Relaxed: this thread has written it.
-        self.0.runs.load(Ordering::Relaxed)
+    /// Returns how many runs the worker has counted, and how many of them have failed; called on its own thread.
+    pub(crate) fn counted(&self) -> (u64, u64) {
+        // Relaxed: this thread has written them.
+        (self.0.runs.load(Ordering::Relaxed), self.0.failed_runs.load(Ordering::Relaxed))
     }
 
     pub(crate) fn totals(&self) -> Totals {

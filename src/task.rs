@@ -68,6 +68,7 @@ mod end;
 mod extensions;
 mod failure;
 mod hooks;
+mod observer;
 mod outcome;
 mod payload;
 mod plan;
@@ -88,6 +89,7 @@ pub(crate) use self::{
     end::is_releasing,
     extensions::{Core, Deferred, Extensions, Left, Question, Queuing, Replan},
     hooks::{Drops, Hooks},
+    observer::{Closures, Point, RunFacts},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
@@ -99,6 +101,7 @@ pub use self::{
     around::{Done, Submission, TaskRun},
     context::{TaskContext, with_context, with_context_once},
     failure::{FailedRun, FailurePolicy},
+    observer::{EndedRun, Observer},
     outcome::{Outcome, TaskOutput, UnitOutcome},
     report::{FailureReport, FailureSource},
     run::current_task,

@@ -322,7 +322,6 @@ impl Call<'_> {
             if is_alive {
                 // A run under a lease has a token of its own.
                 run.replace_token(&mut parts.extras().token);
-                run.has_passed();
             }
             is_alive
         });

@@ -45,7 +45,6 @@ impl Call<'_> {
             WallState::Due => {
                 // It may have been taken for a look.
                 run.plan_for(view.due);
-                run.has_passed();
             }
             WallState::Waits => return Err(Verdict::Again(view.due)),
             WallState::AsksAgain => self.extras().question = Some(Question::Trigger),

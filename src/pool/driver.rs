@@ -141,7 +141,8 @@ impl Driver {
         }
         let round = run(self, now);
         if pool.follows_takes {
-            self.runner.takes.look(&self.worker, pool.clock().read());
+            let now = pool.clock().read();
+            self.runner.takes.look(&pool.callbacks.hooks, &self.worker, now);
         }
         pool.deregister();
         round
@@ -208,9 +209,6 @@ impl Driver {
     fn run(&self, entry: QueueEntry<Arc<Task>>, round: &mut Round) {
         let (pool, runs) = (self.pool(), self.runner.runs());
         let started = pool.clock().read();
-        if pool.follows_takes {
-            self.runner.takes.take(pool, &self.worker, entry.deadline, started);
-        }
         self.runner.process(&self.worker, entry, started);
         round.taken += 1;
         round.ran += usize::from(self.runner.runs() > runs);

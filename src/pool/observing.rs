@@ -9,11 +9,6 @@
 //! One flag says whether the pool has a bound or watches its workers, so a plain pool tests a single flag at
 //! each take. Another says whether a submission has something added to it, such as a decorator. Neither ever
 //! changes.
-//!
-//! Two readings of the clock say how long a run took, and a third would cost more than all the rest of what
-//! is recorded. A worker reads the clock when it looks for a task, which it does right after each run. So a
-//! run is recorded then, with that reading for its end. Therefore a snapshot may lack a run whose outcome can
-//! be seen already.
 
 #[cfg(feature = "histograms")]
 mod histograms;

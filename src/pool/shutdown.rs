@@ -30,7 +30,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{FailureSource, Task, is_releasing},
+    task::{FailureSource, Point, Task, is_releasing},
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
@@ -159,7 +159,8 @@ impl Pool {
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
         }
-        self.callbacks.call(FailureSource::Terminated, self.callbacks.terminated.as_ref());
+        let hooks = &self.callbacks.hooks;
+        hooks.tell(Point::Terminated, FailureSource::Terminated, |told| told.terminated());
         let waiters = self.lifecycle.terminate();
         trace::lifecycle("terminated", &self.spawner.thread_name);
         wake_all(waiters);

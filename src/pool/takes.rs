@@ -1,13 +1,30 @@
-//! The steps of a taking that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)):
-//! the bound on pending tasks gets its permit back, and what observes workers is told.
+//! The steps of a taking that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)): the bound on
+//! pending tasks gets its permit back, and whoever observes runs is told.
+//!
+//! Two readings of the clock say how long a run took, and a third would cost more than all the rest of what is recorded. A
+//! worker reads the clock when it looks for a task, which it does right after each run. So the facts of a run are kept until
+//! then, and that reading is its end. Therefore an outcome may be seen before its run is told of.
+
+use std::cell::{Cell, RefCell};
 
 use super::Pool;
 #[cfg(feature = "histograms")]
 use super::observing::{PoolHistograms, WorkerHistograms};
-use crate::{task::WorkerContext, time::Timestamp};
+use crate::{
+    TaskId,
+    sync::Arc,
+    task::{EndedRun, FailureSource, Hooks, Observer, Point, Run, RunFacts, WorkerContext},
+    time::Timestamp,
+};
 
 /// See the [module](self).
+#[derive(Default)]
 pub(super) struct Takes {
+    /// The last run, until the worker has read the clock, and the name of its task if an observer is to hear it.
+    ended: Cell<Option<RunFacts>>,
+    name: RefCell<Option<Arc<str>>>,
+    /// How many runs of the worker have been counted, and how many of them have failed.
+    counted: Cell<(u64, u64)>,
     #[cfg(feature = "histograms")]
     histograms: Option<WorkerHistograms>,
 }
@@ -17,35 +34,52 @@ impl Takes {
         Self {
             #[cfg(feature = "histograms")]
             histograms: _pool.observing.histograms.as_ref().map(PoolHistograms::of_worker),
+            ..Self::default()
         }
     }
 
-    /// The worker has looked for a task in vain; the clock shows `now`.
-    pub(super) fn look(&self, _worker: &WorkerContext, _now: Timestamp) {
-        #[cfg(feature = "histograms")]
-        if let Some(histograms) = &self.histograms {
-            histograms.record(_worker, _now);
-        }
-    }
-
-    /// The worker has taken a task, which was due when it was `planned`.
+    /// The worker has taken a task, which was due at `due`.
     #[inline(never)]
     pub(super) fn take(
         &self,
         pool: &Pool,
         worker: &WorkerContext,
-        _planned: Timestamp,
+        (id, due): (u64, Timestamp),
         now: Timestamp,
     ) {
         pool.capacity.release();
-        #[cfg(feature = "histograms")]
-        if let Some(histograms) = &self.histograms {
-            histograms.record(worker, now);
-            histograms.begin(_planned, now);
-        }
+        self.look(&pool.callbacks.hooks, worker, now);
         if let Some(starvation) = &pool.observing.starvation {
             starvation.taken(pool, &worker.stats, now);
         }
+        let (hooks, overdue) = (&pool.callbacks.hooks, now.since(due));
+        let tell = |told: &dyn Observer| told.task_taken(TaskId(id), overdue);
+        hooks.tell(Point::Taken, FailureSource::Observer, tell);
+    }
+
+    /// Keeps the facts of a run that is over, if it took place. The task was due at `due`.
+    pub(super) fn note(&self, pool: &Pool, run: &Run, due: Timestamp) {
+        let counted = run.stats().counted();
+        let (runs, failed) = self.counted.replace(counted);
+        if counted.0 == runs {
+            return;
+        }
+        if pool.callbacks.hooks.observers.has(Point::Ended) {
+            *self.name.borrow_mut() = run.task().name();
+        }
+        self.ended.set(Some(run.facts(due, counted.1 > failed)));
+    }
+
+    /// The worker has looked for a task; the clock shows `now`.
+    pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
+        let Some(facts) = self.ended.take() else { return };
+        #[cfg(feature = "histograms")]
+        if let Some(histograms) = &self.histograms {
+            worker.record(&histograms.own, facts, now);
+        }
+        let name = self.name.take();
+        let run = EndedRun { facts, name: name.as_deref(), ended: now, clock: worker.clock() };
+        hooks.tell(Point::Ended, FailureSource::Observer, |told| told.run_ended(&run));
     }
 
     /// The worker has been removed.

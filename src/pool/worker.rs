@@ -27,7 +27,7 @@ use crate::{
     queue::QueueEntry,
     statistics::WorkerStats,
     sync::{Arc, Parker},
-    task::{Cancellation, FailureSource, Requeued, Run, Task, Verdict, WorkerContext},
+    task::{Cancellation, FailureSource, Point, Requeued, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::wake_all,
@@ -59,14 +59,14 @@ impl WorkerThread {
         let Runner { pool, number, .. } = &self.runner;
         let _scope = PoolScope::enter(pool, Role::Worker);
         pool.workers.begin(*number, &pool.queue);
-        let callbacks = &pool.callbacks;
+        let hooks = &pool.callbacks.hooks;
         let parker = Parker::current();
         let before = pool.clock().worker_begins(&parker);
         set_timer_slack(pool.spawner.timer_slack);
         trace::worker("started", &self.name);
-        callbacks.call(FailureSource::ThreadStart, callbacks.thread_start.as_ref());
+        hooks.tell(Point::Worker, FailureSource::ThreadStart, |told| told.worker_started());
         self.runner.run_tasks();
-        callbacks.call(FailureSource::ThreadStop, callbacks.thread_stop.as_ref());
+        hooks.tell(Point::Worker, FailureSource::ThreadStop, |told| told.worker_ended());
         trace::worker("ended", &self.name);
         drop(self);
         // The factory may have lent a thread that goes on with other work.
@@ -89,7 +89,7 @@ impl Runner {
 
     /// Returns how many runs there have been; called on the worker's thread.
     pub(super) fn runs(&self) -> u64 {
-        self.stats.runs()
+        self.stats.counted().0
     }
 
     /// Returns the state that all runs on this worker share.
@@ -106,7 +106,7 @@ impl Runner {
         // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
         // its next task at once is never relied on.
         let limit = |since| {
-            self.takes.look(&worker, since);
+            self.takes.look(&pool.callbacks.hooks, &worker, since);
             self.search_done();
             pool.workers.idle_limit(self.number, &pool.queue, &pool.clock, since)
         };
@@ -115,13 +115,23 @@ impl Runner {
             Parker::current()
         };
         while let Some((entry, now)) = pool.queue.take_until_by(parker, limit) {
-            if pool.follows_takes {
-                self.takes.take(pool, &worker, entry.deadline, now);
-            }
-            // Before the task, which may take long.
-            self.stop_being_relied_on();
             self.process(&worker, entry, now);
         }
+    }
+
+    /// Runs a task, and tells whoever wants to know of it.
+    #[inline(never)]
+    fn process_followed(
+        &self,
+        worker: &Rc<WorkerContext>,
+        entry: QueueEntry<Arc<Task>>,
+        now: Timestamp,
+    ) {
+        let due = entry.deadline;
+        self.takes.take(&self.pool, worker, (entry.sequence, due), now);
+        let run = self.run(worker, entry, now);
+        self.takes.note(&self.pool, &run, due);
+        self.end_run(run);
     }
 
     /// Runs a task, and queues it again if it is to run again.
@@ -131,6 +141,17 @@ impl Runner {
         entry: QueueEntry<Arc<Task>>,
         now: Timestamp,
     ) {
+        if self.pool.follows_takes {
+            self.process_followed(worker, entry, now);
+        } else {
+            self.end_run(self.run(worker, entry, now));
+        }
+    }
+
+    #[inline(always)]
+    fn run(&self, worker: &Rc<WorkerContext>, entry: QueueEntry<Arc<Task>>, now: Timestamp) -> Run {
+        // Before the task, which may take long.
+        self.stop_being_relied_on();
         let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
         let (task, hooks) = (run.task(), &pool.callbacks.hooks);
@@ -139,8 +160,14 @@ impl Runner {
             Verdict::Ended => pool.log.ended(sequence, &**task),
             rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
-        // This may be the last reference to a result that no future takes.
-        hooks.drops(sequence).discard(run);
+        run
+    }
+
+    /// Drops a run, which may have the last reference to a result that no future takes.
+    #[inline(always)]
+    fn end_run(&self, run: Run) {
+        let id = run.id();
+        self.pool.callbacks.hooks.drops(id).discard(run);
     }
 
     /// Carries out a verdict that few runs have.

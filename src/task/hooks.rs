@@ -42,7 +42,7 @@ use std::time::Duration;
 use super::{
     Task,
     around::Around,
-    context::TaskContext,
+    observer::{Observer, Observers, Point},
     payload::Lent,
     plan::{Next, RunReport},
     report::{FailureReport, FailureSource},
@@ -53,35 +53,29 @@ use crate::{
     id::Subject,
     sync::Arc,
     trace,
-    unwind::{Callback, contain, contain_located, discard, discard_with},
+    unwind::{contain, contain_located, discard, discard_with},
 };
 
-type Before = dyn Fn(&TaskContext) + Send + Sync;
-type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
 /// How a line on standard error ends: by what follows from the failure.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-type OnPanic = dyn Fn(&FailureReport<'_>) + Send + Sync;
-
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
-    pub(crate) before: Option<Callback<Before>>,
-    pub(crate) after: Option<Callback<After>>,
-    pub(crate) on_failure: Option<Callback<OnPanic>>,
+    pub(crate) observers: Observers,
 }
 
 impl Hooks {
     #[inline]
     fn before(&self, run: &Run) -> Result<(), Failure> {
-        self.before.as_ref().map_or(Ok(()), |before| self.call_before(before, run))
+        if self.observers.has(Point::Before) { self.call_before(run) } else { Ok(()) }
     }
 
     /// Calls the hook after a run, whose outcome stands whatever the hook does.
     #[inline]
     fn after<R>(&self, run: &Run, outcome: &Result<R, Failure>) {
-        if let Some(after) = &self.after {
-            self.call_after(after, run, outcome.as_ref().map(|_| ()));
+        if self.observers.has(Point::After) {
+            self.call_after(run, outcome.as_ref().map(|_| ()));
         }
     }
 
@@ -127,14 +121,26 @@ impl Hooks {
     }
 
     #[inline(never)]
-    fn call_before(&self, before: &Callback<Before>, run: &Run) -> Result<(), Failure> {
-        contained(|| before(&run.context()))
+    fn call_before(&self, run: &Run) -> Result<(), Failure> {
+        let (context, mut told) = (run.context(), self.observers.at(Point::Before));
+        told.try_for_each(|observer| contained(|| observer.before_run(&context)))
     }
 
     #[inline(never)]
-    fn call_after(&self, after: &Callback<After>, run: &Run, outcome: Result<(), &Failure>) {
-        let call = || after(&run.context(), outcome);
-        discard(self.contain(FailureSource::AfterExecute, run, call));
+    fn call_after(&self, run: &Run, outcome: Result<(), &Failure>) {
+        let context = run.context();
+        for observer in self.observers.at(Point::After) {
+            let call = || observer.after_run(&context, outcome);
+            discard(self.contain(FailureSource::AfterExecute, run, call));
+        }
+    }
+
+    /// Tells the observers something that concerns no task.
+    pub(crate) fn tell(&self, point: Point, source: FailureSource, say: impl Fn(&dyn Observer)) {
+        if self.observers.has(point) {
+            let told = self.observers.at(point);
+            told.for_each(|observer| self.call_aside(source, || say(observer)));
+        }
     }
 
     /// Calls one part of a run, and reports its panic.
@@ -144,7 +150,7 @@ impl Hooks {
         run: &Run,
         call: impl FnOnce() -> R,
     ) -> Result<R, Failure> {
-        contained(call).inspect_err(|panic| self.report(part, &run.subject(), panic, None))
+        contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
     /// Calls a closure with the code around it, which may have found that the run exceeded its time limit. What such a
@@ -164,7 +170,7 @@ impl Hooks {
         Err(failure)
     }
 
-    /// Reports a failure to the failure handler and to `tracing`. `again` is how long after the end of a run that failed
+    /// Reports a failure to the observers and to `tracing`. Returns `true` if an observer hears of it. `again` is how long after the end of a run that failed
     /// the next one is due, if the task runs again; `Duration::MAX` if no moment is planned.
     #[cold]
     pub(super) fn report(
@@ -173,22 +179,23 @@ impl Hooks {
         task: &Subject,
         failure: &Failure,
         again: Option<Duration>,
-    ) {
+    ) -> bool {
         trace::failed(source.describe(), task, failure, again);
-        self.tell(&FailureReport::new(source, task, failure, again));
-    }
-
-    fn tell(&self, report: &FailureReport<'_>) {
-        if let Some(on_failure) = &self.on_failure {
-            discard(contain(|| on_failure(report)));
+        let report = FailureReport::new(source, task, failure, again);
+        let mut is_heard = false;
+        for observer in self.observers.at(Point::Failed) {
+            // One that panics was told.
+            is_heard |= contain(|| observer.failed(&report)).map_err(discard).unwrap_or(true);
         }
+        is_heard
     }
 
     /// Reports that a periodic task has ended although its user did not end it, and no code failed.
     #[cold]
     pub(crate) fn tell_ended(&self, source: FailureSource, task: &Subject, failure: &Failure) {
-        self.report(source, task, failure, None);
-        self.tell_unheard(source, task, failure, NO_MORE_RUNS);
+        if !self.report(source, task, failure, None) {
+            Self::tell_unheard(source, task, failure, NO_MORE_RUNS);
+        }
     }
 
     /// Reports that a periodic task has lost its place in the queue, and has ended.
@@ -206,16 +213,16 @@ impl Hooks {
     /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
     /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.
     #[cold]
-    pub(super) fn tell_failed_end(&self, run: &Run, task: &Subject, failure: &Failure) {
+    pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
         if failure.is_panic() || run.is_stopped() || run.task().state().is_done() {
             return;
         }
-        self.tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
+        Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
     }
 
-    /// Says on standard error what has come to an end with `what`, unless a subscriber hears it, or the handler does.
-    fn tell_unheard(&self, source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
-        if self.on_failure.is_none() && !trace::hears_errors() {
+    /// Says on standard error what has come to an end with `what`, unless a subscriber hears it. No observer does.
+    fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
+        if !trace::hears_errors() {
             FailureReport::new(source, task, failure, None).print(what);
         }
     }
@@ -276,9 +283,9 @@ impl<'a> Drops<'a> {
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {
             let subject = Subject { id: self.id, name: task.name(), ..Subject::default() };
-            hooks.report(FailureSource::Task, &subject, &failure, None);
-            if task.state() != TaskState::Cancelled {
-                hooks.tell_unheard(FailureSource::Task, &subject, &failure, UNTAKEN);
+            let is_heard = hooks.report(FailureSource::Task, &subject, &failure, None);
+            if !is_heard && task.state() != TaskState::Cancelled {
+                Hooks::tell_unheard(FailureSource::Task, &subject, &failure, UNTAKEN);
             }
         }
         discard(failure);

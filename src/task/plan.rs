@@ -226,13 +226,14 @@ impl Plan {
             false => self.next(run, true, || ended, hooks),
         };
         let next = next.map(|next| next.map(|next| self.backed_off(next, run.is_extra(), ended)));
+        let mut is_heard = is_told;
         if !is_told {
             let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
             let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
-            hooks.report(source, &subject, &failure, due.map(|due| due.delay_at(ended)));
+            is_heard = hooks.report(source, &subject, &failure, due.map(|due| due.delay_at(ended)));
         }
-        if ends {
-            hooks.tell_failed_end(run, &subject, &failure);
+        if ends && !is_heard {
+            Hooks::tell_failed_end(run, &subject, &failure);
         }
         match next {
             Ok(Some(next)) => RunOutcome::Failed(next, failure),

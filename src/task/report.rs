@@ -36,6 +36,8 @@ pub enum FailureSource {
     Drop,
     /// The callback for [slow runs](crate::Builder::on_slow_run).
     SlowRun,
+    /// An [observer](crate::Observer), when it was told of a task that was taken or of a run that has ended.
+    Observer,
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
@@ -72,6 +74,7 @@ impl FailureSource {
             Self::Gate => "the gate of a task",
             Self::Lease => "the lease of a task",
             Self::SlowRun => "the callback for slow runs",
+            Self::Observer => "an observer",
             Self::Starvation => "the callback for starvation",
             Self::Drop => "the drop of a value of a task",
         }

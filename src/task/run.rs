@@ -11,7 +11,10 @@
 
 use std::{cell::Cell, rc::Rc, time::Duration};
 
-use super::{Task, TaskContext, failure::FailedRun, plan::Plan, worker_context::WorkerContext};
+use super::{
+    Task, TaskContext, failure::FailedRun, observer::RunFacts, plan::Plan,
+    worker_context::WorkerContext,
+};
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
 use crate::{
@@ -116,10 +119,11 @@ impl Run {
         self.started.set(self.clock().read());
     }
 
-    /// Records the run with the moments that it has now, and not with those at which it was taken.
-    pub(crate) fn has_passed(&self) {
-        #[cfg(feature = "histograms")]
-        self.worker.passed.set(Some((self.planned(), self.started())));
+    /// Returns what is known of the run when it is over. Its task was due at `due`.
+    pub(crate) fn facts(&self, due: Timestamp, has_failed: bool) -> RunFacts {
+        let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
+        let (planned, started) = (self.planned(), self.started());
+        RunFacts { id, number, attempt, has_failed, planned, due, started }
     }
 
     #[cfg(feature = "histograms")]

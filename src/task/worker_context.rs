@@ -15,6 +15,7 @@ use crate::{
 #[cfg(feature = "histograms")]
 use crate::{
     histogram::{Recorder, Recorders, Sample},
+    task::RunFacts,
     time::Timestamp,
 };
 
@@ -39,9 +40,6 @@ pub(crate) struct WorkerContext {
     recorders: RefCell<Option<Arc<Recorders>>>,
     #[cfg(feature = "histograms")]
     is_apart: Cell<bool>,
-    /// For when the present run was planned and when it started, if its gate was asked.
-    #[cfg(feature = "histograms")]
-    pub(super) passed: Cell<Option<(Timestamp, Timestamp)>>,
 }
 
 impl WorkerContext {
@@ -63,8 +61,6 @@ impl WorkerContext {
             recorders: RefCell::default(),
             #[cfg(feature = "histograms")]
             is_apart: Cell::new(false),
-            #[cfg(feature = "histograms")]
-            passed: Cell::default(),
         }
     }
 
@@ -77,26 +73,19 @@ impl WorkerContext {
         }
     }
 
-    /// Records the last run, for which `own` is the worker's recorder. `taken` is for when it was planned and when it
-    /// was taken, and `ended` when it ended; `is_run` is false if it did not take place.
+    /// Records the last run, for which `own` is the worker's recorder. It ended at `ended`.
     #[cfg(feature = "histograms")]
-    pub(crate) fn record(
-        &self,
-        own: &Recorder,
-        taken: (Timestamp, Timestamp),
-        ended: Timestamp,
-        is_run: bool,
-    ) {
-        let (is_apart, passed) = (self.is_apart.take(), self.passed.take());
-        if !is_run {
-            return;
-        }
-        let (planned, started) = passed.unwrap_or(taken);
-        let sample =
-            Sample { lateness: started.nanos_since(planned), run_time: ended.nanos_since(started) };
+    pub(crate) fn record(&self, own: &Recorder, run: RunFacts, ended: Timestamp) {
+        let (lateness, run_time) =
+            (run.started.nanos_since(run.planned), ended.nanos_since(run.started));
+        let sample = Sample { lateness, run_time };
         match &*self.recorders.borrow() {
-            Some(recorders) if is_apart => recorders.record(own, sample),
+            Some(recorders) if self.is_apart.take() => recorders.record(own, sample),
             _ => own.record(sample),
         }
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        &self.clock
     }
 }

@@ -18,16 +18,16 @@ use punctual::{
     AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
     CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced,
     DelayQueue, DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks,
-    DrivenExecutor, DropPolicy, ExecutorCompletionService, ExecutorState, Extender, FailedRun,
-    Failure, FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder,
-    GroupStatistics, GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, JoinAll,
-    Limit, LimitReached, ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask,
-    RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason,
-    RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownPolicy,
-    ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder,
-    TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary,
-    Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker,
-    WouldDeadlock,
+    DrivenExecutor, DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender,
+    FailedRun, Failure, FailureKind, FailurePolicy, FailureReport, FailureSource, Group,
+    GroupBuilder, GroupStatistics, GroupTermination, Handle, Interval, InvokeAnyError, InvokeError,
+    JoinAll, Limit, LimitReached, ManualClock, MissedRuns, PanicLocation, ParseTaskIdError,
+    PendingTask, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection,
+    RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
+    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy,
+    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
+    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
+    WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -165,6 +165,7 @@ fn always_public() -> Vec<Line> {
         Done<'static>: all;
         DrivenExecutor: Unpin UnwindSafe RefUnwindSafe;
         DropPolicy: all;
+        EndedRun<'static>: all;
         ShutdownPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;

@@ -86,7 +86,10 @@ const HOMES: [(&str, &[&str]); 25] = [
     ("shutdown_report", &["ShutdownReport"]),
     ("thread_factory", &["ThreadFactory"]),
     ("schedule", &["MissedRuns"]),
-    ("task", &["Outcome", "SlowRun", "TaskContext", "TaskState", "current_task"]),
+    (
+        "task",
+        &["EndedRun", "Observer", "Outcome", "SlowRun", "TaskContext", "TaskState", "current_task"],
+    ),
     ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),

@@ -5,13 +5,11 @@
 //! builder was given, and keep it. The runs of any other task are recorded by its worker, and so count for
 //! the pool alone.
 
-use std::{cell::Cell, collections::HashMap, fmt};
+use std::{collections::HashMap, fmt};
 
 use crate::{
     histogram::{Recorder, Recorders, RunHistograms},
     sync::{Arc, Mutex},
-    task::WorkerContext,
-    time::Timestamp,
 };
 
 /// See the [module](self).
@@ -41,12 +39,7 @@ impl PoolHistograms {
             self.workers.lock().all.push(Arc::clone(&made));
             made
         });
-        WorkerHistograms {
-            of_pool: Arc::clone(self),
-            own,
-            runs: Cell::new(0),
-            taken: Cell::new(None),
-        }
+        WorkerHistograms { of_pool: Arc::clone(self), own }
     }
 
     /// Returns where the runs of tasks with this name are recorded; `None` if that is not apart.
@@ -85,29 +78,10 @@ impl PoolHistograms {
     }
 }
 
-/// Records the runs of one worker.
+/// The recorder of one worker, while it works.
 pub(in crate::pool) struct WorkerHistograms {
     of_pool: Arc<PoolHistograms>,
-    own: Arc<Recorder>,
-    /// How many runs of the worker have been recorded.
-    runs: Cell<u64>,
-    /// For when the task was planned that the worker took last, and when it took it.
-    taken: Cell<Option<(Timestamp, Timestamp)>>,
-}
-
-impl WorkerHistograms {
-    /// Notes that the worker has taken a task.
-    pub(in crate::pool) fn begin(&self, planned: Timestamp, started: Timestamp) {
-        self.taken.set(Some((planned, started)));
-    }
-
-    /// Records the run of the task that the worker took last, if there was one; the clock shows `now`.
-    pub(in crate::pool) fn record(&self, worker: &WorkerContext, now: Timestamp) {
-        let Some(taken) = self.taken.take() else { return };
-        let runs = worker.stats.runs();
-        let is_run = self.runs.replace(runs) != runs;
-        worker.record(&self.own, taken, now, is_run);
-    }
+    pub(in crate::pool) own: Arc<Recorder>,
 }
 
 impl Drop for WorkerHistograms {

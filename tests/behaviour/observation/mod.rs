@@ -1,5 +1,5 @@
 //! Observation of an executor: statistics, the pending tasks, `Debug` and `Display`, events
-//! for `tracing`, histograms, starvation and slow runs; the statistics as metrics.
+//! for `tracing`, observers, histograms, starvation and slow runs; the statistics as metrics.
 
 #[cfg(feature = "tracing")]
 mod collector;
@@ -7,6 +7,7 @@ mod collector;
 mod histograms;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod observers;
 mod pending_tasks;
 mod printing;
 mod slow_runs;

@@ -10,8 +10,8 @@ use std::{
 };
 
 use punctual::{
-    Builder, DiscardOldestPolicy, FailurePolicy, Handle, ManualClock, MissedRuns, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor, Trigger, current_task,
+    Builder, DiscardOldestPolicy, FailurePolicy, Handle, ManualClock, MissedRuns, Observer,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Trigger, current_task,
     trigger::{every, from_fn},
     with_context,
 };
@@ -233,6 +233,19 @@ fn an_end_that_nothing_hears_is_a_line() {
             _ => panic!("{case}: {lines:?}"),
         }
     }
+}
+
+/// An observer that does not hear of failures changes nothing.
+#[test]
+fn an_observer_that_is_deaf_leaves_the_line() {
+    struct Deaf;
+    impl Observer for Deaf {}
+    let (case, _, line) = CASES[0];
+    let Some(program) = program_of("an_observer_that_is_deaf_leaves_the_line", case) else {
+        return play(&case_of_this_program(), |builder| builder.observer(Deaf));
+    };
+    let lines = lines(program);
+    assert!(matches!(&lines[..], [one] if one.ends_with(line.expect("there is one"))), "{lines:?}");
 }
 
 /// A failure handler is told, so there is no line.

@@ -1,0 +1,288 @@
+//! Observers: what an executor tells of its work while it works, and to whom.
+//!
+//! An [`Observer`] is told at a few *points*. The observers of an executor are in one list, with the points at which each
+//! wants to be told. At a point at which nobody does the executor tests one bit, and makes nothing that it would have to
+//! tell. The closures that the verbs of the builder were given ([`Closures`]) are one observer of this list, which is told
+//! at those points alone for which there is a closure.
+//!
+//! All of it is user code, called with no lock held. A panic of one observer keeps no other from being told.
+
+use std::time::{Duration, Instant};
+
+use super::{context::TaskContext, report::FailureReport};
+use crate::{
+    Failure, TaskId,
+    sync::Arc,
+    time::{Clock, Timestamp},
+    unwind::{Callback, Contained},
+};
+
+/// Whoever is told what an executor does: a bridge to metrics, a trace, a health check, a log. Each method does nothing by
+/// default. Set by [`Builder::observer`](crate::Builder::observer); an executor may have several, which are told one after
+/// the other, in the order in which they were given.
+///
+/// They are called on the executor's threads, between tasks, so a slow one makes the executor slow. None of them can wait
+/// for the end of its own executor: [`await_termination`](crate::Handle::await_termination) returns
+/// [`WouldDeadlock`](crate::WouldDeadlock) there. A panic is [reported](crate::FailureSource) and goes no further, with one
+/// exception, [`before_run`](Self::before_run). Java: what a subclass of `ThreadPoolExecutor` overrides.
+///
+/// ```
+/// use std::{sync::{Arc, Mutex}, time::Duration};
+/// use punctual::{EndedRun, ManualClock, Observer, ScheduledThreadPoolExecutor};
+///
+/// #[derive(Clone, Default)]
+/// struct Slowest(Arc<Mutex<Duration>>);
+///
+/// impl Observer for Slowest {
+///     fn run_ended(&self, run: &EndedRun<'_>) {
+///         let mut slowest = self.0.lock().expect("no panic in here");
+///         *slowest = (*slowest).max(run.run_time());
+///     }
+/// }
+///
+/// let (slowest, clock) = (Slowest::default(), ManualClock::new());
+/// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+/// let executor = builder.observer(slowest.clone()).build()?;
+/// let passes = clock.clone();
+/// executor.execute(move || passes.advance(Duration::from_secs(2)))?;
+/// executor.shutdown();
+/// executor.await_termination(Duration::MAX)?;
+/// assert_eq!(*slowest.0.lock().expect("no panic in here"), Duration::from_secs(2));
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias("listener", "JobListener", "on_task_spawn", "on_task_terminate"))]
+pub trait Observer: Send + Sync {
+    /// A worker begins its work, on its own thread. Nothing is called in an executor [without
+    /// threads](crate::DrivenExecutor).
+    fn worker_started(&self) {}
+
+    /// A worker has ended its work, on its own thread. Nothing is called in an executor [without
+    /// threads](crate::DrivenExecutor).
+    fn worker_ended(&self) {}
+
+    /// A worker has taken a task, which has been due for this long. Its gate or its group may still put it off.
+    fn task_taken(&self, _task: TaskId, _overdue: Duration) {}
+
+    /// A run of a task begins. If this panics, the closure does not run, and the run has failed with that panic. Java:
+    /// `beforeExecute`.
+    fn before_run(&self, _run: &TaskContext) {}
+
+    /// A run of a task has ended with this outcome, which no other thread can see yet. Not called if
+    /// [`before_run`](Self::before_run) panicked. Java: `afterExecute`.
+    fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
+
+    /// A run of a task has ended, and its worker has read the clock since, which it does when it looks for the next task:
+    /// so the moment of the end costs no reading of the clock. The outcome of the run may be seen before this is called. Not
+    /// called for a run by hand, as of a [`DrainedTask`](crate::DrainedTask).
+    fn run_ended(&self, _run: &EndedRun<'_>) {}
+
+    /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if somebody
+    /// hears of it. If none of the observers returns that, the end of a periodic task that its user did not end is a line on
+    /// standard error.
+    fn failed(&self, _report: &FailureReport<'_>) -> bool {
+        false
+    }
+
+    /// Everything has ended, and no thread can see that yet; see
+    /// [`Builder::terminated`](crate::Builder::terminated). Java: `terminated`.
+    fn terminated(&self) {}
+}
+
+/// A run that has ended; the argument of [`Observer::run_ended`].
+#[derive(Clone, Debug)]
+pub struct EndedRun<'a> {
+    pub(crate) facts: RunFacts,
+    pub(crate) name: Option<&'a str>,
+    pub(crate) ended: Timestamp,
+    pub(crate) clock: &'a Clock,
+}
+
+/// The facts of a run that are known when it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunFacts {
+    pub(crate) id: TaskId,
+    pub(crate) number: u64,
+    pub(crate) attempt: u32,
+    pub(crate) has_failed: bool,
+    pub(crate) planned: Timestamp,
+    pub(crate) due: Timestamp,
+    pub(crate) started: Timestamp,
+}
+
+impl EndedRun<'_> {
+    /// Returns the id of the task.
+    pub fn id(&self) -> TaskId {
+        self.facts.id
+    }
+
+    /// Returns the name of the task, if it has one.
+    pub fn name(&self) -> Option<&str> {
+        self.name
+    }
+
+    /// Returns which run of the task it was, 1 for the first.
+    pub fn run_number(&self) -> u64 {
+        self.facts.number
+    }
+
+    /// Returns 1 plus the number of runs just before this one that have failed in a row.
+    pub fn attempt(&self) -> u32 {
+        self.facts.attempt
+    }
+
+    /// Returns `true` if the run has failed.
+    pub fn has_failed(&self) -> bool {
+        self.facts.has_failed
+    }
+
+    /// Returns the moment for which the run was planned; `None` if no [`Instant`] can represent it.
+    pub fn planned(&self) -> Option<Instant> {
+        self.clock.instant_of(self.facts.planned)
+    }
+
+    /// Returns the moment at which a worker was to take the task: later than the plan if a gate has put the run off.
+    pub fn due(&self) -> Option<Instant> {
+        self.clock.instant_of(self.facts.due)
+    }
+
+    /// Returns the moment at which the run started.
+    pub fn started(&self) -> Option<Instant> {
+        self.clock.instant_of(self.facts.started)
+    }
+
+    /// Returns the moment at which its worker looked for the next task.
+    pub fn ended(&self) -> Option<Instant> {
+        self.clock.instant_of(self.ended)
+    }
+
+    /// Returns how long after its planned moment the run started.
+    pub fn lateness(&self) -> Duration {
+        self.facts.started.since(self.facts.planned)
+    }
+
+    /// Returns how long the run occupied its worker.
+    pub fn run_time(&self) -> Duration {
+        self.ended.since(self.facts.started)
+    }
+}
+
+/// A point at which observers are told something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Point {
+    Worker = 1,
+    Taken = 2,
+    Before = 4,
+    After = 8,
+    Ended = 16,
+    Failed = 32,
+    Terminated = 64,
+}
+
+/// The observers of one executor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Observers {
+    /// The points at which at least one of them wants to be told.
+    points: u8,
+    all: Arc<Vec<Listed>>,
+}
+
+#[derive(Clone, Debug)]
+struct Listed {
+    points: u8,
+    observer: Callback<dyn Observer>,
+}
+
+impl Observers {
+    /// Adds an observer that is told at all points.
+    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
+        self.add_at(u8::MAX, observer);
+    }
+
+    /// Adds what the builder's verbs were given, if that is anything.
+    pub(crate) fn add_closures(&mut self, closures: Closures) {
+        self.add_at(closures.points(), Arc::new(closures));
+    }
+
+    fn add_at(&mut self, points: u8, observer: Arc<dyn Observer>) {
+        self.points |= points;
+        Arc::make_mut(&mut self.all).push(Listed { points, observer: Contained::new(observer) });
+    }
+
+    #[inline]
+    pub(crate) fn has(&self, point: Point) -> bool {
+        self.points & point as u8 != 0
+    }
+
+    pub(crate) fn at(&self, point: Point) -> impl Iterator<Item = &dyn Observer> {
+        let told = self.all.iter().filter(move |listed| listed.points & point as u8 != 0);
+        told.map(|listed| &**listed.observer)
+    }
+}
+
+type Occasion = dyn Fn() + Send + Sync;
+type Before = dyn Fn(&TaskContext) + Send + Sync;
+type After = dyn Fn(&TaskContext, Result<(), &Failure>) + Send + Sync;
+type OnFailure = dyn Fn(&FailureReport<'_>) + Send + Sync;
+
+/// What the verbs of the builder were given. Each verb replaces what was given before.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Closures {
+    pub(crate) thread_start: Option<Callback<Occasion>>,
+    pub(crate) thread_stop: Option<Callback<Occasion>>,
+    pub(crate) before: Option<Callback<Before>>,
+    pub(crate) after: Option<Callback<After>>,
+    pub(crate) failed: Option<Callback<OnFailure>>,
+    pub(crate) terminated: Option<Callback<Occasion>>,
+}
+
+impl Closures {
+    fn points(&self) -> u8 {
+        let Self { thread_start, thread_stop, before, after, failed, terminated } = self;
+        let at = |is_told: bool, point: Point| if is_told { point as u8 } else { 0 };
+        at(thread_start.is_some() || thread_stop.is_some(), Point::Worker)
+            | at(before.is_some(), Point::Before)
+            | at(after.is_some(), Point::After)
+            | at(failed.is_some(), Point::Failed)
+            | at(terminated.is_some(), Point::Terminated)
+    }
+}
+
+impl Observer for Closures {
+    fn worker_started(&self) {
+        if let Some(call) = &self.thread_start {
+            call();
+        }
+    }
+
+    fn worker_ended(&self) {
+        if let Some(call) = &self.thread_stop {
+            call();
+        }
+    }
+
+    fn before_run(&self, run: &TaskContext) {
+        if let Some(call) = &self.before {
+            call(run);
+        }
+    }
+
+    fn after_run(&self, run: &TaskContext, outcome: Result<(), &Failure>) {
+        if let Some(call) = &self.after {
+            call(run, outcome);
+        }
+    }
+
+    fn failed(&self, report: &FailureReport<'_>) -> bool {
+        if let Some(call) = &self.failed {
+            call(report);
+        }
+        self.failed.is_some()
+    }
+
+    fn terminated(&self) {
+        if let Some(call) = &self.terminated {
+            call();
+        }
+    }
+}
