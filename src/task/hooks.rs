@@ -11,7 +11,8 @@
 //! ([`call`](super::call)), and [`Hooks::invoke`] does what the picture shows up to *after*. A failed run is reported once
 //! its plan has said what follows, because the report says that too. This file knows runs, and a run knows nothing of it.
 //!
-//! All of this happens before the outcome is published, so a thread that has waited for a task finds
+//! The hooks are those points of the executor's [observers](super::observer) that are around a run, and the handler is
+//! the one for failures. All of this happens before the outcome is published, so a thread that has waited for a task finds
 //! that its hooks have returned. A hook that panics affects its own run only:
 //!
 //! * *before* panics: the closure does not run, *after* is not called, and the run has failed with
