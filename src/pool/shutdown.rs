@@ -12,7 +12,7 @@
 //! the last party to deregister brings about termination. `shutdown_within` is the first way, followed by the
 //! third if that takes too long; after that it gives up.
 
-use std::{task::Waker, time::Duration};
+use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 use super::{
     Config, IfRunning, Phase, Pool,
@@ -25,7 +25,7 @@ use crate::{
     drained::DrainedTasks,
     entry::Requeue,
     layers::{AtShutdown, Keeps, ListedMember},
-    queue::{Admission, SnapshotEntry},
+    queue::{Admission, QueueEntry, SnapshotEntry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -198,15 +198,9 @@ impl<'a> Stopping<'a> {
         called_off: Vec<ListedMember>,
         is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
     ) {
-        let asks_each = self.pool.policies.has_exceptions();
-        let removed = self
-            .pool
-            .queue
-            .remove_where(|due, task| !asks_each && is_unwanted(due, task.kind_at_shutdown()));
-        let removed = removed.into_iter().map(|entry| (entry.sequence, entry.element));
-        let asked = asks_each.then(|| self.pool.remove_each_where(is_unwanted));
+        let removed = self.pool.remove_unwanted(is_unwanted);
         self.pool.workers.pending_decreased(&self.pool.queue);
-        for (sequence, task) in removed.chain(asked.into_iter().flatten()) {
+        for QueueEntry { sequence, element: task, .. } in removed {
             self.pool.end_as_cancelled(&*task, sequence, self.phase.reason());
             discard(task);
         }
@@ -328,23 +322,28 @@ impl Pool {
                 self.remove(*ticket);
             }
         }
-        // As in `remove_each_where`.
+        // As in `remove_unwanted`.
         listed.into_iter().for_each(|entry| discard(entry.element));
     }
 
-    /// Takes those out of the closed queue that are unwanted, each of which is asked under its own lock. Each comes with its
-    /// sequence. It looks and removes in two steps, and a worker or a caller between the two comes before the shutdown.
-    fn remove_each_where(
+    /// Takes those out of the closed queue that are unwanted by when they are due at that very step. What else keeps a task is
+    /// behind its own lock, which comes before those of the queue, and never changes: so each task is asked beforehand, and a
+    /// caller who moves it meanwhile hides it from no shutdown. One that is queued after it was listed was admitted as kept.
+    fn remove_unwanted(
         &self,
         is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
-    ) -> Vec<(u64, Arc<Task>)> {
-        let mut removed = Vec::new();
-        let listed = self.queue.snapshot(Arc::clone);
-        for SnapshotEntry { deadline, ticket, element: task, .. } in &listed {
-            if is_unwanted(*deadline, task.at_shutdown()) {
-                removed.extend(self.queue.remove(*ticket).map(|task| (ticket.sequence, task)));
-            }
+    ) -> Vec<QueueEntry<Arc<Task>>> {
+        if !self.policies.has_exceptions() {
+            return self.queue.remove_where(|due, task| is_unwanted(due, task.kind_at_shutdown()));
         }
+        let address = |task: &Arc<Task>| Arc::as_ptr(task).cast::<()>();
+        let listed = self.queue.snapshot(Arc::clone);
+        let ask = |entry: &SnapshotEntry<_>| (address(&entry.element), entry.element.at_shutdown());
+        let asked = listed.iter().map(ask).collect::<BTreeMap<_, _>>();
+        let is_unwanted = |due, task: &Arc<Task>| {
+            asked.get(&address(task)).is_some_and(|at_shutdown| is_unwanted(due, *at_shutdown))
+        };
+        let removed = self.queue.remove_where(is_unwanted);
         // Second: a task that has ended meanwhile is dropped here, and that is user code.
         listed.into_iter().for_each(|entry| discard(entry.element));
         removed

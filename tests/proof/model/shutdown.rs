@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{ScheduledThreadPoolExecutor, ShutdownPolicy};
 use shuttle::{sync::Mutex, thread};
 
 use crate::support::{Count, Door, check, executor};
@@ -214,5 +214,38 @@ fn a_drop_waits_no_longer_than_a_shutdown_with_a_deadline() {
         stopper.join().expect("nobody panics");
         door.open();
         assert!(ends.await_termination(Duration::MAX).expect("not on a worker"));
+    });
+}
+
+/// A caller moves the entry of a task that no shutdown keeps: wherever the shutdown finds it, it ends.
+#[test]
+fn a_task_that_is_called_meanwhile_ends_with_the_shutdown() {
+    check(|| {
+        let (_, executor) = executor(1);
+        let task = executor.task().on_shutdown(ShutdownPolicy::Cancel).debounce(STEP, || ());
+        let debounced = task.expect("it is open");
+        let caller = thread::spawn(move || debounced.call());
+        executor.shutdown();
+        assert!(executor.pending_tasks().is_empty(), "the shutdown has missed it");
+        caller.join().expect("nobody panics");
+    });
+}
+
+/// A caller brings a task forward that only a policy could keep if it were delayed: it was in time and the task runs, or it is
+/// told that the task has ended.
+#[test]
+fn a_task_that_is_brought_forward_meanwhile_runs_or_has_ended() {
+    check(|| {
+        let (_, executor) = executor(1);
+        executor.set_executes_existing_delayed_tasks_after_shutdown(false);
+        // With one such task each is asked under its own lock.
+        let other = executor.task().on_shutdown(ShutdownPolicy::Cancel).schedule(STEP, || ());
+        let task = executor.schedule(STEP, || ()).expect("it is open");
+        let handle = task.task_handle();
+        let caller = thread::spawn(move || handle.run_now());
+        executor.shutdown();
+        let was_in_time = caller.join().expect("nobody panics");
+        assert_eq!(task.join().is_ok(), was_in_time);
+        assert!(other.expect("it is open").is_cancelled());
     });
 }
