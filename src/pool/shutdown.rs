@@ -312,7 +312,7 @@ impl Pool {
     /// the pool. No worker takes the entry meanwhile if it is parked, and otherwise none does before it is due. What
     /// another thread is dropping stays, for the pool does not end before that closure is gone. Linear in the queue, but
     /// only in such a drop.
-    fn remove_released(&self) {
+    pub(super) fn remove_released(&self) {
         if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
         }

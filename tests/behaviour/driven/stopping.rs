@@ -239,12 +239,12 @@ fn it_may_be_dropped_by_a_thread_that_ends() {
 
 thread_local!(static OWNER: std::cell::RefCell<Option<punctual::DrivenExecutor>> = const { std::cell::RefCell::new(None) });
 
-/// Drops the executor that its thread has.
-struct DropsOwner;
+/// Ends the executor that its thread has, when it is dropped.
+struct DropsOwner(fn(punctual::DrivenExecutor));
 
 impl Drop for DropsOwner {
     fn drop(&mut self) {
-        drop(OWNER.with(std::cell::RefCell::take));
+        OWNER.with(std::cell::RefCell::take).map(self.0).unwrap_or_default();
     }
 }
 
@@ -258,7 +258,7 @@ fn the_drop_within_a_shutdown_waits_for_nothing() {
             let handle = executor.handle();
             let due = executor.submit(|| ()).unwrap();
             let later = executor.schedule(SECOND, || ()).unwrap();
-            let owns = DropsOwner;
+            let owns = DropsOwner(drop);
             let beat = executor.schedule_at_fixed_rate(SECOND, SECOND, move || hold(&owns));
             OWNER.with(|owner| owner.replace(Some(executor)));
             handle.shutdown();
@@ -266,6 +266,34 @@ fn the_drop_within_a_shutdown_waits_for_nothing() {
             assert_eq!(due.try_join().map(|end| end.is_ok()), Some(true));
             assert!(later.is_cancelled() && beat.unwrap().is_cancelled());
         });
+    }
+}
+
+/// A thread cancels a task whose capture ends the executor, and which is parked or not due yet: the end does not wait for its
+/// entry.
+#[test]
+fn the_end_within_a_cancel_does_not_wait_for_the_task() {
+    let ends: [(fn(punctual::DrivenExecutor), DropPolicy); 3] = [
+        (drop, DropPolicy::Stop),
+        (drop, DropPolicy::Close),
+        (punctual::DrivenExecutor::close, DropPolicy::Stop),
+    ];
+    for (ends, policy) in ends {
+        for (delay, pauses) in [(Duration::ZERO, true), (SECOND, false)] {
+            in_time("a cancel that ends the executor", move || {
+                let (_, executor) = driven_with(|builder| builder.on_drop(policy));
+                let (handle, group) = (executor.handle(), executor.group("group").build().unwrap());
+                let due = executor.submit(|| ()).unwrap();
+                assert!(!pauses || group.pause());
+                let owns = DropsOwner(ends);
+                let task = group.task().schedule(delay, move || hold(&owns)).unwrap();
+                OWNER.with(|owner| owner.replace(Some(executor)));
+                assert_eq!(group.cancel_all(), 1);
+                assert_terminated(&handle);
+                assert_eq!(due.try_join().map(|end| end.is_ok()), Some(true));
+                assert_cancelled(&task, CancelReason::Requested);
+            });
+        }
     }
 }
 
