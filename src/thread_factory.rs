@@ -34,8 +34,9 @@ pub trait ThreadFactory: Send + Sync {
     ///
     /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped
     /// later, and all others are busy, tasks that are due wait until one of them is done, or until
-    /// the next submission starts another. Once the executor is shut down no submission follows: then the drop of
-    /// a worker calls the factory again if tasks are left for which there is no worker.
+    /// the next submission starts another. Once the executor is shut down no submission follows, and workers that all
+    /// [wait for tasks](crate::WouldDeadlock) are never done: then the drop of a worker calls the factory again if tasks are
+    /// left for which there is no worker.
     /// The drop of the worker that expires timeouts calls it again too, as long as the executor has not terminated.
     ///
     /// Return the handle of the thread if there is one:

@@ -20,6 +20,13 @@
 //! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
 //! then at that moment all waited.
 //!
+//! ## Why no wait relies on a worker that never comes
+//!
+//! The workers that count are those that have [started](super::workers). A thread that completes the circle while another one is
+//! being started waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it has
+//! answered `Ok`: then the thread that drops this worker looks whether all that are left wait, and starts another one. If
+//! that fails, it is an event, and they wait until the next submission starts one.
+//!
 //! ## Why no thread relies on a worker that is leaving
 //!
 //! A worker that waits is of no use to the others, so the last one that does not wait does not
@@ -138,7 +145,7 @@ impl Pool {
     ) -> Result<JoinGuard<'_>, WouldDeadlock> {
         let waiting = self.workers.joins.add(Arc::clone(&awaited));
         let guard = JoinGuard { pool: self, awaited };
-        if waiting < self.workers.live() || self.is_worker_left() {
+        if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
         let started = self.start_worker(|| self.workers.wanted()).map(drop);
@@ -146,11 +153,17 @@ impl Pool {
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }
 
+    /// Returns `true` if there are workers, and all of them wait.
+    pub(super) fn has_only_waiting_workers(&self) -> bool {
+        let waiting = self.workers.joins.len();
+        waiting > 0 && waiting >= self.workers.size()
+    }
+
     /// Returns `true` if a worker does not wait, or waits for something that is not stuck.
     fn is_worker_left(&self) -> bool {
         let all = self.workers.joins.0.lock().clone();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();
-        let is_left = stuck < self.workers.live();
+        let is_left = stuck < self.workers.size();
         discard(all);
         is_left
     }

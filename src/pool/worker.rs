@@ -286,8 +286,9 @@ impl Drop for WorkerThread {
         Takes::end(pool);
         pool.deregister();
         pool.clock().worker_ended();
-        // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue.
-        if pool.queue.is_closed() {
+        // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and
+        // workers that wait for tasks may have relied on this one.
+        if pool.queue.is_closed() || pool.has_only_waiting_workers() {
             pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
         }
     }

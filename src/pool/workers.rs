@@ -48,7 +48,8 @@
 //! * *A worker that queues a periodic task again* looks for a task itself, as the next thing it does. It
 //!   announces this before; otherwise another thread might start a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
-//! * *A worker that is dropped in a closed queue*, perhaps late by a thread factory that kept it, looks for another.
+//! * *A worker that is dropped in a closed queue, or beside workers that all wait for tasks*, perhaps late by a thread
+//!   factory that kept it, looks for another.
 //! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since: its start has failed, or
 //!   the thread of the factory's has ended before the worker ran.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).

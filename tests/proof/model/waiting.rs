@@ -1,13 +1,14 @@
 //! Waits that end: by a token, a time limit, or a keep-alive; and races between these.
 
-use std::{sync::Arc, time::Duration};
+use std::{io, sync::Arc, time::Duration};
 
 use punctual::{
-    CancellationToken, DelayQueue, Limit, ManualClock, ScheduledThreadPoolExecutor, TaskHandle, current_task,
+    CancellationToken, DelayQueue, Limit, ManualClock, ScheduledThreadPoolExecutor, TaskError,
+    TaskHandle, Worker, current_task,
 };
 use shuttle::thread;
 
-use crate::support::{Door, check, executor, executor_with};
+use crate::support::{Count, Door, check, executor, executor_with};
 
 const STEP: Duration = Duration::from_nanos(10);
 
@@ -211,5 +212,43 @@ fn an_auto_advancing_clock_waits_for_a_timed_out_thread_to_return() {
         clock.set_auto_advance(true);
         last.join().expect("it runs");
         assert!(impatient.join().expect("nobody panics").is_none());
+    });
+}
+
+/// What a factory does with a worker other than to run it.
+type Loses = fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
+
+/// The outcome of a task that waits in its body for another one, while a thread submits a third. There may be two workers, but
+/// those from the second up to this one are lost in this way.
+fn joined_beside_lost_workers(last: usize, lose: Loses) -> Result<(), TaskError> {
+    let threads = Count::default();
+    let factory = move |worker: Worker| match threads.add() {
+        number if 0 < number && number < last => lose(worker),
+        _ => thread::Builder::new().spawn(move || worker.run()).map(Some),
+    };
+    let (_, executor) = executor_with(|builder| builder.core_pool_size(2).thread_factory(factory));
+    let handle = executor.handle();
+    let waits = executor.submit(move || handle.submit(|| ()).expect("there is a worker").join());
+    executor.submit(|| ()).expect("there is a worker").join().expect("it runs");
+    let joined = waits.expect("there is a worker").join().expect("it runs");
+    executor.close().expect("not on a worker");
+    joined
+}
+
+/// A worker waits for a task while another one is being started, and that start fails: the wait has not relied on it.
+#[test]
+fn no_wait_relies_on_a_worker_that_does_not_start() {
+    check(|| {
+        let joined = joined_beside_lost_workers(usize::MAX, |_| Err(io::Error::other("no more")));
+        assert!(matches!(joined, Err(TaskError::WouldDeadlock)));
+    });
+}
+
+/// A worker is lost after its start, and all that are left wait for tasks: another one is started for these.
+#[test]
+fn a_worker_that_is_lost_beside_those_that_wait_is_replaced() {
+    check(|| {
+        let lose: Loses = |worker| thread::Builder::new().spawn(|| drop(worker)).map(Some);
+        assert!(joined_beside_lost_workers(2, lose).is_ok());
     });
 }
