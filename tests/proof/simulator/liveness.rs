@@ -170,8 +170,9 @@ impl World {
         };
         let mut rounds = 0..ROUNDS;
         // Once the wall clock was set, a task on it may be shown as due that a worker looks at within thirty seconds.
-        let may_wait = self.may_lack_threads() || self.note(|ledger, _| ledger.ticks.is_set);
-        while !may_wait && is_neglected() {
+        // An actor may set it meanwhile.
+        let may_wait = || self.may_lack_threads() || self.note(|ledger, _| ledger.ticks.is_set);
+        while is_neglected() && !may_wait() {
             if rounds.next().is_none() {
                 let what = format!(
                     "a due task waits, and no worker is awake for it: {:?}",
