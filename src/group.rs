@@ -7,6 +7,7 @@
 use std::{
     fmt,
     future::Future,
+    mem,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -17,8 +18,9 @@ use crate::histogram::RunHistograms;
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
-    layers::{Counted, GroupState, Keeps, ListedMember, ShutdownPolicy},
+    layers::{EndStage, GroupState, Keeps, ShutdownPolicy},
     pool::IfRunning,
+    statistics::Totals,
     sync::Arc,
     unwind::discard,
     wait::{self, Place},
@@ -174,7 +176,7 @@ impl GroupBuilder<'_> {
 impl Group {
     /// Returns the name.
     pub fn name(&self) -> &str {
-        self.state.name()
+        &self.state.name
     }
 
     /// Returns the executor's handle.
@@ -195,7 +197,7 @@ impl Group {
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
     pub fn limit(&self) -> usize {
-        self.state.limit()
+        self.state.roll().limits.limit
     }
 
     /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start
@@ -208,18 +210,18 @@ impl Group {
         if limit == 0 {
             return Err(ConfigError::ZeroLimit);
         }
-        self.state.set_limit(limit);
+        self.state.change(|roll| roll.limits.limit = limit);
         Ok(())
     }
 
     /// Returns how many workers the group leaves to others.
     pub fn reserved(&self) -> usize {
-        self.state.reserved()
+        self.state.roll().limits.reserved
     }
 
     /// Sets how many workers the group leaves to others: see [`GroupBuilder::reserve`].
     pub fn set_reserved(&self, workers: usize) {
-        self.state.set_reserved(workers);
+        self.state.change(|roll| roll.limits.reserved = workers);
     }
 
     /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under
@@ -239,17 +241,17 @@ impl Group {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn pause(&self) -> bool {
-        self.state.pause()
+        self.state.roll().pause()
     }
 
     /// Ends a [pause](Self::pause). Returns `false` if there was none.
     pub fn resume(&self) -> bool {
-        self.state.resume()
+        self.state.change(|roll| mem::take(&mut roll.is_paused))
     }
 
     /// Returns `true` if the group is paused.
     pub fn is_paused(&self) -> bool {
-        self.state.is_paused()
+        self.state.roll().is_paused
     }
 
     /// Cancels all tasks of the group. Those that are pending when this is called do not start any more;
@@ -272,23 +274,25 @@ impl Group {
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
-        self.handle.pool().end_called_off(self.state.call_off(reason), reason, IfRunning::Signal)
+        let called_off = self.state.roll().call_off(reason, |_| true);
+        self.handle.pool().end_called_off(called_off, reason, IfRunning::Signal)
     }
 
     /// Returns the group's counts, and how many tasks it has, in one consistent snapshot. Takes one lock.
     pub fn statistics(&self) -> GroupStatistics {
-        let Counted { pending, parked, active, totals } = self.state.counts();
+        let roll = self.state.roll();
+        let Totals { completed, failed, cancelled, runs, failed_runs, .. } = roll.totals;
         GroupStatistics {
-            pending,
-            waiting: parked,
-            active,
-            submitted: totals.submitted,
-            rejected: totals.rejected,
-            completed: totals.completed,
-            failed: totals.failed,
-            cancelled: totals.cancelled,
-            runs: totals.runs,
-            failed_runs: totals.failed_runs,
+            pending: roll.pending(),
+            waiting: roll.parked,
+            active: roll.running,
+            submitted: roll.submitted,
+            rejected: roll.rejected,
+            completed,
+            failed,
+            cancelled,
+            runs,
+            failed_runs,
         }
     }
 }
@@ -330,7 +334,8 @@ impl Group {
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
-        let called_off = self.state.shut_down(keeps, pool.clock().read());
+        let (stage, now) = (EndStage::ShuttingDown, pool.clock().read());
+        let called_off = self.state.change(|roll| roll.shut_down(stage, keeps, now));
         pool.capacity.wake_all();
         pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
     }
@@ -353,7 +358,8 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let members = self.state.stop(Keeps::none(reason));
+        let (stage, keeps, now) = (EndStage::Stopping, Keeps::none(reason), pool.clock().read());
+        let members = self.state.change(|roll| roll.shut_down(stage, keeps, now));
         pool.capacity.wake_all();
         members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
@@ -375,20 +381,20 @@ impl Group {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        self.state.open_log();
+        self.state.roll().end.open_log();
         self.shutdown();
         let is_over = self.handle.pool().await_or_stop(
             (patience, grace),
-            |deadline| self.state.can_run_until(deadline),
+            |deadline| self.state.roll().can_run_until(deadline),
             |limit| self.await_termination(limit),
             || drop(self.shutdown_now()),
         )?;
-        let (ended, running) = self.state.read_log();
-        let running = running.into_iter().map(|ListedMember { task, sequence, .. }| {
-            let task = task.upgrade();
+        let (ended, running) = self.state.roll().read_log();
+        let running = running.into_iter().map(|member| {
+            let task = member.task.upgrade();
             let name = task.as_ref().and_then(|task| task.name());
             discard(task);
-            (sequence, name)
+            (member.ticket.sequence, name)
         });
         Ok(ended.report(is_over, running))
     }
@@ -425,12 +431,12 @@ impl Group {
 
     /// Returns `true` if the group was shut down; some of its tasks may still be there.
     pub fn is_shutdown(&self) -> bool {
-        self.state.is_shut_down()
+        self.state.roll().end.is_shut_down()
     }
 
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
     pub fn is_terminated(&self) -> bool {
-        self.state.is_terminated()
+        self.state.roll().end.is_terminated
     }
 }
 

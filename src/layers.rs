@@ -27,7 +27,7 @@ pub(crate) use self::{
     at_shutdown::AtShutdown,
     control::{Change, Changed, Control},
     gate::{GateQuestion, Gated, HeldLease},
-    group::{Counted, Entrant, GroupLimits, GroupState, Joining, Keeps, ListedMember},
+    group::{EndStage, GroupLimits, GroupState, Joining, Keeps, Member, Roll},
     limit::TimeLimit,
     membership::Membership,
 };

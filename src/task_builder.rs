@@ -400,7 +400,7 @@ impl std::fmt::Debug for TaskBuilder<'_> {
         f.debug_struct("TaskBuilder")
             .field("name", &self.name)
             .field("timeout", &self.timeout)
-            .field("group", &self.group.as_ref().map(|group| group.name()))
+            .field("group", &self.group.as_ref().map(|group| &group.name))
             .finish_non_exhaustive()
     }
 }

@@ -18,16 +18,15 @@
 //! everything else it is a pending member. It gives the permit back if it gets another moment meanwhile
 //! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
 
-use std::mem;
-
 use super::{
     AtShutdown,
     gate::OpenTick,
-    group::{Effects, Entrant, GroupState, MemberEnd, Turn},
+    group::{Effects, GroupState, Member, Turn},
 };
 use crate::{
     CancelReason,
-    entry::{EntryMover, Moved, Requeue, Timing},
+    entry::{EntryMover, Moved, Requeue, Ticket, Timing},
+    statistics::Ended,
     sync::Arc,
     task::{Call, Core, Left, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
@@ -53,28 +52,24 @@ impl Membership {
     }
 
     /// Leaves the group, for good. The task is not part of the schedule any more.
-    fn leave(&mut self, ended: MemberEnd, name: &Option<Arc<str>>) -> Effects {
-        if mem::replace(&mut self.has_left, true) {
-            return Effects::default();
-        }
-        match self.sequence {
-            Some(sequence) => self.group.leave(sequence, ended, || name.clone()),
-            None => Effects::default(),
-        }
+    fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>) -> Effects {
+        let sequence = self.sequence.filter(|_| !self.has_left);
+        self.has_left = true;
+        let leave = |id| self.group.step(|roll| roll.leave(id, ended, || name.clone())).1;
+        sequence.map_or_else(Effects::default, leave)
     }
 
-    /// Enters the group, for a worker that has taken the task before its submission has entered it.
-    fn enter_late(&mut self, call: &Call<'_>) -> u64 {
-        let id = call.run.id();
-        if self.sequence.is_none() {
-            self.sequence = Some(id);
-            let (slot, is_delayed, at_shutdown) = (u32::MAX, false, self.at_shutdown);
-            let entrant =
-                Entrant { task: Arc::downgrade(call.run.task()), slot, at_shutdown, is_delayed };
-            // If it comes too late, the next step says so.
-            let _ = self.group.enter(id, call.run.planned(), entrant);
-        }
-        id
+    /// Enters the group. Returns why the task has to end, if it came too late.
+    fn enter(
+        &mut self,
+        task: &Arc<Task>,
+        ticket: Ticket,
+        due: Timestamp,
+        is_delayed: bool,
+    ) -> Option<CancelReason> {
+        self.sequence = Some(ticket.sequence);
+        let member = Member::new(task, ticket, due, self.at_shutdown);
+        self.group.roll().enter(member, is_delayed)
     }
 }
 
@@ -84,8 +79,14 @@ impl Membership {
             return Ok(());
         }
         self.asked = None;
-        let id = self.enter_late(call);
-        match self.group.ask(id) {
+        let id = call.run.id();
+        if self.sequence.is_none() {
+            // A worker has taken the task before its submission has entered it. If it comes too late the group says so.
+            let _ =
+                self.enter(call.run.task(), Ticket::without_slot(id), call.run.planned(), false);
+        }
+        let turn = self.group.roll().ask(id);
+        match turn {
             Turn::Starts => Ok(()),
             Turn::Ends(reason) => Err(Verdict::Cancelled(reason)),
             Turn::Waits => {
@@ -98,7 +99,9 @@ impl Membership {
     /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
         if call.is_run() && !self.has_left && !call.is_by_hand() {
-            self.group.count_run(call.outcome().is_failure());
+            let mut roll = self.group.roll();
+            roll.totals.runs += 1;
+            roll.totals.failed_runs += u64::from(call.outcome().is_failure());
         }
     }
 
@@ -112,7 +115,7 @@ impl Membership {
             return;
         };
         if self.asked.is_some_and(|tick| !tick.is_outdated(due, queuing.is_replanned)) {
-            let (awaits, effects) = self.group.await_answer(sequence, due);
+            let (awaits, effects) = self.group.step(|roll| roll.await_answer(sequence, due));
             queuing.ends = awaits.err();
             effects.defer(&mut queuing.deferred);
             return;
@@ -124,7 +127,7 @@ impl Membership {
         if waits {
             queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
         }
-        let (timing, effects) = self.group.requeue(sequence, due, waits);
+        let (timing, effects) = self.group.step(|roll| roll.requeue(sequence, due, waits));
         match timing {
             Ok(timing) => queuing.elsewhere = Some(timing),
             Err(reason) => queuing.ends = Some(reason),
@@ -146,9 +149,9 @@ impl Membership {
             Some(tick) if !tick.is_outdated(due, replan.plan.is_some()) => return,
             Some(_) => {
                 self.asked = None;
-                self.group.requeue(sequence, due, false).1
+                self.group.step(|roll| roll.requeue(sequence, due, false)).1
             }
-            None => self.group.replan(sequence, due),
+            None => self.group.step(|roll| roll.replan(sequence, due)).1,
         };
         effects.defer(&mut replan.deferred);
     }
@@ -159,15 +162,15 @@ impl Membership {
             return;
         }
         let ended = match task.stage.state() {
-            TaskState::Failed => MemberEnd::Failed,
-            TaskState::Cancelled => MemberEnd::Cancelled,
-            _ => MemberEnd::Completed,
+            TaskState::Failed => Ended::Failed,
+            TaskState::Cancelled => Ended::Cancelled,
+            _ => Ended::Completed,
         };
         self.leave(ended, task.name).defer(&mut left.deferred);
     }
 
     pub(crate) fn keeps_parked(&self) -> bool {
-        !self.has_left && self.sequence.is_some_and(|sequence| self.group.parks(sequence))
+        !self.has_left && self.sequence.is_some_and(|sequence| self.group.roll().parks(sequence))
     }
 }
 
@@ -176,24 +179,26 @@ impl Task {
     /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it
     /// came too late.
     pub(crate) fn enter_group(
-        &self,
-        sequence: u64,
+        self: &Arc<Self>,
+        ticket: Ticket,
         due: Timestamp,
-        entrant: Entrant,
+        is_delayed: bool,
     ) -> Option<CancelReason> {
         self.with(|parts| {
             let membership = parts.extensions()?.group.as_mut()?;
-            let group = &membership.group;
             if membership.sequence.is_some() {
-                group.set_slot(sequence, entrant.slot);
+                membership.group.roll().set_slot(ticket);
                 return None;
             }
             if membership.has_left {
-                group.count_short_lived();
+                // It has been in the queue, and has ended since.
+                let mut roll = membership.group.roll();
+                roll.submitted += 1;
+                roll.totals.cancelled += 1;
                 return None;
             }
-            membership.sequence = Some(sequence);
-            group.enter(sequence, membership.replanned.unwrap_or(due), entrant)
+            let due = membership.replanned.unwrap_or(due);
+            membership.enter(self, ticket, due, is_delayed)
         })
     }
 
@@ -202,7 +207,7 @@ impl Task {
         let effects = self.with(|parts| {
             let name = parts.name();
             let membership = parts.extensions()?.group.as_mut()?;
-            Some(membership.leave(MemberEnd::Cancelled, &name))
+            Some(membership.leave(Ended::Cancelled, &name))
         });
         effects.unwrap_or_default().carry_out();
     }
@@ -219,7 +224,7 @@ impl Task {
 
     /// Returns `true` if the group of a task that has not entered it was shut down, and counts that.
     pub(crate) fn is_refused_by_group(&self) -> bool {
-        self.with(|parts| parts.membership().is_some_and(|it| it.group.refuses_more()))
+        self.with(|parts| parts.membership().is_some_and(|it| it.group.roll().refuses_more()))
     }
 }
 

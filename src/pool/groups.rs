@@ -22,7 +22,7 @@ use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
-    layers::{Dispatcher, GroupLimits, GroupState, Keeps, ListedMember, ShutdownPolicy},
+    layers::{Dispatcher, GroupLimits, GroupState, Keeps, Member, Roll, ShutdownPolicy},
     queue::QueueEntry,
     sync::{Arc, Mutex, Weak},
     task::Task,
@@ -48,32 +48,21 @@ impl Groups {
         self.list.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Tells all groups of another core pool size.
-    pub(super) fn resize(&self, wanted: impl Fn() -> usize) {
-        for group in self.all() {
-            group.resize(&wanted);
+    /// Tells each group of a change that is the pool's. Returns the answers.
+    pub(super) fn tell<R>(&self, change: impl Fn(&mut Roll) -> R) -> Vec<R> {
+        let tell = |group: Arc<GroupState>| {
+            let answer = group.change(&change);
             discard(group);
-        }
+            answer
+        };
+        self.all().into_iter().map(tell).collect()
     }
 
     /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
     /// caller to end it.
-    pub(super) fn close(&self, kept: Option<Keeps>) -> Vec<ListedMember> {
-        let mut called_off = Vec::new();
-        let Some(keeps) = kept else { return called_off };
-        for group in self.all() {
-            called_off.append(&mut group.executor_closes(keeps));
-            discard(group);
-        }
-        called_off
-    }
-
-    /// Tells all groups that the pending tasks have been taken out of the queue.
-    pub(super) fn dissolve(&self) {
-        for group in self.all() {
-            group.dissolve();
-            discard(group);
-        }
+    pub(super) fn close(&self, kept: Option<Keeps>) -> Vec<Member> {
+        let Some(keeps) = kept else { return Vec::new() };
+        self.tell(|roll| roll.executor_closes(keeps)).into_iter().flatten().collect()
     }
 }
 
@@ -121,9 +110,10 @@ impl Pool {
         let group = Arc::new(group);
         self.groups.add(&group);
         // A change made since the group was listed is seen here, or by the thread that makes it.
-        group.resize(|| self.workers.wanted());
+        group.change(|roll| roll.limits.workers = self.workers.wanted());
         if let Some(keeps) = self.policies.kept_in(self.lifecycle.phase()) {
-            self.end_called_off(group.executor_closes(keeps), keeps.reason, IfRunning::LetReturn);
+            let called_off = group.change(|roll| roll.executor_closes(keeps));
+            self.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
         }
         group
     }
@@ -132,16 +122,15 @@ impl Pool {
     /// faster with one that was called off.
     pub(crate) fn end_called_off(
         &self,
-        members: Vec<ListedMember>,
+        members: Vec<Member>,
         reason: CancelReason,
         if_running: IfRunning,
     ) -> usize {
         let mut ended = 0;
-        for ListedMember { task, sequence, slot, is_pending, .. } in members {
-            let task = task.upgrade();
-            let ticket = Ticket { slot, sequence };
-            let end = |task: &Arc<Task>| self.cancel(&**task, ticket, reason, if_running);
-            ended += usize::from(task.as_ref().is_some_and(end) || is_pending);
+        for member in members {
+            let task = member.task.upgrade();
+            let end = |task: &Arc<Task>| self.cancel(&**task, member.ticket, reason, if_running);
+            ended += usize::from(task.as_ref().is_some_and(end) || !member.is_running());
             discard(task);
         }
         ended
@@ -149,19 +138,14 @@ impl Pool {
 
     /// Takes a member that its group has called off out of the queue, for the caller of the group's shutdown; or asks its
     /// body to stop, if it runs.
-    pub(crate) fn drain_member(
-        &self,
-        member: ListedMember,
-        reason: CancelReason,
-    ) -> Option<DrainedTask> {
-        let ListedMember { task, sequence, slot, due, is_pending, .. } = member;
-        let task = task.upgrade()?;
-        if !is_pending {
+    pub(crate) fn drain_member(&self, member: Member, reason: CancelReason) -> Option<DrainedTask> {
+        let task = member.task.upgrade()?;
+        if member.is_running() {
             task.token(&self.token).cancel();
             discard(task);
             return None;
         }
-        let ticket = Ticket { slot, sequence };
+        let Member { ticket, due, .. } = member;
         // If it is not there a worker has it, and finds it called off.
         let removed = task.find_entry(ticket, |ticket| self.queue.remove(ticket));
         let drained = removed.map(|element| {
@@ -169,7 +153,7 @@ impl Pool {
             element.leave_group();
             // From now on its holder may run it.
             element.give_away();
-            let entry = QueueEntry { deadline: due, sequence, element };
+            let entry = QueueEntry { deadline: due, sequence: ticket.sequence, element };
             DrainedTask::new(entry, &self.detached_context(), reason)
         });
         discard(task);

@@ -24,7 +24,7 @@ use crate::{
     CancelReason, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    layers::{AtShutdown, Keeps, ListedMember},
+    layers::{AtShutdown, Keeps, Member, Roll},
     queue::{Admission, QueueEntry, SnapshotEntry},
     sync::{
         Arc,
@@ -132,7 +132,7 @@ impl Pool {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
-        self.groups.dissolve();
+        self.groups.tell(Roll::dissolve);
         self.token.cancel();
         DrainedTasks::new(drained, self.detached_context())
     }
@@ -193,11 +193,7 @@ impl<'a> Stopping<'a> {
     /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
     /// which could move others. If a worker was lost, it looks for another for what is left: no submission does so from
     /// now on.
-    fn cancel(
-        self,
-        called_off: Vec<ListedMember>,
-        is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
-    ) {
+    fn cancel(self, called_off: Vec<Member>, is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool) {
         let removed = self.pool.remove_unwanted(is_unwanted);
         self.pool.workers.pending_decreased(&self.pool.queue);
         for QueueEntry { sequence, element: task, .. } in removed {

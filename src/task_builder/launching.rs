@@ -20,7 +20,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    layers::{AtShutdown, Control, Entrant, Gated, GroupState, Joining, Membership},
+    layers::{AtShutdown, Control, Gated, GroupState, Joining, Membership},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
@@ -145,7 +145,7 @@ impl TaskBuilder<'_> {
     /// Returns by what a shutdown keeps the task, unless that is its kind: by its own policy or that of its group, or
     /// because it is a call.
     fn at_shutdown(&self) -> Option<AtShutdown> {
-        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown());
+        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown);
         match self.at_shutdown {
             Some(own @ AtShutdown::Chosen(_)) => Some(own),
             of_call => of_group.map(AtShutdown::Chosen).or(of_call),
@@ -346,13 +346,7 @@ fn join(
 /// Enters a task that is in the queue into its group.
 #[cold]
 fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
-    let entrant = Entrant {
-        task: Arc::downgrade(task),
-        slot: ticket.slot,
-        at_shutdown: task.at_shutdown(),
-        is_delayed: due > now,
-    };
-    if let Some(reason) = task.enter_group(ticket.sequence, due, entrant) {
+    if let Some(reason) = task.enter_group(ticket, due, due > now) {
         pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
     }
 }

@@ -19,16 +19,22 @@
 //! * `running` and `asking` count the members that stand so. Together they are at most the number of permits, unless that
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
+//!
+//! # The end
+//!
+//! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last
+//! member although it was not shut down itself. Once either has begun no pause begins any more, as no task can be
+//! paused then: a pause would put off the end without limit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{
-    AtShutdown, GroupLimits,
-    end::{EndStage, GroupEnd, MemberEnd},
-};
+use super::GroupLimits;
 use crate::{
     CancelReason,
-    entry::Timing,
+    entry::{Ticket, Timing},
+    layers::{AtShutdown, ShutdownPolicy},
+    shutdown_report::{EndedTasks, TaskSummary},
+    statistics::{Ended, Totals},
     sync::{Arc, Weak},
     task::Task,
     time::Timestamp,
@@ -45,54 +51,28 @@ pub(crate) enum Turn {
     Ends(CancelReason),
 }
 
-pub(crate) struct Entrant {
+#[derive(Clone)]
+pub(crate) struct Member {
     pub(crate) task: Weak<Task>,
-    pub(crate) slot: u32,
-    pub(crate) at_shutdown: AtShutdown,
-    /// True if it was not due when it was submitted.
-    pub(crate) is_delayed: bool,
-}
-
-/// A member, as a list of them has it.
-pub(crate) struct ListedMember {
-    pub(crate) task: Weak<Task>,
-    pub(crate) sequence: u64,
-    pub(crate) slot: u32,
-    pub(crate) due: Timestamp,
-    pub(crate) is_pending: bool,
-    pub(crate) at_shutdown: AtShutdown,
-}
-
-/// The counts of a group, and the numbers of its members, at one moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counted {
-    pub(crate) pending: usize,
-    pub(crate) parked: usize,
-    pub(crate) active: usize,
-    pub(crate) totals: GroupCounts,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct GroupCounts {
-    pub(crate) submitted: u64,
-    pub(crate) rejected: u64,
-    pub(crate) completed: u64,
-    pub(crate) failed: u64,
-    pub(crate) cancelled: u64,
-    pub(crate) runs: u64,
-    pub(crate) failed_runs: u64,
-}
-
-struct Member {
-    task: Weak<Task>,
-    slot: u32,
-    at_shutdown: AtShutdown,
+    /// With the slot in which it was at first.
+    pub(crate) ticket: Ticket,
     /// When it is due, or was when it started.
-    due: Timestamp,
+    pub(crate) due: Timestamp,
+    at_shutdown: AtShutdown,
     stands: Stands,
 }
 
 impl Member {
+    /// Makes a member that is pending.
+    pub(crate) fn new(task: &Arc<Task>, ticket: Ticket, due: Timestamp, at: AtShutdown) -> Self {
+        let stands = Stands::Pending { is_parked: false };
+        Self { task: Arc::downgrade(task), ticket, due, at_shutdown: at, stands }
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        self.stands == Stands::Running
+    }
+
     fn is_parked(&self) -> bool {
         self.stands == Stands::Pending { is_parked: true }
     }
@@ -106,16 +86,21 @@ enum Stands {
     CalledOff(CancelReason),
 }
 
-pub(super) struct Roll {
-    pub(super) limits: GroupLimits,
-    pub(super) is_paused: bool,
-    pub(super) counts: GroupCounts,
-    pub(super) end: GroupEnd,
+pub(crate) struct Roll {
+    pub(crate) limits: GroupLimits,
+    pub(crate) is_paused: bool,
+    pub(crate) submitted: u64,
+    /// The number of submissions that were refused because the group was shut down.
+    pub(crate) rejected: u64,
+    pub(crate) totals: Totals,
+    pub(crate) end: GroupEnd,
     members: BTreeMap<u64, Member>,
     order: BTreeSet<(Timestamp, u64)>,
-    running: usize,
+    pub(crate) running: usize,
     asking: usize,
-    parked: usize,
+    pub(crate) parked: usize,
+    /// Members that were parked and are to be let go, by the step that is under way.
+    let_go: Vec<(u64, Weak<Task>)>,
 }
 
 impl Roll {
@@ -123,13 +108,16 @@ impl Roll {
         Self {
             limits,
             is_paused: false,
-            counts: GroupCounts::default(),
+            submitted: 0,
+            rejected: 0,
+            totals: Totals::default(),
             end: GroupEnd::default(),
             members: BTreeMap::new(),
             order: BTreeSet::new(),
             running: 0,
             asking: 0,
             parked: 0,
+            let_go: Vec::new(),
         }
     }
 
@@ -141,12 +129,9 @@ impl Roll {
         limit.min(left).max(1)
     }
 
-    fn taken(&self) -> usize {
-        self.running + self.asking
-    }
-
     fn free(&self) -> usize {
-        if self.is_paused { 0 } else { self.permits().saturating_sub(self.taken()) }
+        let taken = self.running + self.asking;
+        if self.is_paused { 0 } else { self.permits().saturating_sub(taken) }
     }
 
     fn is_first(&self, sequence: u64, due: Timestamp) -> bool {
@@ -169,48 +154,42 @@ impl Roll {
     }
 
     /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
-    pub(super) fn refuses_more(&mut self) -> bool {
-        let is_closed = self.end.stage > EndStage::Open;
-        self.counts.rejected += u64::from(is_closed);
-        is_closed
+    pub(crate) fn refuses_more(&mut self) -> bool {
+        self.rejected += u64::from(self.end.is_shut_down());
+        self.end.is_shut_down()
     }
 
-    /// Enters a pending member, which is called off at once if it came too late.
-    pub(super) fn enter(
-        &mut self,
-        sequence: u64,
-        due: Timestamp,
-        entrant: Entrant,
-        refusal: Option<CancelReason>,
-    ) {
-        let Entrant { task, slot, at_shutdown, .. } = entrant;
-        let stands = match refusal {
-            Some(reason) => Stands::CalledOff(reason),
-            None => Stands::Pending { is_parked: false },
-        };
-        self.members.insert(sequence, Member { task, slot, at_shutdown, due, stands });
-        if refusal.is_none() {
-            self.order.insert((due, sequence));
+    /// Enters a pending member. Returns why it has to end, if it came too late: then it is called off at once.
+    pub(crate) fn enter(&mut self, member: Member, is_delayed: bool) -> Option<CancelReason> {
+        let (due, sequence) = (member.due, member.ticket.sequence);
+        let refusal = self.end.refuses(member.at_shutdown, is_delayed);
+        self.members.insert(sequence, member);
+        self.order.insert((due, sequence));
+        if let Some(reason) = refusal {
+            self.stand(sequence, due, Stands::CalledOff(reason));
         }
-        self.counts.submitted += 1;
+        self.submitted += 1;
+        refusal
     }
 
-    pub(super) fn set_slot(&mut self, sequence: u64, slot: u32) {
+    /// Notes the slot of the queue in which a member has been from the beginning.
+    pub(crate) fn set_slot(&mut self, Ticket { slot, sequence }: Ticket) {
         if let Some(member) = self.members.get_mut(&sequence) {
-            member.slot = slot;
+            member.ticket.slot = slot;
         }
     }
 
-    pub(super) fn ask(&mut self, sequence: u64) -> Turn {
+    /// Asks for a member that a worker has taken whether it may start, and has it start then.
+    pub(crate) fn ask(&mut self, sequence: u64) -> Turn {
         // The executor has given the others back.
         let Some(member) = self.members.get(&sequence) else {
             return Turn::Ends(CancelReason::ShutdownNow);
         };
-        let (due, at_shutdown) = (member.due, member.at_shutdown);
+        let due = member.due;
         if let Stands::CalledOff(reason) = member.stands {
             return Turn::Ends(reason);
         }
-        if let Some(reason) = self.end.refuses_to_wait(self.is_paused, at_shutdown) {
+        if let Some(reason) = self.refuses_to_wait(member.at_shutdown) {
             return Turn::Ends(reason);
         }
         if !self.may_start(sequence, member) {
@@ -225,7 +204,7 @@ impl Roll {
     /// # Errors
     ///
     /// Why it ends instead.
-    pub(super) fn await_answer(
+    pub(crate) fn await_answer(
         &mut self,
         sequence: u64,
         until: Timestamp,
@@ -253,7 +232,7 @@ impl Roll {
     /// # Errors
     ///
     /// Why it ends instead.
-    pub(super) fn requeue(
+    pub(crate) fn requeue(
         &mut self,
         sequence: u64,
         due: Timestamp,
@@ -261,25 +240,25 @@ impl Roll {
     ) -> Result<Timing, CancelReason> {
         self.go_on(sequence, due)?;
         let Some(member) = self.members.get(&sequence) else { return Ok(due.into()) };
-        let at_shutdown = member.at_shutdown;
+        let may_wait = was_refused && self.refuses_to_wait(member.at_shutdown).is_none();
         self.stand(sequence, due, Stands::Pending { is_parked: false });
-        let may_wait = self.end.refuses_to_wait(self.is_paused, at_shutdown).is_none();
-        let is_parked = was_refused && may_wait && !self.is_first(sequence, due);
-        if !is_parked {
+        if !may_wait || self.is_first(sequence, due) {
             return Ok(due.into());
         }
-        self.stand(sequence, due, Stands::Pending { is_parked });
+        self.stand(sequence, due, Stands::Pending { is_parked: true });
         Ok(Timing::Parked { due })
     }
 
-    /// Notes that a pending member is due at another moment. Returns it if it was parked and is due later: it waits for no
+    /// Notes that a pending member is due at another moment. If it is parked and due later it is let go: it waits for no
     /// turn until a worker finds it due again.
-    pub(super) fn replan(&mut self, sequence: u64, due: Timestamp) -> Option<(u64, Weak<Task>)> {
-        let member = self.members.get(&sequence)?;
-        let Stands::Pending { is_parked } = member.stands else { return None };
-        let let_go = (is_parked && due > member.due).then(|| Weak::clone(&member.task));
-        self.stand(sequence, due, Stands::Pending { is_parked: is_parked && let_go.is_none() });
-        Some((sequence, let_go?))
+    pub(crate) fn replan(&mut self, sequence: u64, due: Timestamp) {
+        let Some(member) = self.members.get(&sequence) else { return };
+        let Stands::Pending { is_parked } = member.stands else { return };
+        let stays = is_parked && due <= member.due;
+        if is_parked && !stays {
+            self.let_go.push((sequence, Weak::clone(&member.task)));
+        }
+        self.stand(sequence, due, Stands::Pending { is_parked: stays });
     }
 
     /// Changes how a member stands, and everything that follows from it.
@@ -307,96 +286,219 @@ impl Roll {
         }
     }
 
-    pub(super) fn parks(&self, sequence: u64) -> bool {
+    /// Returns `true` if a member is in the queue and waits for its turn there.
+    pub(crate) fn parks(&self, sequence: u64) -> bool {
         self.members.get(&sequence).is_some_and(Member::is_parked)
     }
 
-    /// Returns the parked members whose turn has come, which are parked no longer.
+    /// Returns the members to let go: those parked ones whose turn has come, which are parked no longer.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
+        let mut released = std::mem::take(&mut self.let_go);
         if self.parked == 0 {
-            return Vec::new();
+            return released;
         }
-        let due: Vec<_> =
-            self.first(self.free()).filter(|(_, sequence)| self.parks(*sequence)).collect();
-        let mut released = Vec::with_capacity(due.len());
-        for (due, sequence) in due {
+        let first: Vec<_> = self.first(self.free()).collect();
+        for (due, sequence) in first {
+            let Some(member) = self.members.get(&sequence).filter(|it| it.is_parked()) else {
+                continue;
+            };
+            released.push((sequence, Weak::clone(&member.task)));
             self.stand(sequence, due, Stands::Pending { is_parked: false });
-            if let Some(member) = self.members.get(&sequence) {
-                released.push((sequence, Weak::clone(&member.task)));
-            }
         }
         released
     }
 
+    /// Removes a member that has ended, or that is no longer part of the schedule, and notes it if a report was asked for.
+    pub(crate) fn leave(
+        &mut self,
+        sequence: u64,
+        ended: Ended,
+        name: impl FnOnce() -> Option<Arc<str>>,
+    ) {
+        if !self.remove(sequence, ended) {
+            return;
+        }
+        if let Some(log) = &mut self.end.log {
+            let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
+            list.push(TaskSummary::new(sequence, name()));
+        }
+    }
+
     /// Returns `true` unless the member had left before.
-    pub(super) fn leave(&mut self, sequence: u64, ended: MemberEnd) -> bool {
-        let Some(due) = self.members.get(&sequence).map(|member| member.due) else { return false };
-        self.stand(sequence, due, Stands::CalledOff(CancelReason::Requested));
-        self.members.remove(&sequence);
+    fn remove(&mut self, sequence: u64, ended: Ended) -> bool {
+        self.stand(sequence, Timestamp::NEVER, Stands::CalledOff(CancelReason::Requested));
+        if self.members.remove(&sequence).is_none() {
+            return false;
+        }
         match ended {
-            MemberEnd::Completed => self.counts.completed += 1,
-            MemberEnd::Failed => self.counts.failed += 1,
-            MemberEnd::Cancelled => self.counts.cancelled += 1,
+            Ended::Completed => self.totals.completed += 1,
+            Ended::Failed => self.totals.failed += 1,
+            Ended::Cancelled => self.totals.cancelled += 1,
         }
         true
     }
 
-    /// Calls off the pending members that are `unwanted`, and returns all that are.
-    pub(super) fn call_off(
+    /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
+    pub(crate) fn pause(&mut self) -> bool {
+        let is_possible = !self.is_paused && self.end.admits_pauses();
+        self.is_paused |= is_possible;
+        is_possible
+    }
+
+    /// Calls off the pending members that are `unwanted`: none of them starts from here on. Returns all that are
+    /// unwanted, for the caller to end them.
+    pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
-        unwanted: impl Fn(&ListedMember) -> bool,
-    ) -> Vec<ListedMember> {
-        let listed: Vec<_> = self.listed().filter(unwanted).collect();
-        for member in listed.iter().filter(|member| member.is_pending) {
-            self.stand(member.sequence, member.due, Stands::CalledOff(reason));
+        unwanted: impl Fn(&Member) -> bool,
+    ) -> Vec<Member> {
+        let listed: Vec<_> = self.members.values().filter(|it| unwanted(it)).cloned().collect();
+        for member in listed.iter().filter(|member| !member.is_running()) {
+            self.stand(member.ticket.sequence, member.due, Stands::CalledOff(reason));
         }
         listed
     }
 
-    pub(super) fn list_running(&self) -> Vec<ListedMember> {
-        self.listed().filter(|member| !member.is_pending).collect()
-    }
-
-    fn listed(&self) -> impl Iterator<Item = ListedMember> {
-        self.members.iter().map(|(sequence, member)| ListedMember {
-            task: Weak::clone(&member.task),
-            sequence: *sequence,
-            slot: member.slot,
-            due: member.due,
-            is_pending: member.stands != Stands::Running,
-            at_shutdown: member.at_shutdown,
+    /// Admits no more members, and ends a pause. Returns the members that are not kept, called off: all, if the group is
+    /// to stop.
+    pub(crate) fn shut_down(
+        &mut self,
+        stage: EndStage,
+        keeps: Keeps,
+        now: Timestamp,
+    ) -> Vec<Member> {
+        self.end.stage = self.end.stage.max(stage);
+        self.end.keeps = Some(keeps);
+        self.is_paused = false;
+        self.call_off(keeps.reason, |member| {
+            stage == EndStage::Stopping || !keeps.keeps(member.at_shutdown, member.due > now)
         })
     }
 
-    pub(super) fn dissolve(&mut self) {
-        let pending: Vec<_> = self.listed().filter(|member| member.is_pending).collect();
-        for member in pending {
-            self.leave(member.sequence, MemberEnd::Cancelled);
-        }
-        self.end.executor_closes_at_once();
+    /// Called when the executor is shut down. Returns the members, called off, that a paused group would
+    /// keep from running although the executor does not keep them.
+    pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
+        // A policy that is switched on again brings nothing back.
+        let before = self.end.executor_keeps.unwrap_or(keeps);
+        self.end.executor_keeps = Some(Keeps {
+            delayed: before.delayed && keeps.delayed,
+            periodic: before.periodic && keeps.periodic,
+            chosen: before.chosen && keeps.chosen,
+            reason: keeps.reason,
+        });
+        let is_paused = self.is_paused;
+        self.call_off(keeps.reason, |member| {
+            is_paused && !member.is_running() && !keeps.keeps(member.at_shutdown, true)
+        })
     }
 
-    pub(super) fn counted(&self) -> Counted {
-        Counted {
-            pending: self.members.len() - self.running,
-            parked: self.parked,
-            active: self.running,
-            totals: self.counts,
+    /// Called when the executor has given its pending tasks back: they are no members any more.
+    pub(crate) fn dissolve(&mut self) {
+        let pending = self.members.values().filter(|member| !member.is_running());
+        let pending: Vec<_> = pending.map(|member| member.ticket.sequence).collect();
+        for sequence in pending {
+            self.remove(sequence, Ended::Cancelled);
         }
+        self.end.executor_keeps = Some(Keeps::none(CancelReason::ShutdownNow));
     }
 
-    /// Returns `true` if a member is due by `deadline`, or is more than pending.
-    pub(super) fn can_run_until(&self, deadline: Timestamp) -> bool {
+    /// Returns why a member has to end that would wait for the end of a pause. The executor was shut down, and
+    /// does not keep it.
+    fn refuses_to_wait(&self, at: AtShutdown) -> Option<CancelReason> {
+        let keeps = self.end.executor_keeps.filter(|_| self.is_paused)?;
+        (!keeps.keeps(at, true)).then_some(keeps.reason)
+    }
+
+    /// Returns the number of members that do not run.
+    pub(crate) fn pending(&self) -> usize {
+        self.members.len() - self.running
+    }
+
+    /// Returns `true` if a member runs, or may run by `deadline`.
+    pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_due = self.order.first().is_some_and(|(due, _)| *due <= deadline);
         is_due || self.order.len() < self.members.len() || self.end.joining > 0
     }
 
+    /// Returns the members that have been noted since the log was opened, and those that run now.
+    pub(crate) fn read_log(&self) -> (EndedTasks, Vec<Member>) {
+        let running = self.members.values().filter(|member| member.is_running());
+        (self.end.log.clone().unwrap_or_default(), running.cloned().collect())
+    }
+
     /// Ends the group if nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
-        self.end.terminate(self.members.is_empty())
+        let end = &mut self.end;
+        let is_ending = end.is_shut_down() || end.executor_keeps.is_some();
+        end.is_terminated |= is_ending && self.members.is_empty() && end.joining == 0;
+        end.is_terminated
     }
 }
 
-/// The name is read only for a report.
-pub(super) type Name = Option<Arc<str>>;
+/// How far a group has come by its own shutdown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum EndStage {
+    #[default]
+    Open,
+    ShuttingDown,
+    Stopping,
+}
+
+/// The end of a group: how far it has come, which tasks are kept, and the members that it has seen leave.
+#[derive(Default)]
+pub(crate) struct GroupEnd {
+    stage: EndStage,
+    /// The tasks that the group keeps since it was shut down.
+    keeps: Option<Keeps>,
+    /// The tasks that the executor keeps since it was shut down.
+    executor_keeps: Option<Keeps>,
+    pub(super) joining: usize,
+    pub(crate) is_terminated: bool,
+    log: Option<EndedTasks>,
+}
+
+impl GroupEnd {
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.stage > EndStage::Open
+    }
+
+    fn admits_pauses(&self) -> bool {
+        !self.is_shut_down() && self.executor_keeps.is_none()
+    }
+
+    /// Returns why a member has to end that comes too late.
+    fn refuses(&self, at: AtShutdown, is_delayed: bool) -> Option<CancelReason> {
+        let keeps = self.keeps?;
+        let is_kept = self.stage < EndStage::Stopping && keeps.keeps(at, is_delayed);
+        (!is_kept).then_some(keeps.reason)
+    }
+
+    /// Opens the log: every member that ends from now on is noted.
+    pub(crate) fn open_log(&mut self) {
+        self.log.get_or_insert_default();
+    }
+}
+
+/// Which tasks a shutdown keeps, and why the others end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Keeps {
+    pub(crate) delayed: bool,
+    pub(crate) periodic: bool,
+    /// Those whose own policy says so.
+    pub(crate) chosen: bool,
+    pub(crate) reason: CancelReason,
+}
+
+impl Keeps {
+    pub(crate) fn none(reason: CancelReason) -> Self {
+        Self { delayed: false, periodic: false, chosen: false, reason }
+    }
+
+    pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
+        match at_shutdown {
+            AtShutdown::OneShot => self.delayed || !is_delayed,
+            AtShutdown::Series => self.periodic,
+            AtShutdown::Chosen(policy) => self.chosen && policy == ShutdownPolicy::Keep,
+        }
+    }
+}

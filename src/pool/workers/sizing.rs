@@ -67,7 +67,8 @@ impl Pool {
         if size < before {
             self.queue.reconsider();
         }
-        self.groups.resize(|| self.workers.wanted());
+        // Of two threads that do so at once the one that has the lock of a group later reads the newer number.
+        self.groups.tell(|roll| roll.limits.workers = self.workers.wanted());
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for the tasks that it has left.
             match self.start_worker(|| self.workers.core_size()) {
