@@ -346,7 +346,7 @@ impl Handle {
     /// Returns how many tasks may be pending, or `None` if there is no bound; see
     /// [`Builder::max_pending`](crate::Builder::max_pending).
     pub fn max_pending(&self) -> Option<usize> {
-        self.pool().capacity.bound()
+        self.pool().capacity.bound
     }
 }
 

@@ -13,7 +13,7 @@
 //!
 //! | part | what it owns | under which lock | steps with other parts |
 //! |---|---|---|---|
-//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`; [`control`] |
+//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`, `with_entry` |
 //! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
 //! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
 //! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
@@ -24,12 +24,12 @@
 //! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
 //! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
 //! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
-//! | [`Callbacks`](callbacks) | what the builder was given; it never changes | none | – |
+//! | [`Callbacks`] | what the builder was given; it never changes | none | – |
 //!
 //! A [`worker`] has its pool, and a [`driver`] is in place of all threads. Where a thread holds two of these locks at
 //! once, the roster's and the lifecycle's come before those of the queue, as a task's does (`docs/locks.md`).
 //!
-//! This file has what ends a task and takes its entry out of the queue: cancelling.
+//! This file has what ends a task and takes its entry out of the queue, and what moves an entry.
 //!
 //! # Cancelling
 //!
@@ -41,6 +41,19 @@
 //! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and
 //!   the entry is taken out again) or after it (and nothing is queued).
 //! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
+//!
+//! # Moving an entry
+//!
+//! The entry of a task that is alive moves on request ([`PoolRef::control`]; [`layers::control`](crate::layers) says
+//! what that means for the task), when a group lets its task go, and when a timer is reset. The two locks are those of
+//! queuing a task again, in the same order. Once the owner has been dropped, or the pool was shut down at once, no
+//! request changes anything any more: what is pending is due, or its holder decides. In a queue that is closed an entry
+//! may only come nearer: a shutdown decides by the deadlines that it finds once the queue is closed.
+//!
+//! An entry may have been parked: that of a task which was paused, waited for its group, or is on demand. No worker
+//! stays for it. So a thread that has moved an entry does what a submission does for one that it has queued: it wakes a
+//! waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). To the rule in [`workers`] a
+//! task that gets a moment has just been queued, and the same argument holds.
 //!
 //! # The cost of a task
 //!
@@ -54,12 +67,9 @@
 //! [`queue`](crate::queue).
 
 mod admission;
-mod callbacks;
-mod control;
 mod deadlock;
 mod driver;
 mod groups;
-mod kept;
 mod lifecycle;
 mod observing;
 mod pool_ref;
@@ -70,7 +80,7 @@ mod timeouts;
 mod worker;
 mod workers;
 
-use std::time::Duration;
+use std::{mem, task::Waker, time::Duration};
 
 #[cfg(feature = "histograms")]
 pub use self::observing::Histograms;
@@ -87,7 +97,6 @@ use self::{
 };
 pub(crate) use self::{
     admission::{NotQueued, Staffing},
-    callbacks::{Callbacks, OnSlowRun},
     deadlock::{JoinGuard, Role},
     driver::Driver,
     lifecycle::Phase,
@@ -96,17 +105,17 @@ pub(crate) use self::{
     timeouts::{Exceeded, Expiry, TimeoutGuard, Timer},
 };
 use crate::{
-    CancelReason, CancellationToken,
+    CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
-    entry::Ticket,
+    entry::{EntryMover, Moved, Ticket, Timing},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
     sync::Arc,
-    task::{Cancellation, Point, Task},
+    task::{Around, Cancellation, Hooks, Point, Submission, Task},
     thread_factory::{self, ThreadFactory},
-    time::Clock,
-    unwind::{Callback, Contained, discard},
+    time::{Clock, Timestamp},
+    unwind::{Callback, Contained, discard, wake_all},
 };
 
 /// The settings that a pool is made with; the builder fills them in.
@@ -145,6 +154,20 @@ impl Config {
             Contained::new(Arc::new(AbortPolicy)),
         )
     }
+}
+
+type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
+pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
+type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
+
+/// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
+/// [`Replaceable`](crate::shared).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Callbacks {
+    pub(crate) hooks: Hooks,
+    pub(crate) decorate: Option<Callback<Decorator>>,
+    pub(crate) slow_run: Option<Callback<OnSlowRun>>,
+    pub(crate) starvation: Option<Callback<OnStarvation>>,
 }
 
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
@@ -300,6 +323,105 @@ impl Pool {
             self.log.cancelled(id, || task.name());
         }
         found
+    }
+
+    // Moving an entry.
+
+    /// Returns the entry of a task, for the task to move it. The caller [calls a worker](Self::call_worker) then, once it
+    /// holds no lock.
+    fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
+        QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
+    }
+
+    /// Passes the mover of a task's entry to `act`, and calls a worker if the entry was moved.
+    pub(crate) fn with_entry<A>(
+        self: &Arc<Self>,
+        ticket: Ticket,
+        act: impl FnOnce(&mut dyn EntryMover) -> A,
+    ) -> A {
+        let mut entry = self.entry(ticket);
+        let done = act(&mut entry);
+        self.call_worker(entry);
+        done
+    }
+
+    /// Calls a worker for an entry that may have been moved: wakes the waiter that has to know, and starts a worker if
+    /// none would come.
+    fn call_worker(self: &Arc<Self>, QueuedEntry { is_moved, wake, .. }: QueuedEntry<'_>) {
+        wake_all(wake);
+        if is_moved {
+            self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+        }
+    }
+}
+
+/// The entry of one task, as the task moves it, and the wake-up that the thread owes then.
+#[must_use = "a task that is due would wait"]
+struct QueuedEntry<'a> {
+    queue: &'a DelayedWorkQueue<Arc<Task>>,
+    /// The one with which the task was submitted.
+    ticket: Ticket,
+    is_moved: bool,
+    wake: Option<Waker>,
+}
+
+impl EntryMover for QueuedEntry<'_> {
+    fn move_entry(
+        &mut self,
+        slot: Option<u32>,
+        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
+    ) -> Moved {
+        let (moved, wake) = self.queue.reset(self.ticket.moved_to(slot), choose);
+        if let Moved::To(_) = moved {
+            (self.is_moved, self.wake) = (true, wake);
+        }
+        moved
+    }
+}
+
+/// Adds one to a list of what ends by itself: the handle of a thread that has ended keeps its stack, and the entry of a
+/// group that is gone its memory. When the list is full, what is over leaves it, for the caller to drop, and it gets
+/// twice the room that is needed then. So each is looked at twice on average.
+fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
+    let mut gone = Vec::new();
+    if kept.len() == kept.capacity() {
+        (gone, *kept) = mem::take(kept).into_iter().partition(is_over);
+        kept.reserve(kept.len() + 1);
+    }
+    kept.push(one);
+    gone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of many that are added each is checked only a few times.
+    #[test]
+    fn who_lives_is_not_asked_at_each_addition() {
+        const MANY: usize = 10_000;
+        let (mut kept, mut asked) = (Vec::new(), 0);
+        for number in 0..MANY {
+            let gone = keep(&mut kept, number, |_| {
+                asked += 1;
+                false
+            });
+            assert!(gone.is_empty());
+        }
+        assert!(asked <= 2 * MANY, "asked {asked} times");
+        assert_eq!(kept.len(), MANY);
+    }
+
+    /// Of those that end one after the other only a few are kept, and each is returned once.
+    #[test]
+    fn who_has_gone_is_not_kept() {
+        let (mut kept, mut gone) = (Vec::new(), Vec::new());
+        for number in 0..1_000 {
+            gone.append(&mut keep(&mut kept, number, |other| *other < number));
+            assert!(kept.len() < 10);
+        }
+        gone.append(&mut kept);
+        assert_eq!(gone, Vec::from_iter(0..1_000));
     }
 }
 

@@ -180,35 +180,33 @@ impl NotQueued {
 }
 
 /// The permits for pending tasks, if there is a bound; see the head of the module.
-pub(crate) struct Capacity(Option<Permits>);
-
-/// The permits of a pool with a bound.
-struct Permits {
-    bound: usize,
-    /// How many of them are acquired.
+pub(crate) struct Capacity {
+    pub(crate) bound: Option<usize>,
+    /// How many permits are acquired; not counted without a bound.
     acquired: Watched<usize>,
 }
 
-// The methods that only a pool with a bound needs are functions of their own, so that other pools have less to carry.
+// What only a pool with a bound needs is in functions of their own, so that other pools have less to carry.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
-        Self(bound.map(|bound| Permits { bound, acquired: Watched::default() }))
-    }
-
-    pub(crate) fn bound(&self) -> Option<usize> {
-        self.0.as_ref().map(|permits| permits.bound)
+        Self { bound, acquired: Watched::default() }
     }
 
     /// Acquires a permit if one is left, or if the queue is closed.
     #[inline]
     pub(super) fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
-        self.0.as_ref().is_none_or(|permits| permits.try_acquire(is_closed))
+        self.bound.is_none_or(|bound| self.acquire(bound, is_closed))
+    }
+
+    #[inline(never)]
+    fn acquire(&self, bound: usize, is_closed: impl FnOnce() -> bool) -> bool {
+        grant(&mut self.acquired.lock(), bound, is_closed).is_some()
     }
 
     /// Acquires a permit even if that is one too many.
     pub(super) fn force_acquire(&self) {
-        if let Some(permits) = &self.0 {
-            *permits.acquired.lock() += 1;
+        if self.bound.is_some() {
+            *self.acquired.lock() += 1;
         }
     }
 
@@ -221,13 +219,11 @@ impl Capacity {
         is_closed: impl Fn() -> bool,
         gives_up: impl Fn() -> bool,
     ) -> Room {
-        let Some(permits) = &self.0 else { return Room::Acquired };
+        let Some(bound) = self.bound else { return Room::Acquired };
         let mut place = Place::default();
         let room = wait::block_until(clock, deadline, |waker| {
-            let granted = permits
-                .acquired
-                .poll(&mut place, waker, |acquired| permits.grant(acquired, &is_closed));
-            match granted {
+            let grant = |acquired: &mut usize| grant(acquired, bound, &is_closed);
+            match self.acquired.poll(&mut place, waker, grant) {
                 Some(()) => Some(Room::Acquired),
                 // Second: the waker is kept by now.
                 None => gives_up().then_some(Room::GivenUp),
@@ -235,8 +231,8 @@ impl Capacity {
         });
         let room = room.unwrap_or(Room::TimeIsUp);
         // A waiter that is off the list already was woken for a permit, which is free still.
-        if room != Room::Acquired && !permits.acquired.forget(&mut place) {
-            permits.acquired.lock().wake_one();
+        if room != Room::Acquired && !self.acquired.forget(&mut place) {
+            self.acquired.lock().wake_one();
         }
         room
     }
@@ -244,38 +240,29 @@ impl Capacity {
     /// Releases the permit of a task that is no longer pending, and wakes a submitter that waits for one.
     #[inline]
     pub(super) fn release(&self) {
-        if let Some(permits) = &self.0 {
-            permits.release();
+        if self.bound.is_some() {
+            self.release_one();
         }
+    }
+
+    #[inline(never)]
+    fn release_one(&self) {
+        let mut acquired = self.acquired.lock();
+        *acquired = acquired.saturating_sub(1);
+        acquired.wake_one();
     }
 
     /// Wakes all submitters that wait, after the queue has been closed, or something else that they ask has
     /// changed.
     pub(crate) fn wake_all(&self) {
-        if let Some(permits) = &self.0 {
-            permits.acquired.lock().wake_all();
-        }
+        self.acquired.lock().wake_all();
     }
 }
 
-impl Permits {
-    #[inline(never)]
-    fn try_acquire(&self, is_closed: impl FnOnce() -> bool) -> bool {
-        self.grant(&mut self.acquired.lock(), is_closed).is_some()
-    }
-
-    fn grant(&self, acquired: &mut usize, is_closed: impl FnOnce() -> bool) -> Option<()> {
-        let is_granted = *acquired < self.bound || is_closed();
-        *acquired += usize::from(is_granted);
-        is_granted.then_some(())
-    }
-
-    #[inline(never)]
-    fn release(&self) {
-        let mut acquired = self.acquired.lock();
-        *acquired = acquired.saturating_sub(1);
-        acquired.wake_one();
-    }
+fn grant(acquired: &mut usize, bound: usize, is_closed: impl FnOnce() -> bool) -> Option<()> {
+    let is_granted = *acquired < bound || is_closed();
+    *acquired += usize::from(is_granted);
+    is_granted.then_some(())
 }
 
 #[cfg(test)]

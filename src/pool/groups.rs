@@ -15,14 +15,14 @@
 //! not keep delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and
 //! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
-use super::{IfRunning, Pool, control::QueuedEntry, kept::Kept};
+use super::{IfRunning, Pool, keep};
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
-    layers::{Dispatcher, GroupLimits, GroupState, Keeps, Member, Roll, ShutdownPolicy},
+    layers::{Dispatcher, GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
     queue::QueueEntry,
     sync::{Arc, Mutex, Weak},
     task::Task,
@@ -33,14 +33,15 @@ use crate::{
 /// The groups of a pool that are alive.
 #[derive(Default)]
 pub(crate) struct Groups {
-    list: Mutex<Kept<Weak<GroupState>>>,
+    list: Mutex<Vec<Weak<GroupState>>>,
 }
 
 impl Groups {
     /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it reads
     /// the list: the lock orders the two.
     fn add(&self, group: &Arc<GroupState>) {
-        let gone = self.list.lock().add(Arc::downgrade(group), |group| group.strong_count() == 0);
+        let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
+        let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
         drop(gone);
     }
 
@@ -57,13 +58,6 @@ impl Groups {
         };
         self.all().into_iter().map(tell).collect()
     }
-
-    /// Tells all groups that the pool was shut down. Returns what only a paused group would still keep, for the
-    /// caller to end it.
-    pub(super) fn close(&self, kept: Option<Keeps>) -> Vec<Member> {
-        let Some(keeps) = kept else { return Vec::new() };
-        self.tell(|roll| roll.executor_closes(keeps)).into_iter().flatten().collect()
-    }
 }
 
 impl Dispatcher for Pool {
@@ -74,12 +68,12 @@ impl Dispatcher for Pool {
             // A task that is gone has ended, or is about to.
             let task = task.upgrade()?;
             // The task knows its slot: a worker has queued it again.
-            let ticket = Ticket::without_slot(sequence);
-            let ((), call) = QueuedEntry::moving(&self.queue, ticket, |entry| task.let_go(entry));
-            Some((task, call))
+            let mut entry = self.entry(Ticket::without_slot(sequence));
+            task.let_go(&mut entry);
+            Some((task, entry))
         });
-        for (task, call) in moved.collect::<Vec<_>>() {
-            self.call_worker(call);
+        for (task, entry) in moved.collect::<Vec<_>>() {
+            self.call_worker(entry);
             discard(task);
         }
         discard(self);

@@ -138,7 +138,7 @@ impl PoolRef {
         })
     }
 
-    /// Changes the moment at which a live task runs next; see the head of [`control`](super::control). Returns `true` if
+    /// Changes the moment at which a live task runs next; see the head of [`pool`](super). Returns `true` if
     /// that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
         let pool = self.pool();

@@ -180,7 +180,7 @@ impl Refuser for Pool {
     }
 
     fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
-        if self.capacity.bound().is_none() || self.has_caller_as(Role::Worker) {
+        if self.capacity.bound.is_none() || self.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;
         }
         let (clock, queue) = (self.clock(), &self.queue);

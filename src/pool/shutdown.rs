@@ -24,7 +24,7 @@ use crate::{
     CancelReason, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    layers::{AtShutdown, Keeps, Member, Roll},
+    layers::{AtShutdown, Keeps, Roll},
     queue::{Admission, QueueEntry, SnapshotEntry},
     sync::{
         Arc,
@@ -110,21 +110,15 @@ impl Pool {
         let of_series = of_series.into_iter().filter(|_| keeps.periodic);
         let put_off = Some(Requeue::PutOff).filter(|_| keeps.delayed);
         let others = [Requeue::Turn, Requeue::Kept];
-        stopping.close_queue(Admission::only(of_series.chain(put_off).chain(others)));
-        let called_off = self.groups.close(self.policies.kept_in(self.lifecycle.phase()));
-        // Read when nothing more is admitted: whatever was submitted without delay is due now.
-        let now = self.clock().read();
-        stopping.cancel(called_off, |due, task| !keeps.keeps(task, due > now));
+        let admitted = Admission::only(of_series.chain(put_off).chain(others));
+        stopping.cancel(admitted, |task, is_delayed| !keeps.keeps(task, is_delayed));
     }
 
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
     pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "dropped", Phase::OwnerDropped);
-        stopping.close_queue(Admission::only([Requeue::Turn, Requeue::SeriesTurn]));
-        let called_off = self.groups.close(self.policies.kept_in(self.lifecycle.phase()));
-        // As in `shutdown`.
-        let now = self.clock().read();
-        stopping.cancel(called_off, |due, _| due > now);
+        let admitted = Admission::only([Requeue::Turn, Requeue::SeriesTurn]);
+        stopping.cancel(admitted, |_, is_delayed| is_delayed);
     }
 
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
@@ -189,21 +183,27 @@ impl<'a> Stopping<'a> {
         self.pool.capacity.wake_all();
     }
 
-    /// Takes the tasks out of the closed queue that are unwanted by when they are due, and ends them, and those that
-    /// their groups have called off. First all are taken out: what is dropped and woken at their end is user code,
-    /// which could move others. If a worker was lost, it looks for another for what is left: no submission does so from
-    /// now on.
-    fn cancel(self, called_off: Vec<Member>, is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool) {
-        let removed = self.pool.remove_unwanted(is_unwanted);
-        self.pool.workers.pending_decreased(&self.pool.queue);
+    /// Closes the queue as far as `admission` says. Takes the tasks out that are unwanted by what keeps them and by whether
+    /// they are still to become due, and ends them, and those that their groups have called off. First all are taken
+    /// out: what is dropped and woken at their end is user code, which could move others. If a worker was lost, it looks
+    /// for another for what is left: no submission does so from now on.
+    fn cancel(self, admission: Admission, is_unwanted: impl Fn(AtShutdown, bool) -> bool) {
+        let (pool, reason) = (self.pool, self.phase.reason());
+        self.close_queue(admission);
+        let keeps = pool.policies.kept_in(pool.lifecycle.phase());
+        let called_off = keeps.map(|keeps| pool.groups.tell(|roll| roll.executor_closes(keeps)));
+        // Read when nothing more is admitted: whatever was submitted without delay is due now.
+        let now = pool.clock().read();
+        let removed = pool.remove_unwanted(|due, task| is_unwanted(task, due > now));
+        pool.workers.pending_decreased(&pool.queue);
         for QueueEntry { sequence, element: task, .. } in removed {
-            self.pool.end_as_cancelled(&*task, sequence, self.phase.reason());
+            pool.end_as_cancelled(&*task, sequence, reason);
             discard(task);
         }
-        self.pool.end_called_off(called_off, self.phase.reason(), IfRunning::LetReturn);
-        if self.pool.workers.is_short() {
-            let started = self.pool.compensate();
-            started.unwrap_or_else(|error| self.pool.go_without_worker(&error));
+        let called_off = called_off.into_iter().flatten().flatten().collect();
+        pool.end_called_off(called_off, reason, IfRunning::LetReturn);
+        if pool.workers.is_short() {
+            pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
         }
     }
 }

@@ -86,9 +86,11 @@
 //! A worker that was about to search says under the lock of this module that it has searched. By
 //! then the queue knows that it waits, or it is one that takes an entry.
 //!
-//! Settings are changed under the lock of this module. A retiring worker reads them under that lock;
-//! a submission reads them when its task is queued, and a thread that enlarges the core looks after
-//! that at the queue.
+//! Settings are changed under the lock of this module, also while the workers work. A retiring worker reads them under
+//! that lock; a submission reads them when its task is queued, and a thread that enlarges the core looks after
+//! that at the queue, and starts as many workers as there are new places and tasks. Where the core gets smaller the
+//! workers that are now too many are woken once, see that they are surplus, and retire after the keep-alive if no task
+//! comes.
 //!
 //! # Staying
 //!
@@ -110,7 +112,6 @@
 //! | `read` of [`Workers::count`] | the ready list, then all stripes |
 
 mod retiring;
-mod sizing;
 mod spawning;
 
 use std::{io, time::Duration};
@@ -119,7 +120,7 @@ use self::retiring::Staying;
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::{PoolView, Retirement};
 pub(super) use self::spawning::{Spawner, factory_error};
-use super::{deadlock::JoinRegistry, kept::Kept};
+use super::{deadlock::JoinRegistry, keep};
 use crate::{
     queue::DelayedWorkQueue,
     statistics::{Totals, WorkerStats},
@@ -170,7 +171,7 @@ struct Roster {
     /// The number of the last worker that was added.
     last_number: usize,
     /// The handles of the threads that have been started, until they are joined.
-    threads: Kept<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
     /// The totals of the workers that have been removed.
     retired: Totals,
 }
@@ -314,6 +315,48 @@ impl Workers {
         self.roster.lock().worker_stats().map(Arc::clone).collect()
     }
 
+    // Settings. They are changed under the lock, and a thread that decides by them holds it, or asks again when the queue's
+    // locks have ordered it after the change. So all of it is relaxed.
+
+    #[inline]
+    pub(crate) fn core_size(&self) -> usize {
+        self.core_size.load(Ordering::Relaxed)
+    }
+
+    /// Returns how many workers there may be, as long as there is work for them.
+    #[inline]
+    pub(super) fn wanted(&self) -> usize {
+        self.core_size().max(1)
+    }
+
+    /// Changes the core size. Returns what it was before.
+    pub(super) fn set_core_size(&self, size: usize) -> usize {
+        let _roster = self.roster.lock();
+        self.core_size.swap(size, Ordering::Relaxed)
+    }
+
+    pub(crate) fn keep_alive(&self) -> Duration {
+        Duration::from_nanos(self.keep_alive.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn core_timeout(&self) -> bool {
+        self.core_timeout.load(Ordering::Relaxed)
+    }
+
+    /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would
+    /// time out at once.
+    pub(crate) fn set_times(&self, keep_alive: Option<Duration>, timeout: Option<bool>) -> bool {
+        let _roster = self.roster.lock();
+        let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
+        let timeout = timeout.unwrap_or_else(|| self.core_timeout());
+        if timeout && keep_alive.is_zero() {
+            return false;
+        }
+        self.keep_alive.store(saturating_nanos(keep_alive), Ordering::Relaxed);
+        self.core_timeout.store(timeout, Ordering::Relaxed);
+        true
+    }
+
     // Starting.
 
     /// Waits for the permit to start a thread, until no other thread has it. Returns `None` once the
@@ -411,7 +454,7 @@ impl Workers {
 
     /// Joins the threads that have been started.
     pub(super) fn join_threads(&self) {
-        let threads = self.roster.lock().threads.take();
+        let threads = std::mem::take(&mut self.roster.lock().threads);
         let own = thread::current().id();
         // A worker at its end joins the others, if a thread-local of the user's owned the executor.
         let others = |worker: &JoinHandle<()>| worker.thread().id() != own;
@@ -442,7 +485,7 @@ impl SpawnPermit<'_> {
     /// Keeps the handle of the thread that has been started, and returns the permit.
     pub(super) fn succeed(self, thread: Option<JoinHandle<()>>) {
         let mut roster = self.workers.roster.lock();
-        let gone = thread.map(|thread| roster.threads.add(thread, is_finished));
+        let gone = thread.map(|thread| keep(&mut roster.threads, thread, is_finished));
         drop(roster);
         // First: with a thread goes what it has panicked with, whose drop may need to start a thread.
         drop(self);

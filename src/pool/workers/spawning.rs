@@ -2,8 +2,7 @@
 //!
 //! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the thread
 //! factory is user code. The [module above](super) has the argument why no task is forgotten between the
-//! threads that want a worker. The handles of the threads are [kept](crate::pool::kept) until they are
-//! joined.
+//! threads that want a worker. The handles of the threads are kept until they are joined.
 
 use std::{io, time::Duration};
 
@@ -116,6 +115,34 @@ impl Pool {
         // Threads that wanted a worker too, and did not wait for the permit, have left it to this one.
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         Ok(has_started)
+    }
+
+    pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
+        if self.is_driven {
+            return;
+        }
+        let before = self.workers.set_core_size(size);
+        if size < before {
+            self.queue.reconsider();
+        }
+        // Of two threads that do so at once the one that has the lock of a group later reads the newer number.
+        self.groups.tell(|roll| roll.limits.workers = self.workers.wanted());
+        for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
+            // Also after a shutdown, for the tasks that it has left.
+            match self.start_worker(|| self.workers.core_size()) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.go_without_worker(&error),
+            }
+        }
+    }
+
+    /// Starts one worker that the core still lacks. Returns `true` if it started one.
+    pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
+        if self.queue.is_closed() {
+            return Ok(false);
+        }
+        self.start_worker(|| self.workers.core_size())
     }
 
     /// Starts a worker if a task is pending for which none would come, although the pool may have one
