@@ -117,8 +117,9 @@ impl Handle {
 impl TaskBuilder<'_> {
     /// Puts the task into a group of the same executor, in place of another that was set before. See
     /// [`Group`], whose [`task`](Group::task) is the short form.
-    pub fn group(self, group: &Group) -> Self {
-        self.in_group(Arc::clone(&group.state))
+    pub fn group(mut self, group: &Group) -> Self {
+        self.group = Some(Arc::clone(&group.state));
+        self
     }
 }
 

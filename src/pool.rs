@@ -325,6 +325,15 @@ impl Pool {
         found
     }
 
+    /// Ends a task that has been taken out of the queue for lack of something, and reports it if it is a series.
+    fn displace(&self, task: Arc<Task>, id: u64, reason: CancelReason, why: &'static str) {
+        let found = self.end_as_cancelled(&*task, id, reason);
+        if found != Cancellation::TooLate && task.is_periodic() {
+            self.callbacks.hooks.tell_displaced(&*task, id, why);
+        }
+        discard(task);
+    }
+
     // Moving an entry.
 
     /// Returns the entry of a task, for the task to move it. The caller [calls a worker](Self::call_worker) then, once it

@@ -4,7 +4,6 @@
 //! Only the making of the node and that of the future are compiled for each closure.
 
 mod launching;
-mod limiting;
 mod watching;
 
 use std::{
@@ -45,7 +44,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "nothing is submitted until one of the verbs is called"]
 pub struct TaskBuilder<'a> {
-    pool_refs: &'a Arc<PoolRefs>,
+    pub(crate) pool_refs: &'a Arc<PoolRefs>,
     name: Option<Arc<str>>,
     /// `None` for the default of the verb.
     missed: Option<MissedRuns>,
@@ -55,7 +54,7 @@ pub struct TaskBuilder<'a> {
     /// `None` for the default of the executor.
     warn_after: Option<Duration>,
     gate: Option<Arc<dyn RunGate>>,
-    group: Option<Arc<GroupState>>,
+    pub(crate) group: Option<Arc<GroupState>>,
     /// The submission fails if the pool does not admit the task, and the handler is not asked.
     aborts: bool,
     /// `None` if the kind of the task says it.
@@ -81,12 +80,8 @@ impl<'a> TaskBuilder<'a> {
         }
     }
 
-    pub(crate) fn clock(&self) -> &Clock {
+    fn clock(&self) -> &Clock {
         self.pool_refs.pool().clock()
-    }
-
-    pub(crate) fn pool_refs(&self) -> &Arc<PoolRefs> {
-        self.pool_refs
     }
 
     /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs
@@ -239,11 +234,6 @@ impl<'a> TaskBuilder<'a> {
     /// ```
     pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
         self.at_shutdown = Some(AtShutdown::Chosen(policy));
-        self
-    }
-
-    pub(crate) fn in_group(mut self, group: Arc<GroupState>) -> Self {
-        self.group = Some(group);
         self
     }
 

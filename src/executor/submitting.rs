@@ -26,7 +26,7 @@ impl TaskBuilder<'_> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn handle(&self) -> Handle {
-        Handle { pool_refs: Arc::clone(self.pool_refs()) }
+        Handle { pool_refs: Arc::clone(self.pool_refs) }
     }
 }
 

@@ -61,7 +61,6 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    entry::Ticket,
     queue::{AsyncWaiter, QueueEntry},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
@@ -166,7 +165,10 @@ impl Driver {
             if let Some(entry) = self.pool().queue.take_at(deadline, ticket) {
                 let series = entry.element.is_periodic().then(|| Arc::clone(&entry.element));
                 self.run(entry, &mut round);
-                let next = series.as_ref().and_then(|series| self.deadline_of(&**series, ticket));
+                // If it is in the queue again.
+                let queued = |series: &Arc<Task>| ticket.moved_to(series.slot());
+                let next =
+                    series.as_ref().map(queued).and_then(|it| self.pool().queue.deadline(it));
                 if let Some(next) = next.filter(|next| deadline < *next && *next <= now) {
                     end = end.min((next, ticket.sequence));
                 }
@@ -178,11 +180,6 @@ impl Driver {
         }
         self.expire_until(now, end_of_limits);
         round
-    }
-
-    /// Returns the deadline of a series that has run, if it is in the queue again.
-    fn deadline_of(&self, series: &Task, ticket: Ticket) -> Option<Timestamp> {
-        self.pool().queue.deadline(ticket.moved_to(series.slot()))
     }
 
     fn run_first(&self, now: Timestamp) -> Round {
@@ -216,16 +213,16 @@ impl Driver {
 
     /// Returns when the driver has to be called next; never if nothing is pending.
     pub(crate) fn next(&self) -> Timestamp {
-        let pool = self.pool();
-        if pool.queue.is_finished() {
-            return self.next_at_end();
-        }
-        pool.queue.first_deadline().min(self.limits.first_deadline())
+        self.unless_finished(self.pool().queue.first_deadline().min(self.limits.first_deadline()))
     }
 
-    /// The same if the queue is finished.
-    fn next_at_end(&self) -> Timestamp {
-        if self.pool().lifecycle.is_abandoned() { Timestamp::PAST } else { Timestamp::NEVER }
+    /// Returns when the first entry is due, which is given, or when the driver has to end the pool.
+    fn unless_finished(&self, first: Timestamp) -> Timestamp {
+        match &**self.pool() {
+            pool if !pool.queue.is_finished() => first,
+            pool if pool.lifecycle.is_abandoned() => Timestamp::PAST,
+            _ => Timestamp::NEVER,
+        }
     }
 
     /// The same, and from now until the next call the waker is woken if that moment turns out to be too
@@ -237,7 +234,7 @@ impl Driver {
         if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
             return Timestamp::NEVER;
         }
-        if pool.queue.is_finished() { self.next_at_end() } else { first }
+        self.unless_finished(first)
     }
 
     /// Stops waking the driver from now on.

@@ -79,6 +79,12 @@ struct Progress {
     is_given_up: bool,
 }
 
+impl Progress {
+    fn is_abandoned(&self) -> bool {
+        self.parties == 0 && Phase::Running < self.phase && self.phase < Phase::Tidying
+    }
+}
+
 impl Lifecycle {
     pub(super) fn new() -> Self {
         let progress = Progress { phase: Phase::Running, parties: 0, is_given_up: false };
@@ -121,8 +127,7 @@ impl Lifecycle {
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();
         progress.parties -= 1;
-        let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
-        let is_end = progress.parties == 0 && is_stopping && is_finished();
+        let is_end = progress.is_abandoned() && is_finished();
         if is_end {
             self.set(&mut progress, Phase::Tidying);
         }
@@ -131,9 +136,7 @@ impl Lifecycle {
 
     /// Returns `true` if the pool is to stop, and no party is left.
     pub(super) fn is_abandoned(&self) -> bool {
-        let progress = self.progress.lock();
-        let is_stopping = Phase::Running < progress.phase && progress.phase < Phase::Tidying;
-        is_stopping && progress.parties == 0
+        self.progress.lock().is_abandoned()
     }
 
     /// Terminates the pool. Returns the wakers of those that wait for this.
@@ -154,18 +157,20 @@ impl Lifecycle {
 
     /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.progress.poll(place, waker, |now| (now.phase == Phase::Terminated).then_some(()))
+        self.poll_over(place, waker, false)
     }
 
-    /// Like [`poll_terminated`](Self::poll_terminated), for a waiter that waits no longer than a shutdown with a
-    /// deadline did.
-    pub(crate) fn poll_terminated_or_given_up(
+    /// The same, for a waiter that may wait no longer than a shutdown with a deadline did.
+    pub(crate) fn poll_over(
         &self,
         place: &mut Place,
         waker: &Waker,
+        or_given_up: bool,
     ) -> Option<()> {
-        let is_over = |now: &mut Progress| now.phase == Phase::Terminated || now.is_given_up;
-        self.progress.poll(place, waker, |now| is_over(now).then_some(()))
+        self.progress.poll(place, waker, |now| {
+            let is_over = now.phase == Phase::Terminated || or_given_up && now.is_given_up;
+            is_over.then_some(())
+        })
     }
 
     /// Takes a waiter that gives up off the list.

@@ -24,10 +24,10 @@ use crate::{
         atomic::{AtomicU64, Ordering},
         thread,
     },
-    task::{Cancellation, Task},
+    task::Task,
     time::Timestamp,
     trace,
-    unwind::{Callback, Contained, discard},
+    unwind::{Callback, Contained},
 };
 
 /// A task that the capacity or the queue has refused, or for which there is no worker.
@@ -149,11 +149,11 @@ impl Pool {
 
     pub(super) fn refused_task(
         &self,
-        task: Arc<Task>,
+        element: Arc<Task>,
         sequence: u64,
         deadline: Timestamp,
     ) -> DrainedTask {
-        let entry = QueueEntry { deadline, sequence, element: task };
+        let entry = QueueEntry { deadline, sequence, element };
         DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
     }
 }
@@ -171,12 +171,8 @@ impl Refuser for Pool {
             return thread::yield_now();
         };
         self.entry_removed();
-        let found = self.end_as_cancelled(&*element, sequence, CancelReason::Rejected);
-        if found != Cancellation::TooLate && element.is_periodic() {
-            let why = "it was discarded for another task";
-            self.callbacks.hooks.tell_displaced(&*element, sequence, why);
-        }
-        discard(element);
+        let why = "it was discarded for another task";
+        self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
     fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {

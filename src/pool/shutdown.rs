@@ -12,13 +12,12 @@
 //! the last party to deregister brings about termination. `shutdown_within` is the first way, followed by the
 //! third if that takes too long; after that it gives up.
 
-use std::{collections::BTreeMap, task::Waker, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     Config, IfRunning, Phase, Pool,
     deadlock::{PoolScope, Role},
     driver,
-    lifecycle::Lifecycle,
 };
 use crate::{
     CancelReason, WouldDeadlock,
@@ -233,21 +232,17 @@ impl Pool {
     /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
     /// terminated.
     pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.await_end(timeout, Lifecycle::poll_terminated)
+        self.await_end(timeout, false)
     }
 
-    fn await_end(
-        &self,
-        timeout: Duration,
-        poll: fn(&Lifecycle, &mut Place, &Waker) -> Option<()>,
-    ) -> Result<bool, WouldDeadlock> {
+    fn await_end(&self, timeout: Duration, or_given_up: bool) -> Result<bool, WouldDeadlock> {
         if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         self.remove_released();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
-        let poll = |waker: &_| poll(&self.lifecycle, &mut place, waker);
+        let poll = |waker: &_| self.lifecycle.poll_over(&mut place, waker, or_given_up);
         let is_over = wait::block_until(self.clock(), deadline, poll).is_some();
         self.lifecycle.forget(&mut place);
         Ok(is_over)
@@ -297,7 +292,7 @@ impl Pool {
     /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
     /// over.
     pub(crate) fn join_unless_given_up(&self) {
-        let is_over = self.await_end(Duration::MAX, Lifecycle::poll_terminated_or_given_up);
+        let is_over = self.await_end(Duration::MAX, true);
         if is_over.is_ok() && self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }

@@ -114,7 +114,7 @@
 mod retiring;
 mod spawning;
 
-use std::{io, time::Duration};
+use std::{collections::BTreeMap, io, mem, time::Duration};
 
 use self::retiring::Staying;
 #[cfg(all(test, loom))]
@@ -155,8 +155,8 @@ pub(crate) struct Workers {
 /// The workers that there are.
 #[derive(Default)]
 struct Roster {
-    /// One slot for each worker that is started or starting, in the order of their numbers.
-    slots: Vec<WorkerSlot>,
+    /// One slot for each worker that is started or starting, by their numbers.
+    slots: BTreeMap<usize, WorkerSlot>,
     /// The number of these that are started.
     started: usize,
     /// The number of started ones that are about to search.
@@ -177,7 +177,6 @@ struct Roster {
 }
 
 struct WorkerSlot {
-    number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
     /// Set if it has not looked for a task since it was added, or since it queued one again.
@@ -190,18 +189,10 @@ pub(super) struct SpawnPermit<'a> {
 }
 
 impl Roster {
-    fn position(&self, number: usize) -> Option<usize> {
-        self.slots.binary_search_by_key(&number, |slot| slot.number).ok()
-    }
-
-    fn slot(&mut self, number: usize) -> Option<&mut WorkerSlot> {
-        self.position(number).and_then(|position| self.slots.get_mut(position))
-    }
-
     /// Returns `true` if the worker is there and was not started before.
     fn mark_started(&mut self, number: usize) -> bool {
-        let Some(slot) = self.slot(number) else { return false };
-        if std::mem::replace(&mut slot.has_started, true) {
+        let Some(slot) = self.slots.get_mut(&number) else { return false };
+        if mem::replace(&mut slot.has_started, true) {
             return false;
         }
         self.started += 1;
@@ -212,18 +203,17 @@ impl Roster {
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        if let Some(slot) = self.slot(number).filter(|slot| slot.has_started) {
-            let before = std::mem::replace(&mut slot.will_search, will_search);
+        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
+            let before = mem::replace(&mut slot.will_search, will_search);
             self.about_to_search =
                 self.about_to_search + usize::from(will_search) - usize::from(before);
         }
     }
 
     fn remove(&mut self, number: usize) {
-        if let Some(position) = self.position(number) {
-            let slot = self.slots.remove(position);
+        self.set_will_search(number, false);
+        if let Some(slot) = self.slots.remove(&number) {
             self.started -= usize::from(slot.has_started);
-            self.about_to_search -= usize::from(slot.has_started && slot.will_search);
             self.retired = self.retired.plus(slot.stats.totals());
         }
     }
@@ -234,7 +224,7 @@ impl Roster {
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
-        self.slots.iter().map(|slot| &slot.stats)
+        self.slots.values().map(|slot| &slot.stats)
     }
 }
 
@@ -374,7 +364,7 @@ impl Workers {
                 if !is_needed(roster.started) {
                     return Some(None);
                 }
-                let is_free = !std::mem::replace(&mut roster.is_spawning, true);
+                let is_free = !mem::replace(&mut roster.is_spawning, true);
                 is_free.then(|| Some(SpawnPermit { workers: self }))
             })
         })
@@ -454,7 +444,7 @@ impl Workers {
 
     /// Joins the threads that have been started.
     pub(super) fn join_threads(&self) {
-        let threads = std::mem::take(&mut self.roster.lock().threads);
+        let threads = mem::take(&mut self.roster.lock().threads);
         let own = thread::current().id();
         // A worker at its end joins the others, if a thread-local of the user's owned the executor.
         let others = |worker: &JoinHandle<()>| worker.thread().id() != own;
@@ -477,8 +467,8 @@ impl SpawnPermit<'_> {
         let mut roster = self.workers.roster.lock();
         roster.last_number += 1;
         let number = roster.last_number;
-        let own = Arc::clone(&stats);
-        roster.slots.push(WorkerSlot { number, stats: own, has_started: false, will_search: true });
+        let slot = WorkerSlot { stats: stats.clone(), has_started: false, will_search: true };
+        roster.slots.insert(number, slot);
         (number, stats)
     }
 

@@ -140,15 +140,6 @@ impl Roll {
         free > 0 && (self.order.len() <= free || self.first(free).any(|key| key == (due, sequence)))
     }
 
-    /// A pending member waits for its turn. An asking one has its permit, so it waits for no other member, but a pause holds
-    /// it as well.
-    fn may_start(&self, sequence: u64, member: &Member) -> bool {
-        match member.stands {
-            Stands::Asking => !self.is_paused,
-            _ => self.is_first(sequence, member.due),
-        }
-    }
-
     fn first(&self, count: usize) -> impl Iterator<Item = (Timestamp, u64)> {
         self.order.iter().take(count).copied()
     }
@@ -192,7 +183,12 @@ impl Roll {
         if let Some(reason) = self.refuses_to_wait(member.at_shutdown) {
             return Turn::Ends(reason);
         }
-        if !self.may_start(sequence, member) {
+        let may_start = match member.stands {
+            // It has its permit, so it waits for no other member, but a pause holds it as well.
+            Stands::Asking => !self.is_paused,
+            _ => self.is_first(sequence, due),
+        };
+        if !may_start {
             return Turn::Waits;
         }
         self.stand(sequence, due, Stands::Running);
@@ -340,7 +336,8 @@ impl Roll {
 
     /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
     pub(crate) fn pause(&mut self) -> bool {
-        let is_possible = !self.is_paused && self.end.admits_pauses();
+        let is_closed = self.end.is_shut_down() || self.end.executor_keeps.is_some();
+        let is_possible = !self.is_paused && !is_closed;
         self.is_paused |= is_possible;
         is_possible
     }
@@ -460,10 +457,6 @@ pub(crate) struct GroupEnd {
 impl GroupEnd {
     pub(crate) fn is_shut_down(&self) -> bool {
         self.stage > EndStage::Open
-    }
-
-    fn admits_pauses(&self) -> bool {
-        !self.is_shut_down() && self.executor_keeps.is_none()
     }
 
     /// Returns why a member has to end that comes too late.

@@ -49,20 +49,19 @@ fn a_withdrawn_task_does_not_delay_termination() {
 #[test]
 fn a_submitter_that_gives_up_passes_its_wake_up_on() {
     let (capacity, parker) = (Capacity::new(Some(1)), Parker::current());
-    let permits = capacity.0.as_ref().expect("there is a bound");
     let place = Cell::new(Place::default());
     assert!(capacity.try_acquire(|| false));
     let gives_up = || {
         // The one that gives up is the first on the list by now, so the permit is for that one.
         let mut next = Place::default();
-        let answer = permits.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
+        let answer = capacity.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
         place.set(next);
         capacity.release();
         answer.is_none()
     };
     let room = capacity.acquire_before(&Clock::system(), Timestamp::NEVER, || false, gives_up);
     assert_eq!(room, Room::GivenUp);
-    assert!(!permits.acquired.forget(&mut place.get()), "it has been woken");
+    assert!(!capacity.acquired.forget(&mut place.get()), "it has been woken");
 }
 
 /// A task that was moved to another slot in that window is withdrawn all the same.

@@ -73,13 +73,13 @@ pub(in crate::pool) struct Staying {
     joins: AtomicBool,
 }
 
-/// Why a worker has to stay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    /// There are more tasks than other idle workers.
-    Tasks { more_than: usize },
+/// Why workers stay, as it is noted.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Reasons {
+    /// Tasks are pending, at least as many as this; zero if that is none.
+    tasks: usize,
     /// All other workers wait for tasks.
-    Joins,
+    joins: bool,
 }
 
 impl PoolView {
@@ -181,37 +181,35 @@ impl Workers {
     }
 
     /// Returns why an idle worker has to stay, if it has to.
-    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reasons> {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
-            Some(Reason::Joins)
+            Some(Reasons { tasks: 0, joins: true })
         } else if others >= self.wanted() || idle >= pending.min(MAX_STAYING) {
             None
         } else {
-            Some(Reason::Tasks { more_than: idle })
+            Some(Reasons { tasks: idle + 1, joins: false })
         }
     }
 }
 
 impl Staying {
     /// Notes that a worker may have either reason. Returns what was noted before.
-    pub(super) fn note_any(&self) -> (usize, bool) {
+    fn note_any(&self) -> Reasons {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
-        let noted = (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
+        let (tasks, joins) =
+            (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
         self.joins.store(true, Ordering::Relaxed);
-        noted
+        Reasons { tasks, joins }
     }
 
     /// Notes the reason, if there is one, beside what was noted before.
-    pub(super) fn note(&self, (tasks, joins): (usize, bool), reason: Option<Reason>) {
-        let own = match reason {
-            Some(Reason::Tasks { more_than }) => more_than + 1,
-            _ => 0,
-        };
-        self.tasks.store(tasks.max(own), Ordering::Relaxed);
-        self.joins.store(joins || reason == Some(Reason::Joins), Ordering::Relaxed);
+    fn note(&self, before: Reasons, reason: Option<Reasons>) {
+        let own = reason.unwrap_or_default();
+        self.tasks.store(before.tasks.max(own.tasks), Ordering::Relaxed);
+        self.joins.store(before.joins || own.joins, Ordering::Relaxed);
     }
 
     /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` returns

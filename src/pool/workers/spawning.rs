@@ -18,7 +18,6 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::Cancellation,
     thread_factory::{ThreadFactory, Worker},
     time::Timestamp,
     trace,
@@ -206,13 +205,10 @@ impl Pool {
             if deadline == Timestamp::NEVER {
                 continue;
             }
-            let Some(task) = self.queue.remove(ticket) else { continue };
-            let found = self.end_as_cancelled(&*task, ticket.sequence, reason);
-            if found != Cancellation::TooLate && task.is_periodic() {
+            if let Some(task) = self.queue.remove(ticket) {
                 let why = "no thread could be started for it";
-                self.callbacks.hooks.tell_displaced(&*task, ticket.sequence, why);
+                self.displace(task, ticket.sequence, reason, why);
             }
-            discard(task);
         }
         self.deregister();
     }
