@@ -146,7 +146,7 @@ impl<T> DelayQueue<T> {
     /// # Errors
     ///
     /// Returns [`Refused`], with the element, if the queue is [closed](Self::close), or as full as its
-    /// [bound](Self::bounded) allows, or has two billion elements.
+    /// [bound](Self::bounded) allows, or has a billion elements.
     #[doc(alias = "offer")]
     #[doc(alias = "add")]
     #[doc(alias("push", "insert_with_ttl"))]

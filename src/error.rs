@@ -331,8 +331,7 @@ pub enum CancelReason {
     /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
     /// The task was rejected, and the executor's [handler](crate::RejectedExecutionHandler) dropped it;
-    /// or it had to make room for another; or it is periodic, and the queue, with two billion tasks,
-    /// had no room for its next run.
+    /// or it had to make room for another.
     Rejected,
     /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
@@ -377,7 +376,7 @@ pub enum RejectionReason {
     Spawn(io::Error),
     /// As many tasks are waiting as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
-    /// Two billion tasks are pending, and the queue has no room for one more.
+    /// A billion tasks are pending, and the queue has no room for one more.
     Full,
     /// The [group](crate::Group) of the task was shut down, and accepts no more tasks.
     GroupShutdown,

@@ -158,15 +158,6 @@ pub(crate) struct RefusedElement<E> {
     pub(crate) element: E,
 }
 
-impl<E> RefusedElement<UnderLock<E>> {
-    /// Returns it as one that drops the element, for a thread that has released the lock.
-    #[cold]
-    fn owned(self) -> RefusedElement<E> {
-        let Self { why, sequence, element } = self;
-        RefusedElement { why, sequence, element: UnderLock::into_inner(element) }
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Closed,

@@ -233,7 +233,7 @@ pub type Iter<T> = vec::IntoIter<Queued<T>>;
 pub enum InsertError {
     /// The queue was closed.
     Closed,
-    /// The queue has no room: as many elements are in it as its [bound](super::DelayQueue::bounded) allows, or two billion.
+    /// The queue has no room: as many elements are in it as its [bound](super::DelayQueue::bounded) allows, or a billion.
     Full,
 }
 

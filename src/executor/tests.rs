@@ -12,8 +12,7 @@ use std::{
 };
 
 use crate::{
-    CancelReason, FailureReport, FailureSource, ManualClock, RejectionReason,
-    ScheduledThreadPoolExecutor,
+    ManualClock, RejectionReason, ScheduledThreadPoolExecutor,
     patience::{eventually, receive},
 };
 
@@ -187,33 +186,6 @@ fn a_full_queue_returns_the_closure() {
     assert_eq!((now.cancelled, now.rejected), (1, 2));
     clock.advance(Duration::from_secs(3_600));
     executor.close().expect("not on a worker");
-}
-
-/// F21, M72: a periodic task whose next run finds the queue full ends and reports that it was
-/// rejected; the failure handler is told as well.
-#[test]
-fn a_periodic_task_is_rejected_when_the_queue_is_full() {
-    let (tell, told) = mpsc::channel();
-    let handler = move |report: &FailureReport<'_>| {
-        let message = report.message().to_owned();
-        tell.send((report.source(), message)).expect("the test waits");
-    };
-    let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1).failure_handler(handler);
-    let executor = builder.clock(ManualClock::new()).build().expect("the settings are good");
-    let (open, gate) = mpsc::channel::<()>();
-    let periodic = executor.schedule_with_fixed_delay(Duration::ZERO, PERIOD, move || {
-        // Returns when the sender is dropped.
-        let _ = gate.recv();
-    });
-    let periodic = periodic.expect("it is open");
-    eventually("it runs", || periodic.delay().is_none());
-    fill(&executor);
-    drop(open);
-    periodic.wait().expect("not on a worker");
-    let ended = periodic.try_join().expect("it has ended").expect_err("it was cancelled");
-    assert!(matches!(ended, crate::TaskError::Cancelled(CancelReason::Rejected)), "{ended:?}");
-    let why = "the queue has no place for its next run".to_owned();
-    assert_eq!(receive(&told, "it is told"), (FailureSource::Displaced, why));
 }
 
 /// M49: while a periodic task runs, another task takes its former slot in the queue.

@@ -29,18 +29,18 @@
 //!
 //! # The first of all
 //!
-//! The head is *exact* while the first near entry is due before every bucket begins ([`calendar`]). When
+//! The head is *exact* while the first near entry is due before the [floor](calendar) of the calendar. When
 //! the near part loses its first entry, the nearest bucket is brought near in the same call
-//! ([`settle`](PriorityQueue::settle)), unless it has several chunks. Only then is there a head that is a mere
-//! bound. It is never later than the first deadline, so a thread that waits for it is not late; a thread
+//! ([`settle_until`](PriorityQueue::settle_until)), unless it has several chunks. Only then is the head a mere
+//! *bound*: the floor. It is never later than the first deadline, so a thread that waits for it is not late; a thread
 //! that finds it due brings one chunk near, publishes the new head, and looks again.
 //!
 //! # Invariants
 //!
 //! 1. Each entry is in one part, and its slot tells in which: the slot of a far entry has its key, that of a
 //!    near entry its position.
-//! 2. If the first near entry is due before every bucket of the calendar begins, it is the first of all.
-//!    Otherwise the nearest bucket has several chunks, or more than one chunk of entries was moved just now.
+//! 2. If the first near entry is due before the floor, it is the first of all. Otherwise the nearest bucket has
+//!    several chunks, or more than one chunk of entries was moved just now.
 
 mod array_heap;
 mod calendar;
@@ -61,8 +61,9 @@ use self::{
 use super::SnapshotEntry;
 use crate::{entry::Ticket, time::Timestamp};
 
-/// The largest number of entries. The crate's own tests have a smaller limit, so that they can fill it.
-const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { array_heap::CAPACITY };
+/// How many entries the owner admits. Those that it queues again were admitted before, and need not be counted: a position
+/// and a slot have room for twice as many. The crate's own tests have a smaller limit, so that they can fill it.
+pub(super) const CAPACITY: usize = if cfg!(test) { 1 << 17 } else { 1 << 30 };
 /// With this many entries or fewer the near part admits every entry: a heap of two levels costs
 /// little, and a small queue needs no calendar.
 const FEW: usize = if SMALL { 2 } else { 16 };
@@ -81,17 +82,6 @@ pub(crate) struct QueueEntry<E> {
     pub(crate) deadline: Timestamp,
     pub(crate) sequence: u64,
     pub(crate) element: E,
-}
-
-/// The effect of an insertion or a removal on the deadline of the first entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeadChange {
-    /// Nothing: another entry is first.
-    None,
-    /// The entry was inserted, and may be the first.
-    Nearer,
-    /// It may be another deadline, or another bound where it is a mere bound.
-    Renewed,
 }
 
 /// An element that a thread moves under the lock. It is not dropped there, even if the thread should panic. So the
@@ -144,23 +134,15 @@ impl<E> PriorityQueue<E> {
         self.near.len() + self.calendar.len()
     }
 
-    pub(super) fn remaining_capacity(&self) -> usize {
-        CAPACITY - self.len()
-    }
-
     /// Inserts an element. Among equal deadlines the smaller sequence comes first; no two entries may
-    /// have the same sequence. Says what that means for the head; or returns the element, if there are two billion
-    /// entries already.
+    /// have the same sequence.
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
         deadline: Timestamp,
         sequence: u64,
         element: UnderLock<E>,
-    ) -> Result<(Ticket, HeadChange), UnderLock<E>> {
-        if self.len() >= CAPACITY {
-            return Err(element);
-        }
+    ) -> Ticket {
         let key = key(deadline, sequence);
         let mut element = element;
         if self.near.len() > FEW {
@@ -168,16 +150,16 @@ impl<E> PriorityQueue<E> {
             let is_of_run = IN_ORDER.contains(&distance) && self.near.admits_in_order(key);
             if !is_of_run {
                 match self.calendar.insert(&mut self.table, distance, key, element) {
-                    Ok((slot, change)) => return Ok((Ticket { slot, sequence }, change)),
+                    Ok(slot) => return Ticket { slot, sequence },
                     Err(back) => element = back,
                 }
             }
         }
         let slot = self.near.insert(&mut self.table, key, element);
-        Ok((Ticket { slot, sequence }, HeadChange::Nearer))
+        Ticket { slot, sequence }
     }
 
-    /// Takes the first entry out, which must be known: see [`is_exact`](Self::is_exact).
+    /// Takes the first entry out, which must be known: see [`is_settled`](Self::is_settled).
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> Option<QueueEntry<UnderLock<E>>> {
         let (key, slot) = self.near.pop(&mut self.table)?;
@@ -195,22 +177,19 @@ impl<E> PriorityQueue<E> {
         Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
     }
 
-    /// Removes an entry, wherever it is. Says what that means for the head.
+    /// Removes an entry, wherever it is. Returns `true` as well if the head may be another one now.
     #[inline(always)]
-    pub(crate) fn remove(
-        &mut self,
-        ticket: Ticket,
-    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
-        let (entry, change) = match self.table.key_place(ticket.slot)? {
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
+        let (entry, is_news) = match self.table.key_place(ticket.slot)? {
             KeyPlace::Near(position) => self.remove_near(position, ticket)?,
             KeyPlace::Far(_) => {
                 self.calendar.remove(&mut self.table, ticket.slot, ticket.sequence)?
             }
         };
-        if change != HeadChange::None {
+        if is_news {
             self.settle();
         }
-        Some((entry, change))
+        Some((entry, is_news))
     }
 
     #[inline(always)]
@@ -218,15 +197,14 @@ impl<E> PriorityQueue<E> {
         &mut self,
         position: u32,
         ticket: Ticket,
-    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
+    ) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let key = self.near.key(position);
         if sequence_of(key) != ticket.sequence {
             return None;
         }
         // Right after the look at its slot, of which most is known still.
         let entry = self.entry(key, ticket.slot)?;
-        let was_first = self.near.remove_at(&mut self.table, position, key);
-        Some((entry, if was_first { HeadChange::Renewed } else { HeadChange::None }))
+        Some((entry, self.near.remove_at(&mut self.table, position, key)))
     }
 
     pub(crate) fn reset(&mut self, ticket: Ticket, deadline: Timestamp) -> bool {
@@ -325,36 +303,32 @@ impl<E> PriorityQueue<E> {
     #[inline]
     pub(crate) fn first_key(&self) -> Option<(Timestamp, u64)> {
         let key = self.near.first();
-        (key != VACANT && self.is_exact()).then(|| (deadline_of(key), sequence_of(key)))
+        let is_known = key != VACANT && self.is_settled(Timestamp::NEVER);
+        is_known.then(|| (deadline_of(key), sequence_of(key)))
     }
 
     /// Returns the deadline of the first entry, or a moment before it, and
     /// [`NEVER`](Timestamp::NEVER) if there is no entry.
     #[inline]
     pub(super) fn head(&self) -> Timestamp {
-        let first = self.first_near();
-        if first.as_nanos() <= self.calendar.early() { first } else { first.min(self.bound()) }
+        self.first_near().min(self.floor())
     }
 
     #[inline]
-    pub(super) fn first_near(&self) -> Timestamp {
+    fn first_near(&self) -> Timestamp {
         deadline_of(self.near.first())
     }
 
-    /// Returns `true` if the first entry is known and due at `wanted`, or if nothing in the calendar can
-    /// be due at `now`. If it returns `false`, the head is a bound that has come.
     #[inline]
-    pub(super) fn is_settled(&self, wanted: Timestamp, now: Timestamp) -> bool {
-        let first = self.first_near();
-        let is_wanted = first <= wanted && first.as_nanos() < self.calendar.floor();
-        is_wanted || now.as_nanos() < self.calendar.early() || self.is_later(now)
+    fn floor(&self) -> Timestamp {
+        Timestamp::from_nanos(self.calendar.floor())
     }
 
-    /// Returns `true` if no entry in the calendar can be the first.
+    /// Returns `true` if the first entry is known, or if nothing in the calendar is due at `now`. If it returns
+    /// `false`, the head is a bound that has come.
     #[inline]
-    pub(super) fn is_exact(&self) -> bool {
-        let first = self.first_near();
-        first.as_nanos() < self.calendar.floor() || self.calendar.is_unused()
+    pub(super) fn is_settled(&self, now: Timestamp) -> bool {
+        self.first_near().min(now) < self.floor() || self.calendar.is_unused()
     }
 
     /// Moves one chunk of the calendar's nearest bucket to the near part. Returns how much work that was, in
@@ -368,11 +342,11 @@ impl<E> PriorityQueue<E> {
     /// behind many holes of the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
         let mut near = self.near_two();
-        if near[1].as_nanos() >= self.calendar.floor() {
-            self.settle_until(|queue| queue.near_two()[1].as_nanos() < queue.calendar.floor());
+        if near[1] >= self.floor() {
+            self.settle_until(|queue| queue.near_two()[1] < queue.floor());
             near = self.near_two();
         }
-        let mut moments = [near[0], near[1], self.bound()];
+        let mut moments = [near[0], near[1], self.floor()];
         moments.sort_unstable();
         [moments[0], moments[1]]
     }
@@ -380,7 +354,7 @@ impl<E> PriorityQueue<E> {
     /// Lists the entries that are due at `now`, in no particular order. It costs what it lists, and what
     /// comes near from the calendar.
     pub(super) fn list_due(&mut self, now: Timestamp, list: &mut Vec<(Timestamp, Ticket)>) {
-        while !self.calendar.is_unused() && self.calendar.floor() <= now.as_nanos() {
+        while !self.calendar.is_unused() && self.floor() <= now {
             self.bring_near();
         }
         let latest = key(now, u64::MAX);
@@ -393,25 +367,12 @@ impl<E> PriorityQueue<E> {
         self.near.first_two().map(deadline_of)
     }
 
-    /// Returns a moment before which nothing in the calendar is due.
-    #[cold]
-    fn bound(&self) -> Timestamp {
-        let is_large = self.calendar.is_nearest_large(&self.table);
-        let nanos = if is_large { self.calendar.early() } else { self.calendar.floor() };
-        Timestamp::from_nanos(nanos)
-    }
-
-    #[cold]
-    fn is_later(&self, now: Timestamp) -> bool {
-        self.calendar.is_unused() || now < self.bound()
-    }
-
     /// After the first near entry may have left: sees to it that the first entry of all is in the near
     /// part, as far as that is possible in one step.
     #[inline]
     fn settle(&mut self) {
-        if !self.is_exact() {
-            self.settle_until(Self::is_exact);
+        if !self.is_settled(Timestamp::NEVER) {
+            self.settle_until(|queue| queue.is_settled(Timestamp::NEVER));
         }
     }
 

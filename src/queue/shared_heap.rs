@@ -27,7 +27,7 @@ use crossbeam_utils::CachePadded;
 
 use super::{
     UnderLock,
-    priority_queue::{HeadChange, PriorityQueue, QueueEntry},
+    priority_queue::{PriorityQueue, QueueEntry},
 };
 use crate::{
     entry::Ticket,
@@ -105,56 +105,38 @@ impl<E, S> LockedHeap<'_, E, S> {
         self.head.publish(self.contents.heap.head());
     }
 
-    /// Inserts an element. Returns its ticket, and `true` if it became the head; or the element, if
-    /// the heap is full.
+    /// Inserts an element. Returns its ticket, and `true` if it became the head.
     #[inline(always)]
     pub(super) fn insert(
         &mut self,
         deadline: Timestamp,
         sequence: u64,
         element: UnderLock<E>,
-    ) -> Result<(Ticket, bool), UnderLock<E>> {
-        let (ticket, change) = self.contents.heap.insert(deadline, sequence, element)?;
-        let is_head = match change {
-            HeadChange::None => false,
-            HeadChange::Nearer => self.head.publish_nearer(deadline),
-            HeadChange::Renewed => {
-                self.publish();
-                false
-            }
-        };
-        Ok((ticket, is_head))
+    ) -> (Ticket, bool) {
+        let ticket = self.contents.heap.insert(deadline, sequence, element);
+        // Also where the head is a bound: an entry never begins a bucket whose turn comes before the first near entry.
+        (ticket, self.head.publish_nearer(deadline))
     }
 
     #[inline(always)]
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<UnderLock<E>>> {
-        let (entry, change) = self.contents.heap.remove(ticket)?;
-        if change != HeadChange::None {
+        let (entry, is_news) = self.contents.heap.remove(ticket)?;
+        if is_news {
             self.publish();
         }
         Some(entry)
     }
 
-    /// Returns `true` if the first entry is known and due at `wanted`, or if nothing that is not known
-    /// is due at `now`. Otherwise moves some entries out of the heap's calendar, and the caller has to
-    /// ask again. The caller may release the lock in between.
+    /// Returns `true` if the first entry is known, or if nothing that is not known is due at `now`, which may be
+    /// never. Otherwise moves some entries out of the heap's calendar, and the caller has to ask again. The caller may
+    /// release the lock in between.
     #[inline(always)]
-    pub(super) fn settle(&mut self, wanted: Timestamp, now: Timestamp) -> bool {
-        let is_settled = self.is_settled(wanted, now);
+    pub(super) fn settle(&mut self, now: Timestamp) -> bool {
+        let is_settled = self.is_settled(now);
         if !is_settled {
             self.bring_near();
         }
         is_settled
-    }
-
-    /// Returns `true` if the first entry is known, whether it is due or not. Otherwise as
-    /// [`settle`](Self::settle).
-    pub(super) fn settle_first(&mut self) -> bool {
-        let is_exact = self.is_exact();
-        if !is_exact {
-            self.bring_near();
-        }
-        is_exact
     }
 
     #[cold]

@@ -28,7 +28,7 @@ use std::{
 use super::{
     Admission, AdmissionState, AsyncWaiter, Drained, QueueEntry, Refusal, RefusedElement,
     SnapshotEntry, UnderLock, in_order,
-    priority_queue::PriorityQueue,
+    priority_queue::{CAPACITY, PriorityQueue},
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
     waiting::{self, Source},
@@ -58,7 +58,7 @@ type AllRefused<E> = (Refusal, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {
     last_sequence: u64,
-    /// How many elements are admitted; `usize::MAX` if there is no bound.
+    /// How many elements are admitted; no fewer than `CAPACITY` if there is no bound.
     bound: usize,
     submitters: WaitList,
 }
@@ -67,12 +67,12 @@ impl<E> SingleQueue<E> {
     /// Returns a queue that admits so many elements, or without a bound if that is `usize::MAX`.
     pub(crate) fn new(clock: Clock, bound: usize) -> Self {
         let submitters = WaitList::default();
-        let state = SingleState { last_sequence: 0, bound, submitters };
+        let state = SingleState { last_sequence: 0, bound: bound.min(CAPACITY), submitters };
         Self {
             clock,
             heap: SharedHeap::new(0, state),
             waiters: Waiters::new(),
-            admission: AdmissionState::new(bound < usize::MAX),
+            admission: AdmissionState::new(bound < CAPACITY),
             last_reading: AtomicU64::new(0),
         }
     }
@@ -129,14 +129,10 @@ impl<E> SingleQueue<E> {
         let state = heap.state_mut();
         state.last_sequence += 1;
         let sequence = state.last_sequence;
-        if !self.admission.is_open() {
-            if let Some(why) = self.refusal(heap, 1) {
-                return Err(RefusedElement { why, sequence, element });
-            }
+        match self.refusal(heap, 1) {
+            None => Ok(heap.insert(deadline, sequence, UnderLock::new(element))),
+            Some(why) => Err(RefusedElement { why, sequence, element }),
         }
-        let inserted = heap.insert(deadline, sequence, UnderLock::new(element));
-        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        inserted.map_err(|element| full(UnderLock::into_inner(element)))
     }
 
     /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
@@ -213,7 +209,7 @@ impl<E> SingleQueue<E> {
     /// the lock, so it is no user code.
     pub(crate) fn peek<V>(&self, view: impl Fn(&E) -> V) -> Option<SnapshotEntry<V>> {
         let mut heap = self.heap.lock();
-        while !heap.settle_first() {
+        while !heap.settle(Timestamp::NEVER) {
             drop(heap);
             heap = self.heap.lock();
         }
@@ -313,7 +309,7 @@ impl<E> Source for SingleQueue<E> {
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
         while self.head() <= now {
             let mut heap = self.heap.lock();
-            if heap.settle(now, now) {
+            if heap.settle(now) {
                 return if heap.first_key()?.0 > now { None } else { heap.pop() };
             }
         }

@@ -104,13 +104,11 @@ impl<E> DelayedWorkQueue<E> {
         timing: Timing,
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
-        let element = UnderLock::new(element);
         let mut stripe = self.stripes[stripe].lock();
         // Under the lock. A stamp that is counted and drawn before may come behind a later one of its stripe. It is raised
         // then, and would be behind those that are drawn afterwards for other stripes.
         let stamp = self.clock.submission_stamp(now);
-        let offered = stripe.offer(&self.admission, stamp, timing, element);
-        let (ticket, is_head) = offered.map_err(RefusedElement::owned)?;
+        let (ticket, is_head) = stripe.offer(&self.admission, stamp, timing, element)?;
         drop(stripe);
         if is_head {
             wake_all(self.waiters.notify(timing.due()));
@@ -252,7 +250,7 @@ impl<E> DelayedWorkQueue<E> {
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
             let other =
                 others.map(|(_, stripe)| stripe.head()).fold(Timestamp::NEVER, Timestamp::min);
-            if !stripe.settle(now.min(other), now) {
+            if !stripe.settle(now) {
                 continue;
             }
             let Some(key) = stripe.first_key() else { continue };
@@ -434,7 +432,7 @@ impl<E> DelayedWorkQueue<E> {
     fn lock_exact(&self) -> Vec<LockedStripe<'_, E>> {
         loop {
             let mut stripes = self.lock_all();
-            if stripes.iter_mut().all(LockedStripe::settle_first) {
+            if stripes.iter_mut().all(|stripe| stripe.settle(Timestamp::NEVER)) {
                 return stripes;
             }
         }

@@ -29,8 +29,6 @@ use super::tables::KeyArray;
 
 const ARITY: usize = 4;
 const ROOT: usize = 3;
-/// The largest number of entries: every position is less than 2³¹.
-pub(super) const CAPACITY: usize = (i32::MAX - 4 * ARITY as i32) as usize;
 /// The key of a place that is not in use. It is larger than any other key.
 pub(super) const VACANT: u128 = u128::MAX;
 

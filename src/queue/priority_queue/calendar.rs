@@ -25,25 +25,24 @@
 //!
 //! # Why the order holds
 //!
-//! No entry is due before its bucket begins. So as long as the first near entry is due before
-//! `floor`, the begin of the nearest bucket, it is the first entry of all. The [priority queue](super) keeps it so:
-//! when the near part comes to an end before the nearest bucket, it moves that bucket's entries to
-//! itself.
+//! No entry is due before its bucket begins. A bucket's *turn* comes an eighth of its width earlier, and `floor` is the
+//! first turn of all. So as long as the first near entry is due before the floor, it is the first entry of all. The
+//! [priority queue](super) keeps it so: when the near part has nothing before the floor any more, it moves the entries of
+//! the bucket whose turn that is to itself.
 //!
 //! No call moves more than one chunk of 512 entries, or a few smaller ones of together less than twice as
-//! many. Of a bucket with several chunks only a bound is known until its time comes: nothing in it is due before it
-//! begins. Threads wait for a moment that is a little earlier (`early`: an eighth of the bucket's width), and then
+//! many. Of a bucket with several chunks only the floor is known until its turn comes. Threads wait for that, and then
 //! move one chunk after the other, with the lock released in between.
 //!
 //! # Invariants
 //!
 //! 1. No key of a bucket's chunks is smaller than `start`.
-//! 2. A bucket that is in use has at least one chunk, and `floor` is the smallest `start` of these.
+//! 2. A bucket that is in use has at least one chunk, and `floor` is the first turn of these.
 //! 3. No far chunk but `idle` is empty. That one keeps a bucket whose only entry comes and goes from
 //!    allocating again and again.
 
 use super::{
-    HeadChange, QueueEntry, SMALL, UnderLock, deadline_of,
+    QueueEntry, SMALL, UnderLock, deadline_of,
     slots::{NONE, Slots, chunk_of},
 };
 
@@ -63,7 +62,7 @@ const UNUSED: u64 = u64::MAX;
 pub(super) struct Calendar {
     len: usize,
     floor: u64,
-    early: u64,
+    /// The bucket whose turn is the first.
     nearest: u32,
     /// The chunk that became empty last: it is a far one, and may be in use again.
     idle: u32,
@@ -71,7 +70,8 @@ pub(super) struct Calendar {
 }
 
 struct Level {
-    floor: u64,
+    /// The smallest of the starts.
+    first_start: u64,
     starts: [u64; RING],
     firsts: [u32; RING],
 }
@@ -106,8 +106,7 @@ const fn width_bits(level: usize) -> u32 {
 
 impl Calendar {
     pub(super) const fn new() -> Self {
-        let (len, floor, early) = (0, UNUSED, UNUSED);
-        Self { len, floor, early, nearest: NONE, idle: NONE, levels: Vec::new() }
+        Self { len: 0, floor: UNUSED, nearest: NONE, idle: NONE, levels: Vec::new() }
     }
 
     #[inline]
@@ -115,18 +114,10 @@ impl Calendar {
         self.len
     }
 
-    /// Returns the begin of the nearest bucket: nothing here is due before. It is larger than any
-    /// deadline if there is no bucket.
+    /// Returns a moment before which nothing here is due. It is larger than any deadline if there is no bucket.
     #[inline]
     pub(super) fn floor(&self) -> u64 {
         self.floor
-    }
-
-    /// Returns a moment before the floor, at which it is time to empty the nearest bucket if that has
-    /// several chunks.
-    #[inline]
-    pub(super) fn early(&self) -> u64 {
-        self.early
     }
 
     #[inline]
@@ -138,8 +129,8 @@ impl Calendar {
         self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
     }
 
-    /// Stores an element that is due `distance` after the first near one. Returns its slot, and what that means for
-    /// the head; or returns the element, if it belongs to the near part.
+    /// Stores an element that is due `distance` after the first near one, and returns its slot; or returns the element,
+    /// if it belongs to the near part.
     #[inline(always)]
     pub(super) fn insert<E>(
         &mut self,
@@ -147,14 +138,12 @@ impl Calendar {
         distance: u64,
         key: u128,
         element: UnderLock<E>,
-    ) -> Result<(u32, HeadChange), UnderLock<E>> {
+    ) -> Result<u32, UnderLock<E>> {
         if distance < DISTANCE {
             return Err(element);
         }
-        match self.insert_at(slots, BucketPlace::of(distance, key), key, element) {
-            Ok(slot) => Ok((slot, HeadChange::None)),
-            Err(element) => self.insert_anew(slots, distance, key, element),
-        }
+        let inserted = self.insert_at(slots, BucketPlace::of(distance, key), key, element);
+        inserted.or_else(|element| self.insert_anew(slots, distance, key, element))
     }
 
     /// Stores an element in a bucket; or returns the element, if the bucket is not in use or has no room.
@@ -183,34 +172,29 @@ impl Calendar {
         distance: u64,
         key: u128,
         element: UnderLock<E>,
-    ) -> Result<(u32, HeadChange), UnderLock<E>> {
-        let (place, early) = (BucketPlace::of(distance, key), self.early);
+    ) -> Result<u32, UnderLock<E>> {
+        let place = BucketPlace::of(distance, key);
         if !self.open(slots, place) {
             return Err(element);
         }
-        let slot = self.insert_at(slots, place, key, element)?;
-        let change = if self.early == early { HeadChange::None } else { HeadChange::Renewed };
-        Ok((slot, change))
+        self.insert_at(slots, place, key, element)
     }
 
-    /// Takes the element out that is in this slot, if it is a far one with this sequence. Says what that means for
-    /// the head.
+    /// Takes the element out that is in this slot, if it is a far one with this sequence. Returns `true` as well if it may
+    /// have been the last of the bucket that the head is a bound of.
     #[inline(always)]
     pub(super) fn remove<E>(
         &mut self,
         slots: &mut Slots<E>,
         slot: u32,
         sequence: u64,
-    ) -> Option<(QueueEntry<UnderLock<E>>, HeadChange)> {
+    ) -> Option<(QueueEntry<UnderLock<E>>, bool)> {
         let (key, element, is_news) = slots.remove_far(slot, sequence)?;
         self.len -= 1;
-        let mut change = HeadChange::None;
         if is_news {
             self.note_removal(slots, chunk_of(slot));
-            // It may have been the last of the bucket that the head was a bound of.
-            change = HeadChange::Renewed;
         }
-        Some((QueueEntry::of(key, element), change))
+        Some((QueueEntry::of(key, element), is_news))
     }
 
     pub(super) fn start_of<E>(&self, slots: &Slots<E>, chunk: u32) -> u64 {
@@ -252,10 +236,8 @@ impl Calendar {
             return false;
         }
         *start = place.start;
-        level.floor = level.floor.min(place.start);
-        if place.start < self.floor {
-            self.set_nearest(place.level, place.start);
-        }
+        level.first_start = level.first_start.min(place.start);
+        self.compare(place.level, place.start);
         true
     }
 
@@ -280,16 +262,16 @@ impl Calendar {
         chunk: u32,
         change: impl FnOnce(&mut Slots<E>, &mut u32) -> R,
     ) -> R {
-        let owner = slots.owner(chunk) as usize;
-        let (number, index) = (owner / RING, owner % RING);
+        let owner = slots.owner(chunk);
+        let (number, index) = (owner as usize / RING, owner as usize % RING);
         let Some(Some(level)) = self.levels.get_mut(number) else { return R::default() };
         let result = change(slots, &mut level.firsts[index]);
         if level.firsts[index] == NONE {
             let start = std::mem::replace(&mut level.starts[index], UNUSED);
-            if start == level.floor {
-                level.floor = level.starts.iter().copied().fold(UNUSED, u64::min);
+            if start == level.first_start {
+                level.first_start = level.starts.iter().copied().fold(UNUSED, u64::min);
             }
-            if start == self.floor {
+            if owner == self.nearest {
                 self.find_nearest();
             }
         }
@@ -297,18 +279,21 @@ impl Calendar {
     }
 
     fn find_nearest(&mut self) {
-        let levels = self.levels.iter().enumerate();
-        let floors = levels.filter_map(|(number, level)| Some((level.as_ref()?.floor, number)));
-        let (floor, level) = floors.min().unwrap_or((UNUSED, 0));
-        self.set_nearest(level, floor);
+        (self.floor, self.nearest) = (UNUSED, NONE);
+        for number in 0..self.levels.len() {
+            let start = self.levels[number].as_ref().map_or(UNUSED, |level| level.first_start);
+            if start != UNUSED {
+                self.compare(number, start);
+            }
+        }
     }
 
-    fn set_nearest(&mut self, level: usize, start: u64) {
-        (self.floor, self.early, self.nearest) = (start, start, NONE);
-        if start != UNUSED {
+    /// The bucket that begins there is the nearest one, if its turn comes before the floor.
+    fn compare(&mut self, level: usize, start: u64) {
+        let turn = start - (1 << width_bits(level) >> 3);
+        if turn < self.floor {
             let index = (start >> width_bits(level)) as usize & (RING - 1);
-            self.early = start - (1 << width_bits(level) >> 3);
-            self.nearest = BucketPlace { level, index, start }.owner();
+            (self.floor, self.nearest) = (turn, BucketPlace { level, index, start }.owner());
         }
     }
 
@@ -320,7 +305,7 @@ impl Calendar {
 
 impl Level {
     fn new() -> Box<Self> {
-        Box::new(Self { floor: UNUSED, starts: [UNUSED; RING], firsts: [NONE; RING] })
+        Box::new(Self { first_start: UNUSED, starts: [UNUSED; RING], firsts: [NONE; RING] })
     }
 }
 

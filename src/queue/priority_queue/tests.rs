@@ -79,8 +79,7 @@ impl Subject {
             Step::Insert(at) => {
                 let element = self.next;
                 self.next += 1;
-                let inserted = self.heap.put(Timestamp::from_nanos(at), element, element);
-                let ticket = inserted.expect("room");
+                let ticket = self.heap.put(Timestamp::from_nanos(at), element, element);
                 self.now_there(ticket, at, element);
             }
             Step::Pop(now) => _ = self.pop(now),
@@ -90,7 +89,7 @@ impl Subject {
                     let element = entry.element;
                     let deadline = Timestamp::from_nanos(later);
                     let ticket = self.heap.put(deadline, entry.sequence, element);
-                    self.now_there(ticket.expect("room"), later, element);
+                    self.now_there(ticket, later, element);
                 }
             }
             Step::Remove(n) => {
@@ -154,11 +153,11 @@ impl Subject {
             (*element, at(*nanos), Ticket { slot: *slot, sequence: *sequence })
         });
         assert_eq!(listed, expected.collect::<Vec<_>>());
-        if !self.heap.is_exact() {
+        if !self.heap.is_settled(Timestamp::NEVER) {
             assert_eq!(self.heap.first_key(), None);
             return;
         }
-        if self.heap.head().as_nanos() < self.heap.calendar.early() {
+        if self.heap.head() < self.heap.floor() {
             assert_eq!(self.heap.head(), deadline);
         }
         assert_eq!(self.heap.first_key(), first.map(|(nanos, sequence)| (at(nanos), sequence)));
@@ -186,7 +185,7 @@ impl Subject {
     /// Sees to it that the first entry is known, if it is due.
     fn settle(&mut self, now: u64) {
         for _ in 0..10_000 {
-            if self.heap.is_settled(at(now), at(now)) {
+            if self.heap.is_settled(at(now)) {
                 return;
             }
             self.heap.bring_near();
@@ -245,15 +244,13 @@ proptest! {
 }
 
 impl<E> PriorityQueue<E> {
-    /// Inserts an element as its owner, who gets it back if there is no room.
-    fn put(&mut self, deadline: Timestamp, sequence: u64, element: E) -> Result<Ticket, E> {
-        let inserted = self.insert(deadline, sequence, UnderLock::new(element));
-        inserted.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
+    fn put(&mut self, deadline: Timestamp, sequence: u64, element: E) -> Ticket {
+        self.insert(deadline, sequence, UnderLock::new(element))
     }
 
     /// Takes the first entry out, whatever that takes.
     fn take_first(&mut self) -> Option<QueueEntry<E>> {
-        while !self.is_exact() {
+        while !self.is_settled(Timestamp::NEVER) {
             assert!(self.bring_near() > 0, "no chunk is empty here");
         }
         self.pop().map(QueueEntry::owned)
@@ -266,7 +263,7 @@ fn growth_keeps_the_order() {
     let mut heap = PriorityQueue::new();
     let count = 10_000_u64;
     for n in 0..count {
-        heap.put(Timestamp::from_nanos(n * 7_919 % count), n, n).expect("room");
+        heap.put(Timestamp::from_nanos(n * 7_919 % count), n, n);
     }
     heap.check();
     for n in 0..count {
@@ -281,7 +278,7 @@ fn growth_keeps_the_order() {
 fn equal_deadlines_are_first_come_first_served() {
     let mut heap = PriorityQueue::new();
     for n in 0..1_000 {
-        heap.put(Timestamp::from_nanos(5), n, n).expect("room");
+        heap.put(Timestamp::from_nanos(5), n, n);
     }
     for n in 0..1_000 {
         assert_eq!(heap.pop().map(|e| e.owned().element), Some(n));
@@ -296,7 +293,7 @@ fn removal_from_the_middle_sifts_both_ways() {
     for remove in 0..delays.len() {
         let mut heap = PriorityQueue::new();
         // The sorted run ends with these, so all others are in the heap.
-        let mut insert = |nanos| heap.put(at(nanos), nanos, nanos).expect("room");
+        let mut insert = |nanos| heap.put(at(nanos), nanos, nanos);
         let last = [1_000, 1_001, 1_002].map(&mut insert);
         let tickets = delays.map(insert);
         assert_eq!(heap.near.run().len(), last.len());
@@ -316,9 +313,9 @@ fn removal_from_the_middle_sifts_both_ways() {
 #[test]
 fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
     let mut heap = PriorityQueue::new();
-    let old = heap.put(Timestamp::from_nanos(1), 0, 'a').expect("room");
+    let old = heap.put(Timestamp::from_nanos(1), 0, 'a');
     assert!(heap.remove(old).is_some());
-    let new = heap.put(Timestamp::from_nanos(1), 1, 'b').expect("room");
+    let new = heap.put(Timestamp::from_nanos(1), 1, 'b');
     assert_eq!(old.slot, new.slot);
     assert!(heap.remove(old).is_none());
     assert!(!heap.reset(old, Timestamp::from_nanos(9)));
@@ -331,7 +328,7 @@ fn a_ticket_is_never_mistaken_for_another_of_the_same_slot() {
 fn one_far_entry_does_not_close_the_sorted_run() {
     let mut heap = PriorityQueue::new();
     for nanos in [1_000, 1, 2, 3] {
-        heap.put(at(nanos), nanos, nanos).expect("room");
+        heap.put(at(nanos), nanos, nanos);
     }
     assert_eq!((heap.near.run().len(), heap.len()), (3, 4));
     heap.check();
@@ -342,8 +339,7 @@ fn one_far_entry_does_not_close_the_sorted_run() {
 fn a_few_far_entries_do_not_close_the_sorted_run() {
     let mut heap = PriorityQueue::new();
     let mut insert = |at, sequence| {
-        let inserted = heap.put(Timestamp::from_nanos(at), sequence, ());
-        inserted.expect("room");
+        heap.put(Timestamp::from_nanos(at), sequence, ());
         (heap.near.run().len(), heap.near.heap().len())
     };
     // In ascending order, and too near to each other for the calendar.
@@ -356,10 +352,10 @@ fn a_few_far_entries_do_not_close_the_sorted_run() {
 #[test]
 fn a_ticket_can_follow_its_entry_to_another_slot() {
     let mut heap = PriorityQueue::new();
-    let before = heap.put(at(1), 0, 'a').expect("room");
+    let before = heap.put(at(1), 0, 'a');
     let entry = heap.pop().expect("it is there").owned();
-    heap.put(at(1), 1, 'b').expect("room");
-    let again = heap.put(at(2), entry.sequence, entry.element).expect("room");
+    heap.put(at(1), 1, 'b');
+    let again = heap.put(at(2), entry.sequence, entry.element);
     assert_ne!(again.slot, before.slot);
     assert_eq!(before.moved_to(Some(again.slot)), again);
     assert_eq!(before.moved_to(None), before);
@@ -373,7 +369,7 @@ fn survivors_do_not_keep_the_sorted_run_long() {
     for stride in [1, 7_919] {
         let mut heap = PriorityQueue::new();
         // Equal deadlines, so that none is far.
-        let insert = |n| heap.put(at(0), n, n).expect("room");
+        let insert = |n| heap.put(at(0), n, n);
         let tickets: Vec<_> = (0..count).map(insert).collect();
         assert_eq!(heap.near.run().len(), count as usize);
         for n in (0..count).map(|n| n * stride % count).filter(|n| n % 500 != 3) {
@@ -398,8 +394,7 @@ fn survivors_do_not_keep_the_sorted_run_long() {
 fn a_run_goes_on_into_the_first_second() {
     let mut heap = PriorityQueue::new();
     let mut insert = |nanos, sequence| {
-        heap.insert(Timestamp::from_nanos(nanos), sequence, UnderLock::new(()))
-            .expect("there is room");
+        heap.put(Timestamp::from_nanos(nanos), sequence, ());
         (heap.near.run().len(), heap.calendar.len())
     };
     let few = FEW as u64 + 1;

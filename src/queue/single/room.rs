@@ -17,7 +17,7 @@ use std::task::Waker;
 use super::{Refusal, RefusedElement, SingleQueue, SingleState};
 use crate::{
     entry::Ticket,
-    queue::shared_heap::LockedHeap,
+    queue::{priority_queue::CAPACITY, shared_heap::LockedHeap},
     time::Timestamp,
     unwind::{discard, wake_all},
     wait::Place,
@@ -37,9 +37,7 @@ impl<E> SingleQueue<E> {
         let mut heap = self.heap.lock();
         let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
         let (answer, unused) = match admitted {
-            Some(Err(refused))
-                if refused.why == Refusal::Full && heap.state().bound < usize::MAX =>
-            {
+            Some(Err(refused)) if refused.why == Refusal::Full && heap.state().bound < CAPACITY => {
                 *element = Some(refused.element);
                 (None, [heap.state_mut().submitters.register(place, waker), None])
             }
@@ -64,15 +62,16 @@ impl<E> SingleQueue<E> {
     /// Returns how many more elements are admitted; `usize::MAX` if there is no bound.
     pub(crate) fn remaining_capacity(&self) -> usize {
         let heap = self.heap.lock();
-        if heap.state().bound < usize::MAX { Self::room(&heap) } else { usize::MAX }
+        if heap.state().bound < CAPACITY { Self::room(&heap) } else { usize::MAX }
     }
 
+    #[inline]
     fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
-        heap.remaining_capacity().min(heap.state().bound.saturating_sub(heap.len()))
+        heap.state().bound - heap.len()
     }
 
-    /// Returns why so many more elements are not admitted, if they are not. Asked of a queue that is not open.
-    #[cold]
+    /// Returns why so many more elements are not admitted, if they are not.
+    #[inline]
     pub(super) fn refusal(
         &self,
         heap: &LockedHeap<'_, E, SingleState>,

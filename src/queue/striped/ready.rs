@@ -149,14 +149,6 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    pub(super) fn restore(&mut self, entry: QueueEntry<E>) {
-        let keys = self.contents.list.iter().map(|entry| (entry.deadline, entry.sequence));
-        let key = (entry.deadline, entry.sequence);
-        let index = keys.take_while(|other| *other < key).count();
-        self.contents.list.insert(index, entry);
-        self.publish();
-    }
-
     /// Takes the first entry if it was due at `now`, and if its sequence is wanted. It may not have been
     /// due: the thread that put it here may have read the clock later than the caller.
     #[inline]
@@ -236,16 +228,9 @@ impl<E> DelayedWorkQueue<E> {
             return (Moved::To(None), None);
         }
         let Some(entry) = ready.remove(ticket) else { return (Moved::Absent, None) };
-        match stripe.restore(timing, entry.sequence, entry.element) {
-            Ok(ticket) => {
-                drop((stripe, ready));
-                (Moved::To(Some(ticket.slot)), self.notify(timing))
-            }
-            Err(element) => {
-                ready.restore(QueueEntry { element, ..entry });
-                (Moved::Declined, None)
-            }
-        }
+        let ticket = stripe.restore(timing, entry.sequence, entry.element);
+        drop((stripe, ready));
+        (Moved::To(Some(ticket.slot)), self.notify(timing))
     }
 }
 

@@ -17,6 +17,7 @@
 use super::{
     super::{
         AdmissionState, QueueEntry, Refusal, RefusedElement, UnderLock,
+        priority_queue::CAPACITY,
         shared_heap::{LockedHeap, SharedHeap},
     },
     parked::Parked,
@@ -65,16 +66,16 @@ impl<E> LockedStripe<'_, E> {
         admission: &AdmissionState,
         stamp: u64,
         timing: Timing,
-        element: UnderLock<E>,
-    ) -> Result<(Ticket, bool), RefusedElement<UnderLock<E>>> {
+        element: E,
+    ) -> Result<(Ticket, bool), RefusedElement<E>> {
+        let element = UnderLock::new(element);
         let sequence = self.next_sequence(stamp);
-        if !admission.is_open() {
-            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
+        if !admission.is_open() || self.pending() >= CAPACITY {
+            let why = if admission.is_open() { Refusal::Full } else { Refusal::Closed };
+            return Err(RefusedElement { why, sequence, element: UnderLock::into_inner(element) });
         }
-        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        let inserted = self.place(timing, sequence, element).map_err(full)?;
         self.state_mut().offered += 1;
-        Ok(inserted)
+        Ok(self.place(timing, sequence, element))
     }
 
     #[inline]
@@ -95,37 +96,24 @@ impl<E> LockedStripe<'_, E> {
         if admission.is_closed_to(why) {
             return Err(RefusedElement { why: Refusal::Closed, sequence, element });
         }
-        let full = |element| RefusedElement { why: Refusal::Full, sequence, element };
-        let ticket = self.restore(timing, sequence, element).map_err(full)?;
         self.state_mut().requeued += 1;
-        Ok(ticket)
+        Ok(self.restore(timing, sequence, element))
     }
 
     /// Puts an element where its timing says that it waits. Returns its ticket, and `true` if it became the
-    /// stripe's head; or the element if there is no room.
+    /// stripe's head.
     #[inline(always)]
-    pub(super) fn place(
-        &mut self,
-        timing: Timing,
-        sequence: u64,
-        element: UnderLock<E>,
-    ) -> Result<(Ticket, bool), UnderLock<E>> {
+    fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
             Timing::At(deadline) => self.insert(deadline, sequence, element),
             Timing::Parked { due } => {
-                Ok((self.park(due, sequence, UnderLock::into_inner(element)), false))
+                (self.park(due, sequence, UnderLock::into_inner(element)), false)
             }
         }
     }
 
-    pub(super) fn restore(
-        &mut self,
-        timing: Timing,
-        sequence: u64,
-        element: E,
-    ) -> Result<Ticket, E> {
-        let placed = self.place(timing, sequence, UnderLock::new(element));
-        placed.map(|(ticket, _)| ticket).map_err(UnderLock::into_inner)
+    pub(super) fn restore(&mut self, timing: Timing, sequence: u64, element: E) -> Ticket {
+        self.place(timing, sequence, UnderLock::new(element)).0
     }
 
     pub(super) fn move_to(&mut self, ticket: Ticket, timing: Timing) -> Moved {
@@ -134,17 +122,9 @@ impl<E> LockedStripe<'_, E> {
                 return Moved::To(None);
             }
         }
-        let Some(QueueEntry { deadline: due, sequence, element }) = self.take_out(ticket) else {
-            return Moved::Absent;
-        };
-        match self.restore(timing, sequence, element) {
-            Ok(ticket) => Moved::To(Some(ticket.slot)),
-            // There is no room in the heap for an entry that was parked.
-            Err(element) => {
-                self.park(due, sequence, element);
-                Moved::Declined
-            }
-        }
+        self.take_out(ticket).map_or(Moved::Absent, |entry| {
+            Moved::To(Some(self.restore(timing, entry.sequence, entry.element).slot))
+        })
     }
 
     pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {

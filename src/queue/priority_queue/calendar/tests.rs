@@ -9,12 +9,14 @@ impl Calendar {
         let (mut len, mut floor, mut empty) = (0, UNUSED, Vec::new());
         for (number, level) in self.levels.iter().enumerate() {
             let Some(level) = level else { continue };
-            assert_eq!(level.floor, level.starts.into_iter().fold(UNUSED, u64::min));
-            floor = floor.min(level.floor);
+            assert_eq!(level.first_start, level.starts.into_iter().fold(UNUSED, u64::min));
             for (index, (start, first)) in level.starts.into_iter().zip(level.firsts).enumerate() {
                 let owner = BucketPlace { level: number, index, start }.owner();
                 let chunks = slots.ring(first);
                 assert_eq!(chunks.is_empty(), start == UNUSED);
+                if start != UNUSED {
+                    floor = floor.min(start - (1 << width_bits(number)) / 8);
+                }
                 for chunk in &chunks {
                     assert_eq!(slots.owner(*chunk), owner);
                     let keys = slots.far_keys(*chunk);
@@ -29,7 +31,6 @@ impl Calendar {
             }
         }
         assert_eq!((self.len, self.floor), (len, floor));
-        assert!(self.early <= self.floor);
         assert!(empty.iter().all(|chunk| *chunk == self.idle), "only the idle one is empty");
         slots.check();
     }
@@ -58,7 +59,7 @@ impl Subject {
         let element = UnderLock::new(self.last);
         let inserted = self.calendar.insert(&mut self.slots, distance, key, element);
         self.calendar.check(&self.slots);
-        Some((inserted.ok()?.0, self.last))
+        Some((inserted.ok()?, self.last))
     }
 
     fn remove(&mut self, (slot, sequence): (u32, u64)) -> Option<u64> {
@@ -82,7 +83,7 @@ fn a_bucket_begins_before_its_entries_and_is_narrow() {
                 let width = 1 << width_bits(place.level);
                 assert!(place.start <= deadline && deadline - place.start < width);
                 assert!(width <= distance / 16);
-                assert!(place.start - width / 8 > first, "not even the early moment has come");
+                assert!(place.start - width / 8 > first, "its turn has not come");
             }
         }
     }
@@ -106,13 +107,13 @@ fn two_buckets_never_share_a_place() {
     assert_eq!(subject.insert(distance, deadline + RING as u64 * width), None);
     assert!(subject.insert(distance, deadline + width - 1).is_some(), "the same bucket");
     assert!(subject.insert(distance, deadline + width).is_some(), "its neighbour");
-    assert_eq!(subject.calendar.floor(), deadline);
+    assert_eq!(subject.calendar.floor(), deadline - width / 8);
     assert_eq!(subject.remove(there), Some(deadline));
 }
 
 /// M147.
 #[test]
-fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
+fn the_floor_is_the_turn_of_the_nearest_bucket_in_use() {
     let mut subject = Subject::new();
     let mut begins = Vec::new();
     for level in [9, 5, 0, 7, 2] {
@@ -121,7 +122,8 @@ fn the_floor_is_the_begin_of_the_nearest_bucket_in_use() {
     }
     begins.sort_unstable();
     for (deadline, entry) in begins {
-        assert_eq!(subject.calendar.floor(), BucketPlace::of(deadline, key(deadline, 0)).start);
+        let place = BucketPlace::of(deadline, key(deadline, 0));
+        assert_eq!(subject.calendar.floor(), place.start - (1 << width_bits(place.level)) / 8);
         assert_eq!(subject.remove(entry), Some(deadline));
         // The bucket is still in use, as the idle one, until its chunk is brought near.
         let chunk = subject.calendar.next_chunk(&subject.slots).expect("there is one");

@@ -82,21 +82,6 @@ fn a_ready_entry_is_taken_by_a_thread_that_sees_it_due() {
     assert_eq!(queue.ready.lock().pop_due(at(11), |_| true).map(|entry| entry.element), Some('b'));
 }
 
-/// M103: an entry that could not return to its stripe is where it was.
-#[test]
-fn an_entry_that_is_put_back_is_at_its_place() {
-    let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
-    for ticket in [tickets[2], tickets[1], tickets[3]] {
-        let mut ready = queue.ready.lock();
-        let entry = ready.remove(ticket).expect("it is ready");
-        ready.restore(entry);
-        assert_eq!(ready.first_two(), [at(11), at(12)]);
-        drop(ready);
-        assert_eq!(queue.ready.head(), at(11));
-    }
-    assert_eq!(rest(&queue), "bcd");
-}
-
 fn paused_until<E>(queue: &DelayedWorkQueue<E>) -> Timestamp {
     Timestamp::from_nanos(queue.ready.pause.load(Ordering::Relaxed))
 }
