@@ -53,7 +53,7 @@ pub use self::{
     taking::{Drain, Expirations},
 };
 use crate::{
-    queue::{SingleQueue, SnapshotEntry},
+    queue::{SingleQueue, SnapshotEntry, Source},
     sync::process::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
     unwind::{Contained, discard},

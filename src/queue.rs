@@ -82,8 +82,11 @@ mod waiting;
 
 use self::priority_queue::UnderLock;
 pub(crate) use self::{
-    drained::Drained, priority_queue::QueueEntry, single::SingleQueue, striped::DelayedWorkQueue,
-    waiting::AsyncWaiter,
+    drained::Drained,
+    priority_queue::QueueEntry,
+    single::SingleQueue,
+    striped::DelayedWorkQueue,
+    waiting::{AsyncWaiter, Source},
 };
 use crate::{
     entry::{Requeue, Ticket},

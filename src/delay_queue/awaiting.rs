@@ -33,7 +33,7 @@ use super::{DelayQueue, Expired};
 use crate::{
     entry::Ticket,
     lazy_thread::LazyThread,
-    queue::{AsyncWaiter, SingleQueue},
+    queue::{AsyncWaiter, SingleQueue, Source},
     sync::{Arc, OnceLock, thread},
     time::{Clock, ManualClock, Timestamp, set_timer_slack},
     unwind::{discard, wake_all},
@@ -280,7 +280,7 @@ impl SystemAlarms {
 /// The loop of the thread of the alarms.
 fn wake_when_due(queue: &SingleQueue<Waker>) {
     set_timer_slack(Duration::from_nanos(1));
-    while let Some(entry) = queue.take() {
+    while let Some((entry, _)) = queue.take() {
         wake_all([entry.element]);
     }
 }

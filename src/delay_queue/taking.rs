@@ -4,7 +4,10 @@ use std::{fmt, iter::FusedIterator};
 
 use super::{DelayQueue, Expired, Key};
 use crate::{
-    CancellationToken, Limit, LimitReached, queue::QueueEntry, sync::Parker, time::Timestamp,
+    CancellationToken, Limit, LimitReached,
+    queue::{QueueEntry, Source},
+    sync::Parker,
+    time::Timestamp,
     token::Places,
 };
 
@@ -187,7 +190,9 @@ impl<T> DelayQueue<T> {
     }
 
     fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {
-        self.queue.take_until_by(Parker::current, || limit).map(|entry| self.expired(entry))
+        self.queue
+            .take_until_by(Parker::current, |_| Some(limit))
+            .map(|(entry, _)| self.expired(entry))
     }
 
     fn take_by_unless(&self, limit: Timestamp, token: &CancellationToken) -> Option<Expired<T>> {
@@ -195,11 +200,11 @@ impl<T> DelayQueue<T> {
         // From here on the token wakes this thread, which then computes its limit again.
         let mut places = Places::default();
         let is_raised = token.poll_raised(&mut places, parker.waker()).is_some();
-        let limit = || if token.is_cancelled() { Timestamp::PAST } else { limit };
+        let limit = |_| Some(if token.is_cancelled() { Timestamp::PAST } else { limit });
         // It sleeps by this very parker: a thread that is being torn down gets another one each time.
         let taken = if is_raised { None } else { self.queue.take_until_by(|| &*parker, limit) };
         token.forget(&mut places);
-        taken.map(|entry| self.expired(entry))
+        taken.map(|(entry, _)| self.expired(entry))
     }
 
     #[inline]

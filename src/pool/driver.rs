@@ -61,7 +61,7 @@ use super::{
     worker::Runner,
 };
 use crate::{
-    queue::{AsyncWaiter, QueueEntry},
+    queue::{AsyncWaiter, QueueEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},
     time::{Clock, Timestamp, WorkerOf},
@@ -134,7 +134,7 @@ impl Driver {
         self.disarm();
         let pool = self.pool();
         let now = pool.clock().read();
-        let published = pool.queue.published_head().min(self.limits.published_head());
+        let published = pool.queue.head().min(self.limits.head());
         if published > now && !pool.queue.is_finished() || !pool.lifecycle.register() {
             return Round::default();
         }
@@ -184,7 +184,7 @@ impl Driver {
 
     fn run_first(&self, now: Timestamp) -> Round {
         let (queue, mut round) = (&self.pool().queue, Round::default());
-        self.expire_until(now.min(queue.first_deadline()), self.limits.next_sequence(0, now));
+        self.expire_until(now.min(queue.first_two()[0]), self.limits.next_sequence(0, now));
         let Some(first) = queue.take_due_before(now, u64::MAX) else { return round };
         let sequence = first.sequence;
         self.run(first, &mut round);
@@ -213,7 +213,7 @@ impl Driver {
 
     /// Returns when the driver has to be called next; never if nothing is pending.
     pub(crate) fn next(&self) -> Timestamp {
-        self.unless_finished(self.pool().queue.first_deadline().min(self.limits.first_deadline()))
+        self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
     /// Returns when the first entry is due, which is given, or when the driver has to end the pool.
@@ -240,8 +240,8 @@ impl Driver {
     /// Stops waking the driver from now on.
     pub(crate) fn disarm(&mut self) {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
-        limits.unwatch(for_limit);
-        runner.pool.queue.unwatch(for_task);
+        limits.cancel_wait(for_limit);
+        runner.pool.queue.cancel_wait(for_task);
         runner.pool.lifecycle.forget(for_end);
     }
 

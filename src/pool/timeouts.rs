@@ -62,7 +62,7 @@ use crate::{
     CancelReason,
     entry::{Ticket, Timing},
     lazy_thread::{LazyThread, Starting},
-    queue::{Admission, DelayedWorkQueue},
+    queue::{Admission, DelayedWorkQueue, Source},
     shutdown_report::EndLog,
     sync::{
         Arc, Parker,

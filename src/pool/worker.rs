@@ -24,7 +24,7 @@ use super::{
 use crate::{
     CancelReason,
     entry::Timing,
-    queue::QueueEntry,
+    queue::{QueueEntry, Source},
     statistics::WorkerStats,
     sync::{Arc, Parker},
     task::{Cancellation, FailureSource, Point, Requeued, Run, Task, Verdict, WorkerContext},

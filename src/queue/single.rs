@@ -14,34 +14,35 @@
 //!   read only if the head is later than that. So a queue that lags behind is emptied without a
 //!   reading for each element.
 //!
-//! There may be a bound ([`room`]). Waiting, wake-ups and the end are those of every queue ([`waiting`]).
+//! Waiting, wake-ups and the end are those of every queue ([`waiting`](super::waiting)).
+//!
+//! # Room
+//!
+//! There may be a bound. It is under the heap's lock, and so are the wakers of those that wait until there is room for their
+//! elements. One that waits finds no room and lists its waker in one step ([`poll_insert`](SingleQueue::poll_insert)). A
+//! thread that has taken an element out takes the lock again, and wakes as many as there is room for, those that came first
+//! ([`notify_of_exit`](SingleQueue::notify_of_exit)). Whichever comes second at the lock sees the other.
+//!
+//! One that was woken may find that another insertion was faster. It then gets its old place in the list back. One that
+//! [gives up](SingleQueue::give_up) wakes others for the room that it leaves. A queue with a bound never counts as open
+//! (`AdmissionState::is_open`): that is how its takes come here, by what those of other queues ask in any case.
 
-mod room;
-
-use std::{
-    collections::VecDeque,
-    ops::Deref,
-    task::{Poll, Waker},
-    time::Duration,
-};
+use std::{collections::VecDeque, task::Waker, time::Duration};
 
 use super::{
-    Admission, AdmissionState, AsyncWaiter, Drained, QueueEntry, Refusal, RefusedElement,
-    SnapshotEntry, UnderLock, in_order,
+    Admission, AdmissionState, Drained, QueueEntry, Refusal, RefusedElement, SnapshotEntry,
+    UnderLock, in_order,
     priority_queue::{CAPACITY, PriorityQueue},
     shared_heap::{LockedHeap, SharedHeap},
     waiters::Waiters,
-    waiting::{self, Source},
+    waiting::Source,
 };
 use crate::{
     entry::Ticket,
-    sync::{
-        Parker,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
-    unwind::wake_all,
-    wait::WaitList,
+    unwind::{discard, wake_all},
+    wait::{Place, WaitList},
 };
 
 pub(crate) struct SingleQueue<E> {
@@ -71,7 +72,7 @@ impl<E> SingleQueue<E> {
         Self {
             clock,
             heap: SharedHeap::new(0, state),
-            waiters: Waiters::new(),
+            waiters: Waiters::new(Duration::ZERO),
             admission: AdmissionState::new(bound < CAPACITY),
             last_reading: AtomicU64::new(0),
         }
@@ -129,34 +130,12 @@ impl<E> SingleQueue<E> {
         let state = heap.state_mut();
         state.last_sequence += 1;
         let sequence = state.last_sequence;
-        match self.refusal(heap, 1) {
-            None => Ok(heap.insert(deadline, sequence, UnderLock::new(element))),
-            Some(why) => Err(RefusedElement { why, sequence, element }),
+        if !self.admission.is_open() || heap.len() >= CAPACITY {
+            if let Some(why) = self.refusal(heap, 1) {
+                return Err(RefusedElement { why, sequence, element });
+            }
         }
-    }
-
-    /// Waits for an element to become due and takes it. Returns `None` once the queue is closed and
-    /// empty.
-    pub(crate) fn take(&self) -> Option<QueueEntry<E>> {
-        self.take_until_by(Parker::current, || Timestamp::NEVER)
-    }
-
-    /// Like [`take`](Self::take), but waits no longer than until `limit`, which is asked for again after each wake-up. The
-    /// thread sleeps by the parker that `parker` returns, which others may know and wake.
-    #[inline]
-    pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
-        &self,
-        parker: impl FnOnce() -> P,
-        limit: impl Fn() -> Timestamp,
-    ) -> Option<QueueEntry<E>> {
-        let (entry, _) = waiting::take_until_by(self, parker, |_| Some(limit()))?;
-        Some(entry)
-    }
-
-    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
-        let (taken, _) = self.take_now();
-        self.notify_all_if_finished();
-        taken
+        Ok(heap.insert(deadline, sequence, UnderLock::new(element)))
     }
 
     #[inline]
@@ -164,20 +143,6 @@ impl<E> SingleQueue<E> {
         let taken = self.take_due(now);
         self.notify_all_if_finished();
         taken
-    }
-
-    /// Like [`take`](Self::take), as the poll of a future; see [`waiting`].
-    pub(crate) fn poll_take<A>(
-        &self,
-        waiter: &mut AsyncWaiter<A>,
-        waker: &Waker,
-        set_alarm: impl Fn(Timestamp, Waker) -> A,
-    ) -> Poll<Option<QueueEntry<E>>> {
-        waiting::poll_take(self, waiter, waker, set_alarm)
-    }
-
-    pub(crate) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
-        waiting::cancel_wait(self, waiter);
     }
 
     #[inline]
@@ -248,11 +213,6 @@ impl<E> SingleQueue<E> {
         self.admission.is_closed()
     }
 
-    #[inline]
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_closed() && self.len() == 0
-    }
-
     fn read_clock(&self) -> Timestamp {
         let now = self.clock.read();
         // Ordering: any time that was ever stored has come.
@@ -264,6 +224,78 @@ impl<E> SingleQueue<E> {
     fn take_by_new_reading(&self) -> (Option<QueueEntry<E>>, Timestamp) {
         let now = self.read_clock();
         (self.take_due(now), now)
+    }
+}
+
+/// The bound, and those that wait until there is room.
+impl<E> SingleQueue<E> {
+    /// Like [`insert`](Self::insert); but if the bound leaves no room, keeps the waker, leaves the element where it is, and
+    /// returns `None`. It returns that also if there is no element.
+    pub(crate) fn poll_insert(
+        &self,
+        place: &mut Place,
+        waker: &Waker,
+        deadline: Timestamp,
+        element: &mut Option<E>,
+    ) -> Option<Result<Ticket, RefusedElement<E>>> {
+        let waker = waker.clone();
+        let mut heap = self.heap.lock();
+        let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
+        let (answer, unused) = match admitted {
+            Some(Err(refused)) if refused.why == Refusal::Full && heap.state().bound < CAPACITY => {
+                *element = Some(refused.element);
+                (None, [heap.state_mut().submitters.register(place, waker), None])
+            }
+            answer => (answer, [heap.state_mut().submitters.leave(place), Some(waker)]),
+        };
+        drop(heap);
+        discard(unused);
+        answer.map(|admitted| admitted.map(|admitted| self.announce(deadline, admitted)))
+    }
+
+    /// Ends a wait for room that has no answer.
+    pub(crate) fn give_up(&self, place: &mut Place) {
+        if place.is_taken() {
+            let kept = self.heap.lock().state_mut().submitters.leave(place);
+            if kept.is_none() {
+                self.notify_of_exit();
+            }
+            discard(kept);
+        }
+    }
+
+    /// Returns how many more elements are admitted; `usize::MAX` if there is no bound.
+    pub(crate) fn remaining_capacity(&self) -> usize {
+        let heap = self.heap.lock();
+        if heap.state().bound < CAPACITY { Self::room(&heap) } else { usize::MAX }
+    }
+
+    fn room(heap: &LockedHeap<'_, E, SingleState>) -> usize {
+        heap.state().bound - heap.len()
+    }
+
+    /// Returns why so many more elements are not admitted, if they are not.
+    #[cold]
+    fn refusal(&self, heap: &LockedHeap<'_, E, SingleState>, count: usize) -> Option<Refusal> {
+        if self.is_closed() {
+            return Some(Refusal::Closed);
+        }
+        (Self::room(heap) < count).then_some(Refusal::Full)
+    }
+
+    /// Wakes those for which there is room, and every waiter if there never will be an element. Called for a queue that is
+    /// not open when an element may have left.
+    #[inline(never)]
+    fn notify_of_exit(&self) {
+        let mut heap = self.heap.lock();
+        let room = Self::room(&heap);
+        let woken: Vec<_> =
+            (0..room).map_while(|_| heap.state_mut().submitters.take_one()).collect();
+        drop(heap);
+        wake_all(woken);
+        if self.is_finished() {
+            wake_all(self.waiters.notify_all());
+        }
     }
 }
 
@@ -279,10 +311,6 @@ impl<E> Source for SingleQueue<E> {
         &self.waiters
     }
 
-    fn lead(&self) -> Duration {
-        Duration::ZERO
-    }
-
     #[inline]
     fn head(&self) -> Timestamp {
         self.heap.head()
@@ -294,7 +322,7 @@ impl<E> Source for SingleQueue<E> {
 
     #[inline]
     fn is_finished(&self) -> bool {
-        Self::is_finished(self)
+        self.is_closed() && self.len() == 0
     }
 
     #[inline]

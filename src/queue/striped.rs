@@ -41,7 +41,7 @@ mod ready;
 mod snapshot;
 mod stripe;
 
-use std::{mem, ops::Deref, task::Waker, time::Duration};
+use std::{mem, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -53,20 +53,16 @@ use self::{
 };
 use super::{
     Admission, AdmissionState, Drained, QueueEntry, RefusedElement, UnderLock,
-    priority_queue::PriorityQueue,
-    waiters::Waiters,
-    waiting::{self, AsyncWaiter, Source},
+    priority_queue::PriorityQueue, waiters::Waiters, waiting::Source,
 };
 use crate::{
     entry::{Moved, Requeue, Ticket, Timing},
-    sync::Parker,
     time::{Clock, Timestamp},
     unwind::wake_all,
 };
 
 pub(crate) struct DelayedWorkQueue<E> {
     clock: Clock,
-    lead: Duration,
     stripes: Box<[CachePadded<Stripe<E>>]>,
     ready: CachePadded<Ready<E>>,
     waiters: Waiters,
@@ -80,12 +76,12 @@ impl<E> DelayedWorkQueue<E> {
     /// Returns an empty queue with that number of stripes, but at least one and at most sixteen.
     pub(crate) fn new(clock: Clock, stripes: usize, lead: Duration) -> Self {
         let numbers = 0..stripes.clamp(1, stripe::MOST);
+        let lead = if clock.is_manual() { Duration::ZERO } else { lead };
         Self {
-            lead: if clock.is_manual() { Duration::ZERO } else { lead },
             clock,
             stripes: numbers.map(|number| CachePadded::new(stripe::new(number))).collect(),
             ready: CachePadded::new(Ready::new()),
-            waiters: Waiters::new(),
+            waiters: Waiters::new(lead),
             admission: AdmissionState::new(false),
         }
     }
@@ -146,26 +142,6 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
-    /// `None` once the queue is closed and empty.
-    pub(crate) fn take(&self) -> Option<(QueueEntry<E>, Timestamp)> {
-        self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
-    }
-
-    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
-    /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
-    /// `limit` has [ended the search](Self::end_search) on the thread's behalf.
-    ///
-    /// The thread sleeps by the parker that `parker` returns, which others may know and wake.
-    #[inline]
-    pub(crate) fn take_until_by<P: Deref<Target = Parker>>(
-        &self,
-        parker: impl FnOnce() -> P,
-        limit: impl Fn(Timestamp) -> Option<Timestamp>,
-    ) -> Option<(QueueEntry<E>, Timestamp)> {
-        waiting::take_until_by(self, parker, limit)
-    }
-
     /// Takes the first element if it was due at `now` and has a sequence below `end`; does not wait.
     pub(crate) fn take_due_before(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         if self.head() > now {
@@ -190,26 +166,7 @@ impl<E> DelayedWorkQueue<E> {
         taken
     }
 
-    pub(crate) fn published_head(&self) -> Timestamp {
-        self.head()
-    }
-
-    pub(crate) fn first_deadline(&self) -> Timestamp {
-        self.first_two()[0]
-    }
-
-    /// Lists a waiter that looks by itself at the moment that this returns: the first deadline. Its
-    /// waker is woken if an element comes that is due before, and once the queue is finished. It is
-    /// listed until [`unwatch`](Self::unwatch) or the next call of this.
-    pub(crate) fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
-        waiting::watch(self, waiter, waker)
-    }
-
-    pub(crate) fn unwatch(&self, waiter: &mut AsyncWaiter<()>) {
-        waiting::cancel_wait(self, waiter);
-    }
-
-    /// Ends the search of a thread in [`take_until_by`](Self::take_until_by) that will take nothing.
+    /// Ends the search of a thread in [`take_until_by`](Source::take_until_by) that will take nothing.
     /// Returns the waiter that the caller has to wake for the elements that are left.
     pub(crate) fn end_search(&self) -> Option<Waker> {
         self.waiters.end_search(|| self.head())
@@ -449,10 +406,6 @@ impl<E> Source for DelayedWorkQueue<E> {
     #[inline]
     fn waiters(&self) -> &Waiters {
         &self.waiters
-    }
-
-    fn lead(&self) -> Duration {
-        self.lead
     }
 
     /// Reads the stripes' heads first, because entries move from there to the ready list. An entry that is offered behind

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{any_queue::AnyQueue, striped::QueueCounts, waiting::Source, *};
+use super::{any_queue::AnyQueue, striped::QueueCounts, *};
 use crate::{
     ManualClock,
     patience::{LONG, Patience, receive},

@@ -87,7 +87,7 @@
 //! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
 //! threads are busy then, and look when they are done.
 
-use std::{collections::BTreeMap, task::Waker};
+use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -99,7 +99,9 @@ use crate::{
     time::Timestamp,
 };
 
-pub(super) struct Waiters {
+pub(crate) struct Waiters {
+    /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
+    pub(super) lead: Duration,
     /// How many threads are in `take` and awake.
     searching: CachePadded<AtomicUsize>,
     /// The smallest moment for which a waiter is armed; zero if no thread waits.
@@ -135,9 +137,10 @@ pub(super) struct BegunWait {
 }
 
 impl Waiters {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(lead: Duration) -> Self {
         let (searching, wake_before) = (AtomicUsize::new(0), AtomicU64::new(0));
         Self {
+            lead,
             searching: CachePadded::new(searching),
             wake_before: CachePadded::new(wake_before),
             rounds: AtomicU64::new(0),

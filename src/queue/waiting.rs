@@ -12,7 +12,8 @@
 //! 3. looks at the heads once more if it was the last searcher.
 //!
 //! It sleeps only if the last step found nothing new, and if no new round has begun, whether it is
-//! a thread that parks ([`take_until_by`]) or a task that returns `Pending` ([`poll_take`]).
+//! a thread that parks ([`take_until_by`](Source::take_until_by)) or a task that returns `Pending`
+//! ([`poll_take`](Source::poll_take)).
 //!
 //! # A waiter that is polled
 //!
@@ -21,14 +22,13 @@
 //! for that moment.
 //!
 //! The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
-//! [`poll_take`] or [`cancel_wait`]: a waiter that has been woken counts as searching from then on,
+//! `poll_take` or [`cancel_wait`](Source::cancel_wait): a waiter that has been woken counts as searching from then on,
 //! and no other waiter is woken before it has looked. A cancelled waiter passes on the wake-up that it got.
 
 use std::{
     mem,
     ops::Deref,
     task::{Poll, Waker},
-    time::Duration,
 };
 
 use super::{
@@ -41,19 +41,18 @@ use crate::{
     unwind::{discard, wake_all},
 };
 
-pub(super) trait Source {
+/// A queue that can be waited for.
+pub(crate) trait Source: Sized {
     type Element;
 
     fn clock(&self) -> &Clock;
 
     fn waiters(&self) -> &Waiters;
 
-    /// How long before a deadline a sleeping thread wakes, to spin until the deadline has come.
-    fn lead(&self) -> Duration;
-
     /// Returns the nearest published deadline; does not lock.
     fn head(&self) -> Timestamp;
 
+    /// Returns the deadlines of the first two entries, or moments before them.
     fn first_two(&self) -> [Timestamp; 2];
 
     /// Returns `true` if the queue is closed and empty, so that there never will be an element.
@@ -75,27 +74,97 @@ pub(super) trait Source {
             wake_all(self.waiters().notify_all());
         }
     }
-}
 
-/// Waits for an element to become due and takes it; the time of taking comes with it. Returns
-/// `None` once the queue is closed and empty, or the limit has come.
-///
-/// `limit` is called with the time since which the thread has waited, and again after each wake-up.
-/// If it returns `None`, it has [ended the search](Waiters::end_search) on the thread's behalf, and
-/// the thread leaves. `parker` makes the parker by which the thread sleeps, which others may know
-/// and wake. Neither is called if an element is due at the first look.
-#[inline]
-pub(super) fn take_until_by<Q: Source, P: Deref<Target = Parker>>(
-    queue: &Q,
-    parker: impl FnOnce() -> P,
-    limit: impl Fn(Timestamp) -> Option<Timestamp>,
-) -> Option<(QueueEntry<Q::Element>, Timestamp)> {
-    let (taken, now) = queue.take_now();
-    if let Some(entry) = taken {
-        queue.notify_all_if_finished();
-        return Some((entry, now));
+    /// Takes an element if one is due; does not wait.
+    fn try_take(&self) -> Option<QueueEntry<Self::Element>> {
+        let (taken, _) = self.take_now();
+        self.notify_all_if_finished();
+        taken
     }
-    wait_until(queue, limit, now, &parker())
+
+    /// Waits for an element to become due and takes it; the time of taking comes with it. Returns
+    /// `None` once the queue is closed and empty.
+    fn take(&self) -> Option<(QueueEntry<Self::Element>, Timestamp)> {
+        self.take_until_by(Parker::current, |_| Some(Timestamp::NEVER))
+    }
+
+    /// Like [`take`](Self::take), but waits no longer than `limit` says for a thread that has waited
+    /// since the given time. The limit is asked for again after each wake-up. If it is `None`,
+    /// `limit` has [ended the search](Waiters::end_search) on the thread's behalf, and the thread leaves.
+    ///
+    /// The thread sleeps by the parker that `parker` returns, which others may know and wake. Neither is called if an
+    /// element is due at the first look.
+    #[inline]
+    fn take_until_by<P: Deref<Target = Parker>>(
+        &self,
+        parker: impl FnOnce() -> P,
+        limit: impl Fn(Timestamp) -> Option<Timestamp>,
+    ) -> Option<(QueueEntry<Self::Element>, Timestamp)> {
+        let (taken, now) = self.take_now();
+        if let Some(entry) = taken {
+            self.notify_all_if_finished();
+            return Some((entry, now));
+        }
+        wait_until(self, limit, now, &parker())
+    }
+
+    /// Takes an element that is due, or keeps the waker until there is one. Ready with `None` once the
+    /// queue is closed and empty.
+    fn poll_take<A>(
+        &self,
+        waiter: &mut AsyncWaiter<A>,
+        waker: &Waker,
+        set_alarm: impl Fn(Timestamp, Waker) -> A,
+    ) -> Poll<Option<QueueEntry<Self::Element>>> {
+        loop {
+            let search = waiter.search(self);
+            let (taken, _) = self.take_now();
+            let round = self.waiters().round();
+            if taken.is_some() || self.is_finished() {
+                drop(search);
+                self.notify_all_if_finished();
+                return Poll::Ready(taken);
+            }
+            // Both clones before the wait begins: cloning a waker is user code and may panic.
+            let (to_list, for_alarm) = (waker.clone(), waker.clone());
+            let begun = search.begin_wait(to_list, round);
+            let alarm = if begun.until < Timestamp::NEVER {
+                Some(set_alarm(begun.until, for_alarm))
+            } else {
+                discard(for_alarm);
+                None
+            };
+            waiter.listed = Some((begun.id, alarm));
+            if !begun.must_look_again {
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Lists a waiter that takes nothing here and looks by itself at the moment that this returns: the first
+    /// deadline, since it is the only waiter. Its waker is woken if an element comes that is due before.
+    /// It is listed until [`cancel_wait`](Self::cancel_wait) or the next call of this. Once the queue is closed and empty
+    /// it is not listed, and the moment never comes.
+    fn watch(&self, waiter: &mut AsyncWaiter<()>, waker: &Waker) -> Timestamp {
+        loop {
+            let search = waiter.search(self);
+            let round = self.waiters().round();
+            if self.is_finished() {
+                return Timestamp::NEVER;
+            }
+            let begun = search.begin_wait(waker.clone(), round);
+            waiter.listed = Some((begun.id, None));
+            if !begun.must_look_again {
+                return begun.until;
+            }
+        }
+    }
+
+    fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
+        if waiter.listed.is_some() {
+            drop(waiter.search(self));
+        }
+    }
 }
 
 fn wait_until<Q: Source>(
@@ -130,7 +199,7 @@ fn wait_until<Q: Source>(
         let waker_to_list = waker.unwrap_or_else(|| wait.parker.waker().clone());
         let begun = search.begin_wait(waker_to_list, round);
         if !begun.must_look_again {
-            wait.park_until(begun.until.before(queue.lead()).min(limit));
+            wait.park_until(begun.until.before(queue.waiters().lead).min(limit));
         }
         (search, waker) = Search::resume(queue, begun.id);
     }
@@ -142,7 +211,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     let head = queue.head();
     let until = if queue.clock().is_manual() {
         return false;
-    } else if head <= now.after(queue.lead()) && head < Timestamp::NEVER {
+    } else if head <= now.after(queue.waiters().lead) && head < Timestamp::NEVER {
         head
     } else if queue.waiters().is_only_searcher() {
         now.after(parker.spin())
@@ -205,66 +274,5 @@ impl<A> AsyncWaiter<A> {
         let (search, waker) = Search::resume(queue, id);
         discard((waker, alarm));
         search
-    }
-}
-
-/// Takes an element that is due, or keeps the waker until there is one. Ready with `None` once the
-/// queue is closed and empty.
-pub(super) fn poll_take<Q: Source, A>(
-    queue: &Q,
-    waiter: &mut AsyncWaiter<A>,
-    waker: &Waker,
-    set_alarm: impl Fn(Timestamp, Waker) -> A,
-) -> Poll<Option<QueueEntry<Q::Element>>> {
-    loop {
-        let search = waiter.search(queue);
-        let (taken, _) = queue.take_now();
-        let round = queue.waiters().round();
-        if taken.is_some() || queue.is_finished() {
-            drop(search);
-            queue.notify_all_if_finished();
-            return Poll::Ready(taken);
-        }
-        // Both clones before the wait begins: cloning a waker is user code and may panic.
-        let (to_list, for_alarm) = (waker.clone(), waker.clone());
-        let begun = search.begin_wait(to_list, round);
-        let alarm = if begun.until < Timestamp::NEVER {
-            Some(set_alarm(begun.until, for_alarm))
-        } else {
-            discard(for_alarm);
-            None
-        };
-        waiter.listed = Some((begun.id, alarm));
-        if !begun.must_look_again {
-            return Poll::Pending;
-        }
-    }
-}
-
-/// Lists a waiter that takes nothing here and looks by itself at the moment that this returns: the first
-/// deadline, since it is the only waiter. Its waker is woken if an element comes that is due before.
-/// Once the queue is closed and empty the waiter is not listed, and the moment never comes.
-pub(super) fn watch<Q: Source>(
-    queue: &Q,
-    waiter: &mut AsyncWaiter<()>,
-    waker: &Waker,
-) -> Timestamp {
-    loop {
-        let search = waiter.search(queue);
-        let round = queue.waiters().round();
-        if queue.is_finished() {
-            return Timestamp::NEVER;
-        }
-        let begun = search.begin_wait(waker.clone(), round);
-        waiter.listed = Some((begun.id, None));
-        if !begun.must_look_again {
-            return begun.until;
-        }
-    }
-}
-
-pub(super) fn cancel_wait<Q: Source, A>(queue: &Q, waiter: &mut AsyncWaiter<A>) {
-    if waiter.listed.is_some() {
-        drop(waiter.search(queue));
     }
 }

@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     hint,
     sync::{atomic::AtomicUsize, mpsc},
-    task::Wake,
+    task::{Poll, Wake},
     thread,
 };
 
@@ -12,7 +12,10 @@ use super::*;
 use crate::{
     ManualClock,
     patience::{Patience, receive},
-    queue::tests::{at, results, worker},
+    queue::{
+        AsyncWaiter,
+        tests::{at, results, worker},
+    },
     sync::Arc,
 };
 
@@ -27,7 +30,7 @@ fn taker<E: Send + 'static>(
     queue: &Arc<SingleQueue<E>>,
 ) -> mpsc::Receiver<Option<E>> {
     let queue = Arc::clone(queue);
-    worker(clock, move || queue.take().map(|entry| entry.element))
+    worker(clock, move || queue.take().map(|(entry, _)| entry.element))
 }
 
 impl<E> SingleQueue<E> {

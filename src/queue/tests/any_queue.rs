@@ -7,8 +7,7 @@ use std::{
 
 use super::{
     Admission, AsyncWaiter, DelayedWorkQueue, Drained, QueueEntry, RefusedElement, SingleQueue,
-    SnapshotEntry,
-    waiting::{self, Source},
+    SnapshotEntry, Source,
 };
 use crate::{
     entry::{Moved, Ticket, Timing},
@@ -31,15 +30,6 @@ macro_rules! either {
             AnyQueue::Single($queue) => $act,
         }
     };
-}
-
-impl<E> DelayedWorkQueue<E> {
-    /// Takes an element if one is due; does not wait.
-    pub(crate) fn try_take(&self) -> Option<QueueEntry<E>> {
-        let (taken, _) = self.take_now();
-        self.notify_all_if_finished();
-        taken
-    }
 }
 
 #[allow(dead_code, reason = "the models need less of it than the tests")]
@@ -90,7 +80,7 @@ impl<E> AnyQueue<E> {
 
     pub(super) fn take_until(&self, limit: Timestamp) -> Option<(QueueEntry<E>, Timestamp)> {
         let limit = |_| Some(limit);
-        either!(self, queue => waiting::take_until_by(queue, Parker::current, limit))
+        either!(self, queue => queue.take_until_by(Parker::current, limit))
     }
 
     pub(super) fn poll_timeout(&self, timeout: Duration) -> Option<(QueueEntry<E>, Timestamp)> {
@@ -107,11 +97,11 @@ impl<E> AnyQueue<E> {
         waker: &Waker,
         set_alarm: impl Fn(Timestamp, Waker) -> A,
     ) -> Poll<Option<QueueEntry<E>>> {
-        either!(self, queue => waiting::poll_take(queue, waiter, waker, set_alarm))
+        either!(self, queue => queue.poll_take(waiter, waker, set_alarm))
     }
 
     pub(super) fn cancel_wait<A>(&self, waiter: &mut AsyncWaiter<A>) {
-        either!(self, queue => waiting::cancel_wait(queue, waiter));
+        either!(self, queue => queue.cancel_wait(waiter));
     }
 
     pub(super) fn remove(&self, ticket: Ticket) -> Option<E> {

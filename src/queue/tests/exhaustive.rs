@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::{waiting::Source, *};
+use super::*;
 use crate::{
     ManualClock,
     sync::{

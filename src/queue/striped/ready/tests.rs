@@ -6,7 +6,7 @@ use crate::{
     entry::Requeue,
     patience::{LONG, receive},
     queue::{
-        Admission,
+        Admission, Source,
         striped::BATCH,
         tests::{Queue, at, queue, taker},
     },
