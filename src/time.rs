@@ -246,10 +246,6 @@ impl Clock {
     /// Begins a wait of the calling thread, whose parker this is.
     #[inline]
     pub(crate) fn wait<'a>(&'a self, parker: &'a Parker) -> Wait<'a> {
-        if self.is_manual() {
-            // Before any other thread gets the waker for this wait.
-            parker.presence();
-        }
         Wait { clock: self, parker, is_counted: Cell::new(false) }
     }
 
@@ -268,12 +264,12 @@ impl Clock {
     /// Says that the calling thread, whose parker this is, is that worker. Returns what it was
     /// before, for [`worker_leaves`](Self::worker_leaves).
     pub(crate) fn worker_begins(&self, parker: &Parker) -> WorkerOf {
-        WorkerOf(parker.set_works_for(self.manual().map_or(0, ManualClock::address)))
+        WorkerOf(parker.works_for.replace(self.manual().map_or(0, ManualClock::address)))
     }
 
     /// Says that the calling thread is again what it was before it became a worker.
     pub(crate) fn worker_leaves(parker: &Parker, before: WorkerOf) {
-        parker.set_works_for(before.0);
+        parker.works_for.set(before.0);
     }
 
     /// Says that a worker of this clock begins to wait for something that it does not do itself.

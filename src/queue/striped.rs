@@ -4,7 +4,7 @@
 //! stripe, so threads that submit at the same time do not contend. An element's ticket tells which
 //! stripe it went into, so removal is direct and exact.
 //!
-//! An element that waits for no moment is *parked* in its stripe, beside the heap ([`parked`]).
+//! An element that waits for no moment is *parked* in its stripe, beside the heap.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -36,12 +36,11 @@
 //! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
 //! offer takes only its stripe's. Nothing is allocated except when a table grows.
 
-mod parked;
 mod ready;
 mod snapshot;
 mod stripe;
 
-use std::{mem, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -339,8 +338,7 @@ impl<E> DelayedWorkQueue<E> {
         let (mut others, mut heaps) = (ready.remove_all(), Vec::new());
         for stripe in &mut stripes {
             heaps.push(stripe.change(PriorityQueue::remove_all));
-            let parked = mem::take(&mut stripe.state_mut().parked);
-            others.extend(parked.into_iter().map(parked::entry));
+            others.extend(stripe.take_all_parked());
         }
         drop(stripes);
         drop(ready);

@@ -15,13 +15,12 @@
 //! it spins for as long as a wake-up costs, after a long one only for half as long as before. After a few turns the spinning
 //! thread yields, each time, to any other thread that wants its core ([`spin_until`]).
 //!
-//! # Presence
+//! # Wake-ups that are on their way
 //!
 //! A manual clock has to know whether a sleeping thread was woken and has not come back yet: such a thread is on its way,
-//! although it may not have a core. So a thread that waits on a manual clock or works for one has a [`Presence`], from before
-//! any other thread has its waker. Each wake-up is counted there before the unpark, and the thread takes note of the count
+//! although it may not have a core. So each wake-up is counted before the unpark, and the thread takes note of the count
 //! after each park, before it looks at what the wake-ups were about. On a manual clock it is off the list by then, so a
-//! wake-up that comes later is never taken for one that was noticed. To wake any other thread costs one load more.
+//! wake-up that comes later is never taken for one that was noticed.
 
 use std::{
     cell::Cell,
@@ -31,8 +30,8 @@ use std::{
 };
 
 use super::{
-    Arc, OnceLock,
-    atomic::{AtomicU32, AtomicUsize, Ordering},
+    Arc,
+    atomic::{AtomicU32, Ordering},
     backend::{Token, Unparker},
     rank, spin_loop, thread, thread_local,
 };
@@ -46,6 +45,8 @@ pub(crate) struct Parker {
     token: Token,
     thread: Arc<ParkedThread>,
     waker: Waker,
+    /// The address of the manual clock whose worker the thread is; zero if it is no such worker.
+    pub(crate) works_for: Cell<usize>,
     /// How long this thread spins before it parks.
     spin: Cell<Duration>,
 }
@@ -53,33 +54,10 @@ pub(crate) struct Parker {
 /// A thread, as the others see it that wake it.
 pub(crate) struct ParkedThread {
     unparker: Unparker,
-    presence: OnceLock<Presence>,
-}
-
-/// The record that the manual clocks keep of one thread; see the [module](self).
-#[derive(Default)]
-pub(crate) struct Presence {
     /// How often the thread was woken.
     wakes: AtomicU32,
     /// How many of these wake-ups the thread has noticed.
     noticed: AtomicU32,
-    /// The address of the clock whose worker the thread is; zero if it is no such worker.
-    works_for: AtomicUsize,
-}
-
-impl Presence {
-    /// The calling thread takes note of every wake-up so far.
-    pub(crate) fn notice(&self) {
-        // Ordering: acquires what was done before the wake-ups, from `wake_by_ref`.
-        let wakes = self.wakes.load(Ordering::Acquire);
-        // Relaxed: orders no other access; other threads read it when the thread is on their list.
-        self.noticed.store(wakes, Ordering::Relaxed);
-    }
-
-    pub(crate) fn works_for(&self, clock: usize) -> bool {
-        // Relaxed: orders no other access; only the thread itself reads and writes it.
-        self.works_for.load(Ordering::Relaxed) == clock
-    }
 }
 
 impl Wake for ParkedThread {
@@ -88,21 +66,17 @@ impl Wake for ParkedThread {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        if let Some(presence) = self.presence.get() {
-            // Ordering: releases what was done before the wake-up to `notice`.
-            presence.wakes.fetch_add(1, Ordering::Release);
-        }
+        // Ordering: releases what was done before the wake-up to `notice`.
+        self.wakes.fetch_add(1, Ordering::Release);
         self.unparker.unpark();
     }
 }
 
 impl ParkedThread {
-    /// Returns `true` if the thread has a presence, was woken and has not taken note of that.
+    /// Returns `true` if the thread was woken and has not taken note of that.
     pub(crate) fn is_woken(&self) -> bool {
         // Relaxed: orders no other access; a wake-up that came before is seen in any case.
-        self.presence.get().is_some_and(|presence| {
-            presence.wakes.load(Ordering::Relaxed) != presence.noticed.load(Ordering::Relaxed)
-        })
+        self.wakes.load(Ordering::Relaxed) != self.noticed.load(Ordering::Relaxed)
     }
 }
 
@@ -111,10 +85,11 @@ impl Parker {
         let token = Token::new();
         let thread = Arc::new(ParkedThread {
             unparker: token.unparker().clone(),
-            presence: OnceLock::new(),
+            wakes: AtomicU32::new(0),
+            noticed: AtomicU32::new(0),
         });
         let waker = Waker::from(Arc::clone(&thread));
-        Self { token, thread, waker, spin: Cell::new(LONGEST_SPIN) }
+        Self { token, thread, waker, works_for: Cell::new(0), spin: Cell::new(LONGEST_SPIN) }
     }
 
     /// The parker of the calling thread, or a new one while the thread is being torn down.
@@ -143,25 +118,12 @@ impl Parker {
         &self.thread
     }
 
-    /// Returns the presence of this thread, which it has from now on.
-    pub(crate) fn presence(&self) -> &Presence {
-        self.thread.presence.get_or_init(Presence::default)
-    }
-
-    /// Says for which manual clock this thread works from now on: for none if that is zero. Returns the one before.
-    pub(crate) fn set_works_for(&self, clock: usize) -> usize {
-        if clock == 0 && self.thread.presence.get().is_none() {
-            return 0;
-        }
-        // Relaxed: orders no other access; only the thread itself reads and writes it.
-        self.presence().works_for.swap(clock, Ordering::Relaxed)
-    }
-
-    /// Takes note of every wake-up, if the thread has a presence.
+    /// Takes note of every wake-up so far.
     pub(crate) fn notice(&self) {
-        if let Some(presence) = self.thread.presence.get() {
-            presence.notice();
-        }
+        // Ordering: acquires what was done before the wake-ups, from `wake_by_ref`.
+        let wakes = self.thread.wakes.load(Ordering::Acquire);
+        // Relaxed: orders no other access; other threads read it when the thread is on their list.
+        self.thread.noticed.store(wakes, Ordering::Relaxed);
     }
 
     /// Sleeps until the thread is woken, or not at all if that has happened already.

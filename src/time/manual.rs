@@ -18,7 +18,7 @@
 //! thread whose deadline has come.
 //!
 //! A thread that has news for a sleeper wakes it, and the sleeper counts as busy from that call on,
-//! not from when it gets a core: the wake-up is counted ([`Parker::presence`]), and only the sleeper, back
+//! not from when it gets a core: the wake-up is counted ([`ParkedThread::is_woken`](crate::sync::ParkedThread)), and only the sleeper, back
 //! from its park and off the list, takes note of it. So `run_until_idle`, called after `schedule`,
 //! waits for what `schedule` set in motion.
 //!
@@ -385,8 +385,7 @@ impl ManualClock {
         if state.now >= until {
             return;
         }
-        let presence = parker.presence();
-        let is_worker = presence.works_for(self.address());
+        let is_worker = parker.works_for.get() == self.address();
         if !is_worker && !is_counted.replace(true) {
             state.waiting += 1;
             state.have_looked = false;
@@ -405,7 +404,7 @@ impl ManualClock {
         parker.park();
         let mut state = self.shared.state.lock();
         state.end_sleep(parker.thread());
-        presence.notice();
+        parker.notice();
     }
 
     /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.

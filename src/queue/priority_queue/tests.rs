@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{super::drained::Drained, sorted_run::TOLERANCE, *};
+use super::{super::Drained, sorted_run::TOLERANCE, *};
 
 impl<E> PriorityQueue<E> {
     /// Asserts the invariants of the module.

@@ -7,7 +7,7 @@
 //!   offered + requeued = taken + removed + len
 //! ```
 
-use super::{DelayedWorkQueue, Source};
+use super::{DelayedWorkQueue, LockedStripe, Source};
 use crate::{
     entry::Ticket,
     queue::{SnapshotEntry, in_order},
@@ -129,9 +129,7 @@ impl<E> DelayedWorkQueue<E> {
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
-        let heaps = stripes.iter().flat_map(|stripe| stripe.entries());
-        let parked = stripes.iter().flat_map(|stripe| stripe.parked_entries());
-        let listed = heaps.chain(parked).chain(ready.entries());
+        let listed = stripes.iter().flat_map(LockedStripe::all_entries).chain(ready.entries());
         entries.extend(listed.map(|entry| entry.viewed(&view)));
         drop(stripes);
         drop(ready);

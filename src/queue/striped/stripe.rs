@@ -13,14 +13,24 @@
 //! So no sequence is used twice, a ticket itself tells which stripe its element is in, and between
 //! elements of different stripes the sequence tells which one was submitted first. (60 bits of
 //! nanoseconds are 36 years, counted from when the clock was made.)
+//!
+//! # Parked entries
+//!
+//! A task that waits for its turn, one that runs on request: something else has to move it
+//! before it can run. So it is *parked* beside the heap, by its sequence. What is first or due, how long a
+//! thread sleeps and how many threads stay is asked of the heap alone; what is pending, in which order it is
+//! shown, and what a shutdown keeps is asked of both.
+//!
+//! A parked entry is *due* all the same: the task that waits for its turn was to run at some moment, and a
+//! shutdown that keeps what is due keeps it. One that runs on request is never due. An entry moves between heap and table
+//! under the lock of its stripe, in one step.
 
-use super::{
-    super::{
-        AdmissionState, QueueEntry, Refusal, RefusedElement, UnderLock,
-        priority_queue::CAPACITY,
-        shared_heap::{LockedHeap, SharedHeap},
-    },
-    parked::Parked,
+use std::{collections::BTreeMap, mem};
+
+use super::super::{
+    AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock,
+    priority_queue::CAPACITY,
+    shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::{
     entry::{Moved, Requeue, Ticket, Timing},
@@ -41,7 +51,8 @@ pub(in crate::queue) struct StripeState<E> {
     /// How many elements have been admitted, without those that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
-    pub(super) parked: Parked<E>,
+    /// By sequence, when each is due, and its element.
+    parked: BTreeMap<u64, (Timestamp, E)>,
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
@@ -50,9 +61,14 @@ pub(super) fn new<E>(number: usize) -> Stripe<E> {
         last_stamp: 0,
         offered: 0,
         requeued: 0,
-        parked: Parked::default(),
+        parked: BTreeMap::new(),
     };
     SharedHeap::new(number, state)
+}
+
+/// Returns an entry of the table as one of the queue.
+fn unparked<E>((sequence, (deadline, element)): (u64, (Timestamp, E))) -> QueueEntry<E> {
+    QueueEntry { deadline, sequence, element }
 }
 
 pub(super) fn number_of(sequence: u64) -> usize {
@@ -144,8 +160,39 @@ impl<E> LockedStripe<'_, E> {
         mut unwanted: impl FnMut(Timestamp, &E) -> bool,
     ) -> Vec<QueueEntry<E>> {
         let mut removed = self.change(|heap| heap.remove_where(&mut unwanted));
-        removed.append(&mut self.take_parked_where(unwanted));
+        let all = mem::take(&mut self.state_mut().parked).into_iter();
+        let (out, kept): (BTreeMap<_, _>, _) = all.partition(|(_, (due, it))| unwanted(*due, it));
+        self.state_mut().parked = kept;
+        removed.extend(out.into_iter().map(unparked));
         removed
+    }
+
+    pub(super) fn take_all_parked(&mut self) -> impl Iterator<Item = QueueEntry<E>> {
+        mem::take(&mut self.state_mut().parked).into_iter().map(unparked)
+    }
+
+    #[cold]
+    fn park(&mut self, due: Timestamp, sequence: u64, element: E) -> Ticket {
+        self.state_mut().parked.insert(sequence, (due, element));
+        Ticket::without_slot(sequence)
+    }
+
+    #[cold]
+    pub(super) fn take_parked(&mut self, sequence: u64) -> Option<QueueEntry<E>> {
+        self.state_mut().parked.remove_entry(&sequence).map(unparked)
+    }
+
+    pub(super) fn first_parked(&self) -> Option<(Timestamp, u64)> {
+        self.state().parked.iter().map(|(sequence, (due, _))| (*due, *sequence)).min()
+    }
+
+    /// Iterates over all entries, parked or not.
+    pub(super) fn all_entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
+        let parked = self.state().parked.iter();
+        self.entries().chain(parked.map(|(sequence, (due, element))| {
+            let ticket = Ticket::without_slot(*sequence);
+            SnapshotEntry { deadline: *due, ticket, element }
+        }))
     }
 
     /// Returns how many entries there are, parked or not.
