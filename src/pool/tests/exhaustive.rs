@@ -10,6 +10,7 @@ use super::{
 use crate::{
     ManualClock, TaskState,
     entry::{Ticket, Timing},
+    queue::Source,
     schedule::{MissedRuns, Schedule},
     sync::{Parker, exhaustive::check, thread},
     task::{Node, Task, series},

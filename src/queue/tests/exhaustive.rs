@@ -32,7 +32,7 @@ fn striped(stripes: usize) -> Arc<DelayedWorkQueue<char>> {
 /// A thread that takes one element.
 fn taker(queue: &Arc<SingleQueue<char>>) -> JoinHandle<Option<char>> {
     let queue = Arc::clone(queue);
-    thread::spawn(move || queue.take().map(|entry| entry.element))
+    thread::spawn(move || queue.take().map(|(entry, _)| entry.element))
 }
 
 /// M110, M113, M118: a submission meets a thread that has found nothing and is about to sleep.
