@@ -91,13 +91,7 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock_briefly(&self) -> MutexGuard<'_, T> {
-        #[cfg(debug_assertions)]
-        let _held = Held::new::<T>(RANK, self.number);
-        MutexGuard {
-            guard: self.lock.lock_briefly(),
-            #[cfg(debug_assertions)]
-            _held,
-        }
+        self.guard(Lock::lock_briefly)
     }
 }
 
@@ -105,10 +99,19 @@ impl<T: ?Sized, const RANK: u8> Mutex<T, RANK> {
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.guard(Lock::lock)
+    }
+
+    #[inline(always)]
+    #[cfg_attr(debug_assertions, track_caller)]
+    fn guard<'a>(
+        &'a self,
+        lock: impl FnOnce(&'a Lock<T>) -> LockGuard<'a, T>,
+    ) -> MutexGuard<'a, T> {
         #[cfg(debug_assertions)]
         let _held = Held::new::<T>(RANK, self.number);
         MutexGuard {
-            guard: self.lock.lock(),
+            guard: lock(&self.lock),
             #[cfg(debug_assertions)]
             _held,
         }

@@ -137,6 +137,8 @@ impl Lanes {
 
     /// Removes the entry at a position. Entries that leave as well, because too many holes are between them,
     /// are passed to `displaced`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn remove(&mut self, position: u32, mut displaced: impl FnMut(u128, u32)) {
         let Some(run) = self.run_of(position) else { return };
         let run = &mut self.runs[run];

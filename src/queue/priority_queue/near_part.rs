@@ -89,34 +89,38 @@ impl NearPart {
             self.run.push(key, slot);
             return slot;
         }
-        if self.heap.len() >= LARGE {
-            if let Some(position) = self.lane_for(key, table) {
-                let slot = table.insert(element, position);
-                self.lanes.push(key, slot);
-                return slot;
-            }
-        }
-        let slot = table.insert(element, self.heap.next());
-        self.heap.insert(table, key, slot);
-        slot
-    }
-
-    fn lane_for(&mut self, key: u128, positions: &mut impl Positions) -> Option<u32> {
-        let Self { heap, lanes, .. } = self;
-        lanes.position_for(key, |key, slot| heap.insert(positions, key, slot))
+        self.insert_out_of_order(table, key, |table, position| table.insert(element, position))
     }
 
     /// Inserts an entry whose element has its slot already.
     pub(super) fn insert_slot(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         self.first = self.first.min(key);
-        if self.heap.len() >= LARGE {
-            if let Some(position) = self.lane_for(key, positions) {
-                positions.set_position(slot, position);
-                self.lanes.push(key, slot);
-                return;
+        self.insert_out_of_order(positions, key, |positions, position| {
+            positions.set_position(slot, position);
+            slot
+        });
+    }
+
+    /// Inserts an entry into a lane or into the heap. `slot_for` puts its position into its slot, and returns that.
+    #[inline(always)]
+    fn insert_out_of_order<P: Positions>(
+        &mut self,
+        positions: &mut P,
+        key: u128,
+        slot_for: impl FnOnce(&mut P, u32) -> u32,
+    ) -> u32 {
+        let Self { heap, lanes, .. } = self;
+        if heap.len() >= LARGE {
+            let displaced = |key, slot| heap.insert(positions, key, slot);
+            if let Some(position) = lanes.position_for(key, displaced) {
+                let slot = slot_for(positions, position);
+                lanes.push(key, slot);
+                return slot;
             }
         }
-        self.heap.insert(positions, key, slot);
+        let slot = slot_for(positions, heap.next());
+        heap.insert(positions, key, slot);
+        slot
     }
 
     /// Takes the first key out. Its element stays in its slot.
@@ -188,17 +192,12 @@ impl NearPart {
     /// Takes the entry at a position out of the run with this number. The caller renews the first key.
     #[inline(always)]
     fn remove_from_run(&mut self, positions: &mut impl Positions, position: u32, number: u32) {
+        let Self { heap, run, lanes, .. } = self;
         if number != RUN {
-            self.remove_from_lane(positions, position);
-        } else if self.run.remove(position) {
-            self.run.limit_holes(|key, slot| self.heap.insert(positions, key, slot));
+            lanes.remove(position, |key, slot| heap.insert(positions, key, slot));
+        } else if run.remove(position) {
+            run.limit_holes(|key, slot| heap.insert(positions, key, slot));
         }
-    }
-
-    #[cold]
-    fn remove_from_lane(&mut self, positions: &mut impl Positions, position: u32) {
-        let Self { heap, lanes, .. } = self;
-        lanes.remove(position, |key, slot| heap.insert(positions, key, slot));
     }
 
     /// Opens the run to a key that is nearer than its last one, if it has only a few entries, which make way: one

@@ -159,13 +159,8 @@ impl<E> Slots<E> {
 
     #[cold]
     fn grow(&mut self) {
-        let index = self.obtain();
-        // The first chunk starts small.
-        let capacity = if self.near == NONE { 0 } else { CHUNK };
-        let chunk = &mut self.chunks[index as usize];
-        chunk.elements = renew(&mut self.spare.elements, capacity);
-        chunk.positions = renew(&mut self.spare.positions, capacity);
-        chunk.owner = NEAR;
+        let (index, capacity) = self.obtain(self.near);
+        self.chunks[index as usize].positions = renew(&mut self.spare.positions, capacity);
         self.link_near(index);
     }
 
@@ -179,17 +174,20 @@ impl<E> Slots<E> {
         }
     }
 
-    /// Returns a chunk that is in no ring and has no memory.
-    fn obtain(&mut self) -> u32 {
-        if let Some(index) = self.vacant.pop() {
-            return index;
+    /// Returns a chunk that is in no ring, with memory for its elements, and how many these may be. The first chunk of a ring
+    /// starts small.
+    fn obtain(&mut self, first: u32) -> (u32, usize) {
+        if self.vacant.is_empty() {
+            self.vacant.push(self.chunks.len() as u32);
+            self.chunks.push(Chunk::vacant());
+            // Room for every chunk: if the stack grew when slots are freed, that would be one more large
+            // allocation under the lock, at the moment when it is most expensive.
+            self.vacant.reserve(self.chunks.len());
         }
-        let index = self.chunks.len() as u32;
-        self.chunks.push(Chunk::vacant());
-        // Room for every chunk: if the stack grew when slots are freed, that would be one more large
-        // allocation under the lock, at the moment when it is most expensive.
-        self.vacant.reserve(self.chunks.len());
-        index
+        let index = self.vacant.pop().unwrap_or_default();
+        let capacity = if first == NONE { 0 } else { CHUNK };
+        self.chunks[index as usize].elements = renew(&mut self.spare.elements, capacity);
+        (index, capacity)
     }
 
     /// Takes a chunk out of its ring and frees its memory. The caller sees to it that the ring's first
@@ -283,11 +281,8 @@ impl<E> Slots<E> {
         if self.chunks.len() - self.vacant.len() >= MOST {
             return false;
         }
-        let index = self.obtain();
-        // A bucket with few entries stays small.
-        let capacity = if *first == NONE { 0 } else { CHUNK };
+        let (index, capacity) = self.obtain(*first);
         let chunk = &mut self.chunks[index as usize];
-        chunk.elements = renew(&mut self.spare.elements, capacity);
         chunk.keys = renew(&mut self.spare.keys, capacity);
         chunk.owner = owner;
         self.link(index, *first);
