@@ -26,7 +26,7 @@ use crate::{
     Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, Shared, TaskBuilder, TaskHandle,
     TaskId, ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
-    queue::SnapshotEntry,
+    queue::{SnapshotEntry, in_order},
     shared::{share_factory, share_handler},
     sync::Arc,
     task::Task,
@@ -433,10 +433,10 @@ impl Handle {
     /// ```
     #[doc(alias("getQueue", "queue"))]
     pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let mut listed = self.pool().queue.snapshot(Arc::clone);
+        let mut listed = self.pool().queue.snapshot();
         listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
-        listed.sort_by_key(|one| (one.deadline, one.ticket.sequence));
-        listed.into_iter().map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
+        let listed = in_order(listed).into_iter();
+        listed.map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 
     /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
@@ -464,7 +464,7 @@ impl Handle {
     /// pending tasks. Java: `purge`, which is needed there.
     pub fn purge(&self) -> usize {
         let pool = self.pool();
-        let listed = pool.queue.snapshot(Arc::clone);
+        let listed = pool.queue.snapshot();
         let has_ended = |one: &&SnapshotEntry<Arc<Task>>| one.element.state().is_done();
         let purged = listed.iter().filter(has_ended).filter(|one| pool.remove(one.ticket)).count();
         discard(listed);

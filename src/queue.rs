@@ -185,7 +185,7 @@ impl<E> SnapshotEntry<&E> {
 
 /// Brings the entries of a snapshot into the order in which they would be taken. The caller holds no
 /// lock.
-fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
+pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEntry<V>> {
     entries.sort_unstable_by_key(|entry| (entry.deadline, entry.ticket.sequence));
     entries
 }

@@ -51,7 +51,7 @@
 
 use std::io;
 
-use super::{Pool, rejecting::NotAdmitted};
+use super::{Pool, Workers, rejecting::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
@@ -60,6 +60,7 @@ use crate::{
     sync::Arc,
     task::Task,
     time::{Clock, Timestamp},
+    unwind::discard,
     wait::{self, Place, Watched},
 };
 
@@ -72,7 +73,7 @@ impl Pool {
         if self.workers.is_complete() || self.queue.is_closed() {
             return Ok(Staffing::Complete);
         }
-        let started = self.start_worker(|| self.workers.wanted()).map(|_| Staffing::Complete);
+        let started = self.start_worker(Workers::wanted).map(|_| Staffing::Complete);
         started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
@@ -107,9 +108,7 @@ impl Pool {
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = match staffing {
-            _ if self.workers.started() == 0 => {
-                self.start_worker(|| self.workers.wanted()).map(drop)
-            }
+            _ if self.workers.started() == 0 => self.start_worker(Workers::wanted).map(drop),
             Staffing::Complete => self.compensate(),
             // It has just been tried.
             Staffing::Short => Ok(()),
@@ -120,9 +119,11 @@ impl Pool {
         // If it is not there, a worker has run it, or another thread has removed it.
         let removed = self.queue.remove(ticket).or_else(|| {
             // It may have been moved since it was submitted, to another slot.
-            let all = self.queue.snapshot(|_| ());
-            let moved = all.into_iter().find(|one| one.ticket.sequence == ticket.sequence)?;
-            self.queue.remove(moved.ticket)
+            let all = self.queue.snapshot();
+            let moved = all.iter().find(|one| one.ticket.sequence == ticket.sequence);
+            let moved = moved.map(|one| one.ticket);
+            discard(all);
+            self.queue.remove(moved?)
         });
         // Others may have left the start to this thread.
         self.end_stranded();

@@ -61,7 +61,7 @@
 
 use std::cell::RefCell;
 
-use super::Pool;
+use super::{Pool, Workers};
 use crate::{
     WouldDeadlock,
     pool::Phase,
@@ -148,7 +148,7 @@ impl Pool {
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
-        let started = self.start_worker(|| self.workers.wanted()).map(drop);
+        let started = self.start_worker(Workers::wanted).map(drop);
         started.unwrap_or_else(|error| trace::spawn_failed(&error));
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }

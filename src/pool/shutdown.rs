@@ -307,7 +307,7 @@ impl Pool {
         if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
         }
-        let listed = self.queue.snapshot(Arc::clone);
+        let listed = self.queue.snapshot();
         for SnapshotEntry { ticket, element: task, .. } in &listed {
             if task.is_released_here() {
                 self.remove(*ticket);
@@ -328,7 +328,7 @@ impl Pool {
             return self.queue.remove_where(|due, task| is_unwanted(due, task.kind_at_shutdown()));
         }
         let address = |task: &Arc<Task>| Arc::as_ptr(task).cast::<()>();
-        let listed = self.queue.snapshot(Arc::clone);
+        let listed = self.queue.snapshot();
         let ask = |entry: &SnapshotEntry<_>| (address(&entry.element), entry.element.at_shutdown());
         let asked = listed.iter().map(ask).collect::<BTreeMap<_, _>>();
         let is_unwanted = |due, task: &Arc<Task>| {

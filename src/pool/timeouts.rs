@@ -273,7 +273,7 @@ impl Pool {
             return Ok(());
         }
         if self.timeouts.thread.running().is_none() {
-            return self.start_timer_thread(|| self.timeouts.thread.running().is_none());
+            return self.start_timer_thread(&|| self.timeouts.thread.running().is_none());
         }
         self.ensure_free_timer_thread();
         Ok(())
@@ -284,18 +284,18 @@ impl Pool {
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.has_caller_as(Role::Starter) {
-            let started = self.start_timer_thread(is_needed);
+            let started = self.start_timer_thread(&is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
     }
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
-    fn start_timer_thread(self: &Arc<Self>, is_needed: impl Fn() -> bool) -> io::Result<()> {
+    fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
         if self.has_caller_as(Role::Starter) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }
-        let Some(permit) = self.workers.spawn_permit(|_| is_needed()) else { return Ok(()) };
+        let Some(permit) = self.workers.spawn_permit(&|_| is_needed()) else { return Ok(()) };
         // As a party it lets the thread that ends the pool find the queue and close it.
         if !self.lifecycle.register() {
             return Ok(());

@@ -354,7 +354,7 @@ impl Workers {
     /// started workers, and reads nothing but atomics.
     pub(super) fn spawn_permit(
         &self,
-        is_needed: impl Fn(usize) -> bool,
+        is_needed: &dyn Fn(usize) -> bool,
     ) -> Option<SpawnPermit<'_>> {
         // The system's clock: on a manual one a worker that waits here would count as idle.
         let clock = Clock::system();

@@ -105,7 +105,7 @@ impl StarvationWatch {
             return;
         }
         let now = pool.clock().read();
-        let first = pool.queue.first_due(now, Arc::clone).map(|(due, ticket, task)| {
+        let first = pool.queue.first_due(now).map(|(due, ticket, task)| {
             let name = task.name();
             discard(task);
             (due, TaskSummary::new(ticket.sequence, name))

@@ -6,7 +6,7 @@
 
 use std::{io, time::Duration};
 
-use super::SpawnPermit;
+use super::{SpawnPermit, Workers};
 use crate::{
     pool::{
         Config, Pool,
@@ -91,7 +91,7 @@ impl Pool {
     /// Returns `true` if it started one.
     pub(in crate::pool) fn start_worker(
         self: &Arc<Self>,
-        wanted: impl Fn() -> usize,
+        wanted: fn(&Workers) -> usize,
     ) -> io::Result<bool> {
         if self.is_driven {
             // The caller is the only worker.
@@ -107,7 +107,8 @@ impl Pool {
             self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
             starvation.ensure_armed(self, self.clock().read());
         }
-        let Some(permit) = self.workers.spawn_permit(|started| started < wanted()) else {
+        let Some(permit) = self.workers.spawn_permit(&|started| started < wanted(&self.workers))
+        else {
             return Ok(false);
         };
         let has_started = self.spawn_worker(permit)?;
@@ -128,7 +129,7 @@ impl Pool {
         self.groups.tell(|roll| roll.limits.workers = self.workers.wanted());
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for the tasks that it has left.
-            match self.start_worker(|| self.workers.core_size()) {
+            match self.start_worker(Workers::core_size) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(error) => return self.go_without_worker(&error),
@@ -141,7 +142,7 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(false);
         }
-        self.start_worker(|| self.workers.core_size())
+        self.start_worker(Workers::core_size)
     }
 
     /// Starts a worker if a task is pending for which none would come, although the pool may have one

@@ -12,6 +12,7 @@ use crate::{
     entry::Ticket,
     queue::{SnapshotEntry, in_order},
     time::Timestamp,
+    unwind::discard,
 };
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,13 +36,11 @@ impl<E> DelayedWorkQueue<E> {
         self.head() == Timestamp::NEVER
     }
 
-    /// Returns the deadline and the ticket of the element that would be taken first, if it was due at
-    /// `now`, with what `view` makes of it. `view` runs under the locks, so it is no user code.
-    pub(crate) fn first_due<V>(
-        &self,
-        now: Timestamp,
-        view: impl FnOnce(&E) -> V,
-    ) -> Option<(Timestamp, Ticket, V)> {
+    /// Returns the deadline, the ticket and a clone of the element that would be taken first, if it was due at `now`.
+    pub(crate) fn first_due(&self, now: Timestamp) -> Option<(Timestamp, Ticket, E)>
+    where
+        E: Clone,
+    {
         if self.head() > now {
             return None;
         }
@@ -50,7 +49,7 @@ impl<E> DelayedWorkQueue<E> {
         let firsts = stripes.iter().filter_map(|stripe| stripe.peek()).chain(ready.entries());
         let first = firsts.min_by_key(|first| (first.deadline, first.ticket.sequence));
         let first = first.filter(|first| first.deadline <= now)?;
-        Some((first.deadline, first.ticket, view(first.element)))
+        Some((first.deadline, first.ticket, first.element.clone()))
     }
 
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
@@ -100,8 +99,12 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Returns `true` if an element is due at `moment` or before, whether it waits for its moment or is parked.
-    pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool {
-        if self.first_due(moment, |_| ()).is_some() {
+    pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool
+    where
+        E: Clone,
+    {
+        if let Some((.., first)) = self.first_due(moment) {
+            discard(first);
             return true;
         }
         let mut parked = self.stripes.iter().filter_map(|stripe| stripe.lock().first_parked());
@@ -122,15 +125,18 @@ impl<E> DelayedWorkQueue<E> {
         (counts, meanwhile())
     }
 
-    /// Returns all entries in the order in which they are due, with what `view` makes of each
-    /// element. `view` runs under the locks, so it is no user code.
-    pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
+    /// Returns all entries in the order in which they are due, with a clone of each element. It is cloned under the locks,
+    /// so that is no user code.
+    pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>>
+    where
+        E: Clone,
+    {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
         let listed = stripes.iter().flat_map(LockedStripe::all_entries).chain(ready.entries());
-        entries.extend(listed.map(|entry| entry.viewed(&view)));
+        entries.extend(listed.map(|entry| entry.viewed(E::clone)));
         drop(stripes);
         drop(ready);
         in_order(entries)

@@ -128,8 +128,14 @@ impl<E> AnyQueue<E> {
         either!(self, queue => queue.len())
     }
 
-    pub(super) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
-        either!(self, queue => queue.snapshot(view))
+    pub(super) fn snapshot(&self) -> Vec<SnapshotEntry<E>>
+    where
+        E: Clone,
+    {
+        match self {
+            Self::Striped(queue) => queue.snapshot(),
+            Self::Single(queue) => queue.snapshot(E::clone),
+        }
     }
 
     pub(super) fn drain(&self) -> Drained<E> {

@@ -154,7 +154,7 @@ fn a_nearer_bucket_leaves_a_bound_as_it_is() {
 fn removals_from_a_bucket_move_the_head() {
     let (clock, queue) = with_bucket();
     let far = queue.put(at(5_000), 5_000).expect("it is open");
-    let mut listed = queue.snapshot(|element| *element);
+    let mut listed = queue.snapshot();
     assert_eq!(
         listed.iter().map(|l| l.element).collect::<Vec<_>>(),
         [sorted(), vec![5_000]].concat()
@@ -232,7 +232,7 @@ fn what_is_due_is_listed_and_taken_by_the_list() {
         }
         clock.advance(Duration::from_nanos(2));
         assert!(queue.try_take().is_some(), "others are on the ready list now");
-        let seen = queue.snapshot(|nanos| *nanos);
+        let seen = queue.snapshot();
         let expected: Vec<_> = seen
             .iter()
             .take_while(|entry| entry.deadline <= at(moment))

@@ -332,7 +332,7 @@ impl Subject {
     fn check(&mut self) {
         self.counts.len = self.model.len() as u64;
         let queue = &self.queue;
-        let listed = queue.snapshot(|element| *element);
+        let listed = queue.snapshot();
         let listed = listed.iter().map(|one| ((one.deadline, one.ticket.sequence), one.element));
         assert!(listed.eq(self.model.iter().map(|(key, element)| (*key, *element))));
         let first = self.first_scheduled().map_or(Timestamp::NEVER, |(key, _)| key.0);

@@ -33,7 +33,7 @@ fn rest(queue: &DelayedWorkQueue<char>) -> String {
 #[test]
 fn a_ready_entry_is_still_pending() {
     let (_, queue, tickets) = with_ready(['a', 'b', 'c', 'd']);
-    let listed = queue.snapshot(|element| *element);
+    let listed = queue.snapshot();
     assert_eq!(listed.iter().map(|one| one.element).collect::<String>(), "bcd");
     assert_eq!(queue.len(), 3);
     assert_eq!(queue.deadline(tickets[0]), None);
