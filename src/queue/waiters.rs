@@ -87,7 +87,7 @@
 //! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
 //! threads are busy then, and look when they are done.
 
-use std::{collections::BTreeMap, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -97,6 +97,7 @@ use crate::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Timestamp,
+    wait::Wakers,
 };
 
 pub(crate) struct Waiters {
@@ -115,17 +116,13 @@ pub(crate) struct Waiters {
 struct List {
     /// The leader is first. The followers are at the end, and of these the one that began to wait
     /// last is woken first, because its core is still warm.
-    waiters: BTreeMap<WaiterId, Waker>,
+    waiters: Wakers,
     last_number: u64,
 }
 
 /// Identifies a waiter for one wait. Ordered by the moments for which the waiters are armed, and
 /// then by when they began to wait.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct WaiterId {
-    armed: Timestamp,
-    number: u64,
-}
+pub(super) type WaiterId = (Timestamp, u64);
 
 pub(super) struct BegunWait {
     pub(super) id: WaiterId,
@@ -241,7 +238,7 @@ impl Waiters {
         let mut list = self.list.lock();
         list.last_number += 1;
         let until = list.moment_for(first, second);
-        let id = WaiterId { armed: until, number: list.last_number };
+        let id = (until, list.last_number);
         list.waiters.insert(id, waker);
         self.publish_wake_before(&list);
         let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
@@ -263,7 +260,7 @@ impl Waiters {
     }
 
     fn publish_wake_before(&self, list: &List) {
-        let smallest = list.waiters.first_key_value().map(|(id, _)| id.armed);
+        let smallest = list.waiters.first_key_value().map(|((armed, _), _)| *armed);
         let smallest = smallest.map_or(0, Timestamp::as_nanos);
         self.wake_before.store(smallest, Ordering::SeqCst);
     }
@@ -272,7 +269,7 @@ impl Waiters {
 impl List {
     /// Returns for which of the next two deadlines a new waiter is to be armed, if for any.
     fn moment_for(&self, first: Timestamp, second: Timestamp) -> Timestamp {
-        let mut armed = self.waiters.keys().map(|id| id.armed);
+        let mut armed = self.waiters.keys().map(|(armed, _)| *armed);
         let [leader, deputy] = [armed.next(), armed.next()];
         if leader.is_none_or(|moment| moment > first) {
             first

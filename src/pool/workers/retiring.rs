@@ -86,7 +86,7 @@ impl PoolView {
     /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
     /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
     /// waiters, and of the queue's ready list with all stripes.
-    pub(in crate::pool) fn under_workers_lock<E>(
+    pub(in crate::pool) fn under_workers_lock<E: Clone>(
         joins: &JoinRegistry,
         queue: &DelayedWorkQueue<E>,
     ) -> Self {
@@ -99,7 +99,7 @@ impl Workers {
     /// Returns until when a worker that has been idle `since` waits for a task. `None` means that it
     /// has left the queue, to retire.
     #[inline]
-    pub(in crate::pool) fn idle_limit<E>(
+    pub(in crate::pool) fn idle_limit<E: Clone>(
         &self,
         number: usize,
         queue: &DelayedWorkQueue<E>,
@@ -128,14 +128,14 @@ impl Workers {
 
     /// Called when fewer tasks may be pending than a worker stays for.
     #[inline]
-    pub(in crate::pool) fn pending_decreased<E>(&self, queue: &DelayedWorkQueue<E>) {
+    pub(in crate::pool) fn pending_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_for_tasks(|count| queue.has_at_least(count)) {
             queue.reconsider();
         }
     }
 
     /// Called when a worker that waited for a task no longer does.
-    pub(in crate::pool) fn joins_decreased<E>(&self, queue: &DelayedWorkQueue<E>) {
+    pub(in crate::pool) fn joins_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_beside_joins() {
             queue.reconsider();
         }

@@ -30,17 +30,14 @@ impl QueueCounts {
     }
 }
 
-impl<E> DelayedWorkQueue<E> {
+impl<E: Clone> DelayedWorkQueue<E> {
     /// Returns `true` if no entry is visible that waits for a moment; does not lock.
     pub(crate) fn seems_empty(&self) -> bool {
         self.head() == Timestamp::NEVER
     }
 
     /// Returns the deadline, the ticket and a clone of the element that would be taken first, if it was due at `now`.
-    pub(crate) fn first_due(&self, now: Timestamp) -> Option<(Timestamp, Ticket, E)>
-    where
-        E: Clone,
-    {
+    pub(crate) fn first_due(&self, now: Timestamp) -> Option<(Timestamp, Ticket, E)> {
         if self.head() > now {
             return None;
         }
@@ -99,10 +96,7 @@ impl<E> DelayedWorkQueue<E> {
     }
 
     /// Returns `true` if an element is due at `moment` or before, whether it waits for its moment or is parked.
-    pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool
-    where
-        E: Clone,
-    {
+    pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool {
         if let Some((.., first)) = self.first_due(moment) {
             discard(first);
             return true;
@@ -127,10 +121,7 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Returns all entries in the order in which they are due, with a clone of each element. It is cloned under the locks,
     /// so that is no user code.
-    pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>>
-    where
-        E: Clone,
-    {
+    pub(crate) fn snapshot(&self) -> Vec<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
