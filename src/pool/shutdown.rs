@@ -12,7 +12,7 @@
 //! the last party to deregister brings about termination. `shutdown_within` is the first way, followed by the
 //! third if that takes too long; after that it gives up.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::time::Duration;
 
 use super::{
     Config, IfRunning, Phase, Pool,
@@ -330,9 +330,11 @@ impl Pool {
         let address = |task: &Arc<Task>| Arc::as_ptr(task).cast::<()>();
         let listed = self.queue.snapshot();
         let ask = |entry: &SnapshotEntry<_>| (address(&entry.element), entry.element.at_shutdown());
-        let asked = listed.iter().map(ask).collect::<BTreeMap<_, _>>();
+        let mut asked: Vec<_> = listed.iter().map(ask).collect();
+        asked.sort_unstable_by_key(|(address, _)| *address);
         let is_unwanted = |due, task: &Arc<Task>| {
-            asked.get(&address(task)).is_some_and(|at_shutdown| is_unwanted(due, *at_shutdown))
+            let found = asked.binary_search_by_key(&address(task), |(address, _)| *address);
+            found.is_ok_and(|place| is_unwanted(due, asked[place].1))
         };
         let removed = self.queue.remove_where(is_unwanted);
         // Second: a task that has ended meanwhile is dropped here, and that is user code.
