@@ -36,7 +36,6 @@
 //! queue is locked, with one exception: [inspecting](DelayQueue::peek) elements clones them under
 //! the lock, and so it is available only for elements that are [`CheapClone`].
 
-mod awaiting;
 mod element;
 mod room;
 mod taking;
@@ -47,10 +46,9 @@ use std::{
 };
 
 pub use self::{
-    awaiting::{ExpirationStream, NextExpired},
     element::{CheapClone, Delayed, Expired, InsertError, Iter, Key, Queued, Refused, When},
     room::InsertWhenRoom,
-    taking::{Drain, Expirations},
+    taking::{ExpirationStream, NextExpired},
 };
 use crate::{
     queue::{SingleQueue, SnapshotEntry, Source},
@@ -178,7 +176,7 @@ impl<T> DelayQueue<T> {
         deadline: impl Into<Option<Instant>>,
         element: T,
     ) -> Result<Key, Refused<T>> {
-        self.insert_with(self.deadline_of(deadline.into()), element)
+        self.insert_with(self.clock.deadline_of(deadline), element)
     }
 
     /// Inserts an element that has a deadline of its own, which is read once, by this call. Otherwise
@@ -209,7 +207,7 @@ impl<T> DelayQueue<T> {
     where
         T: Delayed,
     {
-        self.insert_with(self.deadline_of(element.deadline()), element)
+        self.insert_with(self.clock.deadline_of(element.deadline()), element)
     }
 
     #[inline]
@@ -262,7 +260,7 @@ impl<T> DelayQueue<T> {
     /// Gives the element with this key a new deadline; with `None` it never expires. Otherwise as
     /// [`reset`](Self::reset).
     pub fn reset_at(&self, key: Key, deadline: impl Into<Option<Instant>>) -> bool {
-        self.reset_with(key, self.deadline_of(deadline.into()))
+        self.reset_with(key, self.clock.deadline_of(deadline))
     }
 
     fn reset_with(&self, key: Key, deadline: Timestamp) -> bool {
@@ -382,10 +380,6 @@ impl<T> DelayQueue<T> {
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }
-
-    fn deadline_of(&self, instant: Option<Instant>) -> Timestamp {
-        instant.map_or(Timestamp::NEVER, |instant| self.clock.deadline_of(instant))
-    }
 }
 
 /// Many at once: the elements are collected from the user's iterator first, and then inserted under one lock.
@@ -414,32 +408,9 @@ impl<T> DelayQueue<T> {
         elements: impl IntoIterator<Item = (W, T)>,
     ) -> Result<Vec<Key>, Refused<Vec<T>>> {
         let now = self.clock.read();
-        let timed = elements.into_iter();
-        self.insert_timed(timed.map(|(when, element)| (when.deadline(&self.clock, now), element)))
-    }
-
-    /// Inserts all elements in one step, each with its own deadline. Otherwise as
-    /// [`insert_all`](Self::insert_all).
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert_all`](Self::insert_all).
-    pub fn put_all(
-        &self,
-        elements: impl IntoIterator<Item = T>,
-    ) -> Result<Vec<Key>, Refused<Vec<T>>>
-    where
-        T: Delayed,
-    {
-        let own = elements.into_iter();
-        self.insert_timed(own.map(|element| (self.deadline_of(element.deadline()), element)))
-    }
-
-    fn insert_timed(
-        &self,
-        elements: impl Iterator<Item = (Timestamp, T)>,
-    ) -> Result<Vec<Key>, Refused<Vec<T>>> {
-        match self.queue.insert_all(elements.collect()) {
+        let timed =
+            elements.into_iter().map(|(when, element)| (when.deadline(&self.clock, now), element));
+        match self.queue.insert_all(timed.collect()) {
             Ok(tickets) => {
                 Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
             }
@@ -586,47 +557,19 @@ impl<T> fmt::Debug for DelayQueue<T> {
 ///
 /// Panics if there is an element to insert and the queue is closed or full; the elements are
 /// dropped. If that can happen, use `insert_all`, which returns them.
+#[allow(clippy::panic, reason = "`extend` cannot return anything, as its documentation says")]
 impl<T, W: When> Extend<(W, T)> for DelayQueue<T> {
     fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
-        must(self.insert_all(elements));
-    }
-}
-
-/// Inserts all elements into a queue that is shared. Otherwise, and in its panics, as for the queue itself.
-impl<T, W: When> Extend<(W, T)> for &DelayQueue<T> {
-    fn extend<I: IntoIterator<Item = (W, T)>>(&mut self, elements: I) {
-        must(self.insert_all(elements));
-    }
-}
-
-/// Inserts all elements, as [`DelayQueue::put_all`] does. Otherwise, and in its panics, as for elements with a delay.
-impl<T: Delayed> Extend<T> for DelayQueue<T> {
-    fn extend<I: IntoIterator<Item = T>>(&mut self, elements: I) {
-        must(self.put_all(elements));
-    }
-}
-
-#[track_caller]
-#[allow(clippy::panic, reason = "`extend` cannot return anything, as its documentation says")]
-fn must<T>(inserted: Result<Vec<Key>, Refused<Vec<T>>>) {
-    if let Err(Refused { error, element: elements }) = inserted {
-        elements.into_iter().for_each(discard);
-        panic!("cannot extend: {error}");
+        if let Err(Refused { error, element: elements }) = self.insert_all(elements) {
+            elements.into_iter().for_each(discard);
+            panic!("cannot extend: {error}");
+        }
     }
 }
 
 impl<T, W: When> FromIterator<(W, T)> for DelayQueue<T> {
     /// Makes a queue on the system's clock.
     fn from_iter<I: IntoIterator<Item = (W, T)>>(elements: I) -> Self {
-        let mut queue = Self::new();
-        queue.extend(elements);
-        queue
-    }
-}
-
-impl<T: Delayed> FromIterator<T> for DelayQueue<T> {
-    /// Makes a queue on the system's clock.
-    fn from_iter<I: IntoIterator<Item = T>>(elements: I) -> Self {
         let mut queue = Self::new();
         queue.extend(elements);
         queue

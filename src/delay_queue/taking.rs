@@ -1,14 +1,44 @@
-//! Taking elements that have expired: with and without blocking, one by one and all at once.
+//! Taking elements that have expired: with and without blocking, awaited on any runtime, and all at once.
+//!
+//! Each future and each stream is a waiter like a thread (`queue/waiting.rs`), with a waker of its own.
+//!
+//! # The alarm
+//!
+//! A thread that waits for an element sleeps with a time limit. A task that awaits one has only a
+//! waker, which has to be woken in time: by a [`WaiterAlarm`]. Of all tasks that await one queue at most
+//! two are armed, the leader and its deputy, so there are few alarms however many tasks wait.
+//!
+//! * On the system's clock all alarms of the process are in one queue, and one thread takes them
+//!   from it and wakes their wakers. The thread is started with the first alarm ([`LazyThread`]),
+//!   sleeps while there is none, and never ends. The queue is one of this crate's, so it copes with
+//!   alarms that are nearer than the first one and with alarms that are cancelled.
+//! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
+//!
+//! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
+//! the next alarm and so tries again. That costs a core, but no wake-up is late or lost.
+//!
+//! A waker is user code: it is woken through `unwind`, outside all locks. A waker that blocks delays
+//! all alarms of the process, as it would block the thread of any runtime.
 
-use std::{fmt, iter::FusedIterator};
+use std::{
+    fmt,
+    future::Future,
+    iter::{self, FusedIterator},
+    pin::Pin,
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
 
 use super::{DelayQueue, Expired, Key};
 use crate::{
     CancellationToken, Limit, LimitReached,
-    queue::{QueueEntry, Source},
-    sync::Parker,
-    time::Timestamp,
+    entry::Ticket,
+    lazy_thread::LazyThread,
+    queue::{AsyncWaiter, QueueEntry, SingleQueue, Source},
+    sync::{Arc, OnceLock, Parker, thread},
+    time::{Clock, ManualClock, Timestamp, set_timer_slack},
     token::Places,
+    unwind::{discard, wake_all},
 };
 
 impl<T> DelayQueue<T> {
@@ -112,8 +142,9 @@ impl<T> DelayQueue<T> {
     /// let numbers: Vec<u32> = queue.expirations().map(|expired| expired.element).collect();
     /// assert_eq!(numbers, [1, 2, 3]);
     /// ```
-    pub fn expirations(&self) -> Expirations<'_, T> {
-        Expirations { queue: self }
+    pub fn expirations(&self) -> impl FusedIterator<Item = Expired<T>> {
+        // A closed queue admits nothing, so it stays at its end.
+        iter::from_fn(|| self.take()).fuse()
     }
 
     /// Returns an iterator over the elements that have expired by this call. It takes one element at a
@@ -145,8 +176,9 @@ impl<T> DelayQueue<T> {
     ///
     /// To drop what has expired, write `queue.drain().for_each(drop)`.
     #[doc(alias = "drainTo")]
-    pub fn drain(&self) -> Drain<'_, T> {
-        Drain { queue: self, by: self.clock.read() }
+    pub fn drain(&self) -> impl Iterator<Item = Expired<T>> {
+        let by = self.clock.read();
+        iter::from_fn(move || self.queue.try_take_by(by).map(|entry| self.expired(entry)))
     }
 
     /// Moves at most `limit` of the elements that have expired by this call to `sink`, and returns
@@ -189,6 +221,59 @@ impl<T> DelayQueue<T> {
         expired.try_fold(0, |moved, expired| sink(expired).map(|()| moved + 1))
     }
 
+    /// Returns a future that waits for the next element to expire and takes it. It resolves to `None`
+    /// once the queue is [closed](Self::close) and empty. It works with any runtime.
+    ///
+    /// Any number of tasks may await, together with threads that block. Dropping the future takes
+    /// nothing out of the queue, so it may lose a `select`. Like a future that waits for an async
+    /// lock or channel, it must be polled or dropped once it has been woken: until then the other
+    /// waiters of this queue may go on waiting.
+    ///
+    /// The first future that waits on the system's clock starts a thread, one for the whole process,
+    /// which wakes the tasks.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// # smol::block_on(async {
+    /// let queue = DelayQueue::new();
+    /// queue.insert(Duration::from_millis(1), "tea")?;
+    /// queue.close();
+    /// while let Some(expired) = queue.next().await {
+    ///     assert_eq!(expired.element, "tea");
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn next(&self) -> NextExpired<'_, T> {
+        NextExpired { queue: self, waiter: AsyncWaiter::new() }
+    }
+
+    /// Returns a stream of the elements that expire, which ends when the queue is closed and empty.
+    /// With the feature `stream` it is a `futures_core::Stream`; without it, it has
+    /// [`next`](ExpirationStream::next). Otherwise as [`next`](Self::next).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::DelayQueue;
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// let queue: DelayQueue<u64> = (1..=3).map(|n| (Duration::from_millis(n), n)).collect();
+    /// queue.close();
+    /// let (mut stream, mut numbers) = (queue.stream(), Vec::new());
+    /// while let Some(expired) = stream.next().await {
+    ///     numbers.push(expired.element);
+    /// }
+    /// assert_eq!(numbers, [1, 2, 3]);
+    /// # });
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn stream(&self) -> ExpirationStream<'_, T> {
+        ExpirationStream(self.next())
+    }
+
     fn take_by(&self, limit: Timestamp) -> Option<Expired<T>> {
         self.queue
             .take_until_by(Parker::current, |_| Some(limit))
@@ -214,48 +299,151 @@ impl<T> DelayQueue<T> {
     }
 }
 
-/// A blocking iterator over the elements that expire. See [`DelayQueue::expirations`].
-#[must_use = "it takes nothing unless it is iterated over"]
-pub struct Expirations<'a, T> {
+/// A future of the next element that expires. See [`DelayQueue::next`].
+#[must_use = "it takes nothing unless it is awaited"]
+pub struct NextExpired<'a, T> {
     queue: &'a DelayQueue<T>,
+    waiter: AsyncWaiter<WaiterAlarm>,
 }
 
-impl<T> Iterator for Expirations<'_, T> {
+impl<T> Future for NextExpired<'_, T> {
+    type Output = Option<Expired<T>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        let Self { queue, waiter } = &mut *self;
+        let set_alarm = |deadline, waker| WaiterAlarm::set(&queue.clock, deadline, waker);
+        let taken = queue.queue.poll_take(waiter, context.waker(), set_alarm);
+        taken.map(|entry| entry.map(|entry| queue.expired(entry)))
+    }
+}
+
+impl<T> Drop for NextExpired<'_, T> {
+    fn drop(&mut self) {
+        self.queue.queue.cancel_wait(&mut self.waiter);
+    }
+}
+
+impl<T> fmt::Debug for NextExpired<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NextExpired").field("queue", self.queue).finish()
+    }
+}
+
+/// A stream of the elements that expire. See [`DelayQueue::stream`].
+#[must_use = "it takes nothing unless it is polled"]
+pub struct ExpirationStream<'a, T>(NextExpired<'a, T>);
+
+impl<T> ExpirationStream<'_, T> {
+    /// Waits for the next element to expire and takes it. Returns `None` once the queue is closed and
+    /// empty. Dropping the future takes nothing out of the queue.
+    pub async fn next(&mut self) -> Option<Expired<T>> {
+        (&mut self.0).await
+    }
+}
+
+#[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
+impl<T> futures_core::Stream for ExpirationStream<'_, T> {
     type Item = Expired<T>;
 
-    /// Takes the next element that expires; blocks until there is one.
-    fn next(&mut self) -> Option<Expired<T>> {
-        self.queue.take()
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Expired<T>>> {
+        Pin::new(&mut self.0).poll(context)
     }
 }
 
-// A closed queue admits nothing, so it stays at its end.
-impl<T> FusedIterator for Expirations<'_, T> {}
+#[cfg(feature = "stream")]
+#[cfg_attr(docsrs, doc(cfg(feature = "stream")))]
+impl<T> futures_core::FusedStream for ExpirationStream<'_, T> {
+    fn is_terminated(&self) -> bool {
+        self.0.queue.is_finished()
+    }
+}
 
-impl<T> fmt::Debug for Expirations<'_, T> {
+impl<T> fmt::Debug for ExpirationStream<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Expirations").field("queue", self.queue).finish()
+        f.debug_struct("ExpirationStream").field("queue", self.0.queue).finish()
     }
 }
 
-/// An iterator that takes the elements that had expired at one time. See [`DelayQueue::drain`].
-#[must_use = "it takes nothing unless it is iterated over; to drop what has expired there is `for_each(drop)`"]
-pub struct Drain<'a, T> {
-    queue: &'a DelayQueue<T>,
-    by: Timestamp,
+/// An alarm that is set. Dropping it cancels it. See the [module](self).
+enum WaiterAlarm {
+    System(Ticket),
+    Manual(ManualClock, u64),
+    /// The waker was woken at once.
+    Fired,
 }
 
-impl<T> Iterator for Drain<'_, T> {
-    type Item = Expired<T>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Expired<T>> {
-        self.queue.queue.try_take_by(self.by).map(|entry| self.queue.expired(entry))
+impl WaiterAlarm {
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
+    fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
+        match clock.manual() {
+            Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
+            None => match SystemAlarms::get().set(clock, deadline, waker) {
+                Ok(ticket) => Self::System(ticket),
+                Err(waker) => {
+                    wake_all([waker]);
+                    Self::Fired
+                }
+            },
+        }
     }
 }
 
-impl<T> fmt::Debug for Drain<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drain").field("queue", self.queue).finish_non_exhaustive()
+impl Drop for WaiterAlarm {
+    fn drop(&mut self) {
+        match self {
+            Self::System(ticket) => SystemAlarms::get().cancel(*ticket),
+            Self::Manual(clock, id) => clock.call_off(*id),
+            Self::Fired => {}
+        }
+    }
+}
+
+/// The alarms of the system's clock, and their thread.
+struct SystemAlarms {
+    clock: Clock,
+    thread: LazyThread<SingleQueue<Waker>>,
+}
+
+impl SystemAlarms {
+    fn get() -> &'static Self {
+        static ALARMS: OnceLock<SystemAlarms> = OnceLock::new();
+        ALARMS.get_or_init(|| Self { clock: Clock::system(), thread: LazyThread::new() })
+    }
+
+    /// Sets an alarm for a deadline of `clock`. Returns the waker if there is no thread that would
+    /// wake it.
+    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<Ticket, Waker> {
+        let Some(queue) = self.running_queue() else { return Err(waker) };
+        let deadline = self.clock.deadline_of(clock.instant_of(deadline));
+        queue.insert(deadline, waker).map_err(|refused| refused.element)
+    }
+
+    fn cancel(&self, ticket: Ticket) {
+        discard(self.thread.queue().and_then(|queue| queue.remove(ticket)));
+    }
+
+    /// Returns the queue that the thread takes from, and starts the thread if it is not running. `None` if
+    /// it cannot be started.
+    fn running_queue(&self) -> Option<&Arc<SingleQueue<Waker>>> {
+        if let Some(queue) = self.thread.running() {
+            return Some(queue);
+        }
+        let make = || SingleQueue::new(self.clock.clone(), usize::MAX);
+        if let Some(starting) = self.thread.starting(make) {
+            let queue = starting.queue();
+            let builder = thread::Builder::new().name("punctual-alarm".into());
+            builder.spawn(move || wake_when_due(&queue)).ok()?;
+            starting.succeed();
+        }
+        self.thread.running()
+    }
+}
+
+/// The loop of the thread of the alarms.
+fn wake_when_due(queue: &SingleQueue<Waker>) {
+    set_timer_slack(Duration::from_nanos(1));
+    while let Some((entry, _)) = queue.take() {
+        wake_all([entry.element]);
     }
 }

@@ -51,10 +51,7 @@ impl TaskBuilder<'_> {
         let clock = self.clock();
         let now = clock.read();
         // An instant in the past means now: the task queues up behind those that are due already.
-        let deadline = match instant {
-            Some(instant) => clock.deadline_of(instant).max(now),
-            None => Timestamp::NEVER,
-        };
+        let deadline = clock.deadline_of(instant).max(now);
         self.launch(task, now, Timing::At(deadline))
     }
 

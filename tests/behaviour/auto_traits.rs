@@ -235,9 +235,7 @@ fn always_public() -> Vec<Line> {
         trigger::Times<trigger::Every>: all;
         trigger::TriggerContext<'static>: all;
         trigger::Until<trigger::Every>: all;
-        delay_queue::Drain<'static, u32>: all;
         delay_queue::ExpirationStream<'static, u32>: all;
-        delay_queue::Expirations<'static, u32>: all;
         delay_queue::Expired<u32>: all;
         delay_queue::InsertError: all;
         delay_queue::Iter<u32>: all;
@@ -286,15 +284,9 @@ fn generic_types_require_only_the_bounds_they_need() {
         JoinAll<Loose>: Send Sync Unpin;
         ScheduledFuture<Bare>: all;
         TaskSet<Bare>: all;
-        delay_queue::Drain<'static, Bare>: Unpin;
-        delay_queue::Drain<'static, Loose>: Send Sync Unpin;
-        delay_queue::Drain<'static, Cell<u32>>: all;
         delay_queue::ExpirationStream<'static, Bare>: Unpin;
         delay_queue::ExpirationStream<'static, Cell<u32>>: all;
         delay_queue::ExpirationStream<'static, Loose>: Send Sync Unpin;
-        delay_queue::Expirations<'static, Bare>: Unpin;
-        delay_queue::Expirations<'static, Cell<u32>>: all;
-        delay_queue::Expirations<'static, Loose>: Send Sync Unpin;
         delay_queue::Expired<Bare>: ;
         delay_queue::Expired<Loose>: Send Sync Unpin;
         delay_queue::Iter<Bare>: ;

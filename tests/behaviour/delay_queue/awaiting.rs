@@ -384,7 +384,7 @@ fn a_stream_outlives_its_futures() {
     let clock = ManualClock::new();
     let queue = Arc::new(DelayQueue::with_clock(clock.clone()));
     queue.insert(ms(1), 1).expect("the queue is open");
-    let mut stream = Arc::clone(&queue).into_stream();
+    let mut stream = queue.stream();
     let wakes = Wakes::new();
     let waker = Waker::from(Arc::clone(&wakes));
     for _ in 0..3 {

@@ -176,7 +176,7 @@ fn consume(queue: &Arc<DelayQueue<usize>>, ends: &Ends, way: usize) {
     match way {
         0 => queue.expirations().for_each(|expired| ends.ended(expired.element)),
         1 => block_on(async {
-            let mut stream = Arc::clone(queue).into_stream();
+            let mut stream = queue.stream();
             while let Some(expired) = stream.next().await {
                 ends.ended(expired.element);
             }

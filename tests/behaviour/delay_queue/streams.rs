@@ -45,7 +45,7 @@ fn a_stream_ends_with_the_queue() {
 #[test]
 fn closing_wakes_a_stream() {
     let (_clock, queue) = queue_by_hand();
-    let (mut stream, wakes) = (Arc::clone(&queue).into_stream(), Wakes::new());
+    let (mut stream, wakes) = (queue.stream(), Wakes::new());
     assert_eq!(poll_next(&mut stream, &wakes), Poll::Pending);
     queue.close();
     assert_eq!((wakes.count(), poll_next(&mut stream, &wakes)), (1, Poll::Ready(None)));
@@ -56,8 +56,7 @@ fn closing_wakes_a_stream() {
 #[test]
 fn a_woken_stream_that_is_dropped_passes_the_element_on() {
     let (_clock, queue) = queue_by_hand();
-    let mut streams =
-        [queue.stream(), Arc::clone(&queue).into_stream()].map(|stream| (stream, Wakes::new()));
+    let mut streams = [queue.stream(), queue.stream()].map(|stream| (stream, Wakes::new()));
     for (stream, wakes) in &mut streams {
         assert_eq!(poll_next(stream, wakes), Poll::Pending);
     }

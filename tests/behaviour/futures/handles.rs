@@ -11,7 +11,7 @@ use punctual::{
     RejectedExecutionHandler, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
     Shared, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskState, Termination,
     ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
-    delay_queue::{self, Drain, ExpirationStream, Expirations, Key, NextExpired},
+    delay_queue::{self, ExpirationStream, Key, NextExpired},
 };
 
 use crate::{
@@ -33,7 +33,7 @@ const _: fn() = || {
     shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Failure)>();
     shared::<(Shared<dyn ThreadFactory>, Shared<dyn RejectedExecutionHandler>)>();
-    shared::<(DelayQueue<i32>, Expirations<'static, i32>, Drain<'static, i32>, Key)>();
+    shared::<(DelayQueue<i32>, Key)>();
     shared::<(NextExpired<'static, i32>, ExpirationStream<'static, i32>, delay_queue::Iter<i32>)>();
     error::<TaskError>();
     error::<RejectedExecutionError>();
