@@ -268,9 +268,7 @@ pub use crate::{
     thread_factory::{ThreadFactory, Worker},
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
-    together::{
-        CancelAllOnDrop, ExecutorCompletionService, InvokeAnyError, InvokeError, JoinAll, TaskSet,
-    },
+    together::{ExecutorCompletionService, InvokeAnyError, InvokeError, TaskSet},
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},
     unwind::PanicLocation,

@@ -2,8 +2,8 @@
 //! it ends.
 //!
 //! Neither a task nor the pool knows of this module. Everything here is made of futures and of the poll that
-//! each of their tasks has ([`wait`](crate::wait)). A [`TaskSet`] waits for its futures one after the other:
-//! all have ended when the last that was waited for has, and no more than one waker is kept at a time. An
+//! each of their tasks has ([`wait`](crate::wait)). A [`TaskSet`] is a list of futures, and waits for one after the other:
+//! all have ended when the last that was waited for has. A wait that may be given up takes no result before all are there. An
 //! [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order in which they
 //! end. [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it cannot
 //! go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does.
@@ -13,10 +13,237 @@
 
 mod completion;
 mod invoke;
-mod set;
+
+use std::{fmt, mem, slice, vec};
 
 pub use self::{
     completion::ExecutorCompletionService,
     invoke::{InvokeAnyError, InvokeError},
-    set::{CancelAllOnDrop, JoinAll, TaskSet},
 };
+use crate::{Limit, ScheduledFuture, TaskError};
+
+/// Futures that are joined or cancelled together. They may be of several executors.
+///
+/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches**
+/// all tasks, as dropping a [`ScheduledFuture`] does, unless [`cancel_on_drop`](Self::cancel_on_drop) says otherwise.
+///
+/// In async code, await one future after the other. To take the results in the order in which the tasks end, use an
+/// [`ExecutorCompletionService`](crate::ExecutorCompletionService).
+///
+/// ```
+/// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let mut squares = TaskSet::new();
+/// for number in 1..=3_u64 {
+///     squares.push(executor.submit(move || number * number)?);
+/// }
+/// let squares: Result<Vec<_>, _> = squares.join_all().into_iter().collect();
+/// assert_eq!(squares?, [1, 4, 9]);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "JoinSet")]
+pub struct TaskSet<T> {
+    futures: Vec<ScheduledFuture<T>>,
+    at_drop: AtDrop,
+}
+
+/// What the drop of a set does to the tasks that have not ended.
+#[derive(Clone, Copy)]
+enum AtDrop {
+    Detach,
+    Cancel,
+    Signal,
+}
+
+impl<T> TaskSet<T> {
+    /// Makes an empty set. Does not allocate.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { futures: Vec::new(), at_drop: AtDrop::Detach }
+    }
+
+    /// Adds a future at the end.
+    pub fn push(&mut self, future: ScheduledFuture<T>) {
+        self.futures.push(future);
+    }
+
+    /// Returns how many futures there are, whether their tasks have ended or not.
+    pub fn len(&self) -> usize {
+        self.futures.len()
+    }
+
+    /// Returns `true` if there is no future.
+    pub fn is_empty(&self) -> bool {
+        self.futures.is_empty()
+    }
+
+    /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
+    pub fn is_done(&self) -> bool {
+        self.futures.iter().all(|task| task.is_done())
+    }
+
+    /// Iterates over the futures, in the order in which they were pushed.
+    pub fn iter(&self) -> slice::Iter<'_, ScheduledFuture<T>> {
+        self.futures.iter()
+    }
+
+    /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many that were.
+    /// The futures stay. Does not block.
+    #[doc(alias = "abort_all")]
+    pub fn cancel_all(&self) -> usize {
+        self.futures.iter().rev().filter(|future| future.cancel()).count()
+    }
+
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
+    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
+    pub fn cancel_and_signal_all(&self) -> usize {
+        // From the last to the first: a worker whose task stops must not begin another one of the set
+        // before that one is cancelled.
+        self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
+    }
+
+    /// Has the drop of the set cancel the tasks that have not ended.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut set = TaskSet::new().cancel_on_drop();
+    /// set.push(executor.schedule(Duration::from_secs(60), || "too late")?);
+    /// drop(set);
+    /// assert_eq!(executor.pending_count(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[must_use = "the tasks are cancelled at once if the set is not kept"]
+    pub fn cancel_on_drop(self) -> Self {
+        self.at_drop(AtDrop::Cancel)
+    }
+
+    /// Has the drop of the set [cancel and signal](Self::cancel_and_signal_all) the tasks that have not ended.
+    #[must_use = "the tasks are cancelled at once if the set is not kept"]
+    pub fn cancel_and_signal_on_drop(self) -> Self {
+        self.at_drop(AtDrop::Signal)
+    }
+
+    /// Has the drop of the set detach its tasks again.
+    #[must_use]
+    pub fn detach(self) -> Self {
+        self.at_drop(AtDrop::Detach)
+    }
+
+    fn at_drop(mut self, at_drop: AtDrop) -> Self {
+        self.at_drop = at_drop;
+        self
+    }
+}
+
+impl<T: 'static> TaskSet<T> {
+    /// Blocks until every task has ended, and returns their results. The set is empty then, except for
+    /// the futures whose wait was refused: those stay, in their order.
+    ///
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// # Errors
+    ///
+    /// Inside the `Vec`, for each future: as [`ScheduledFuture::join`].
+    #[doc(alias = "join")]
+    pub fn join_all(&mut self) -> Vec<Result<T, TaskError>> {
+        let mut results = Vec::with_capacity(self.len());
+        self.futures.retain(|future| {
+            let result = future.join();
+            let is_refused = matches!(result, Err(TaskError::WouldDeadlock));
+            results.push(result);
+            is_refused
+        });
+        results
+    }
+
+    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in the order
+    /// of the futures. The set is empty then. Returns `None` if not all have ended by then: the tasks go on,
+    /// and the set keeps all futures with their results.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut set = TaskSet::new();
+    /// set.push(executor.schedule(Duration::from_secs(60), || 8)?);
+    /// assert!(set.join_all_within(Duration::from_millis(1)).is_none());
+    /// assert_eq!(set.cancel_all(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Inside the `Vec`: as [`ScheduledFuture::join_within`].
+    pub fn join_all_within(
+        &mut self,
+        limit: impl Into<Limit>,
+    ) -> Option<Vec<Result<T, TaskError>>> {
+        let limit = limit.into();
+        // All from one moment, and each on its own clock: no wait makes another's limit later.
+        let deadline = |future: &ScheduledFuture<T>| limit.deadline(future.handle.pool().clock());
+        let deadlines: Vec<_> = self.futures.iter().map(deadline).collect();
+        let mut limited = self.futures.iter().zip(deadlines);
+        let all_ended =
+            limited.all(|(future, deadline)| future.handle.ends_within(&limit, deadline));
+        all_ended.then(|| self.join_all())
+    }
+}
+
+impl<T> Default for TaskSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> FromIterator<ScheduledFuture<T>> for TaskSet<T> {
+    fn from_iter<I: IntoIterator<Item = ScheduledFuture<T>>>(futures: I) -> Self {
+        Self { futures: Vec::from_iter(futures), ..Self::new() }
+    }
+}
+
+impl<T> Extend<ScheduledFuture<T>> for TaskSet<T> {
+    fn extend<I: IntoIterator<Item = ScheduledFuture<T>>>(&mut self, futures: I) {
+        self.futures.extend(futures);
+    }
+}
+
+impl<T> IntoIterator for TaskSet<T> {
+    type Item = ScheduledFuture<T>;
+    type IntoIter = vec::IntoIter<ScheduledFuture<T>>;
+
+    /// Takes the futures out of the set, whose drop does nothing to them any more.
+    fn into_iter(mut self) -> Self::IntoIter {
+        mem::take(&mut self.futures).into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a TaskSet<T> {
+    type Item = &'a ScheduledFuture<T>;
+    type IntoIter = slice::Iter<'a, ScheduledFuture<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T> fmt::Debug for TaskSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TaskSet ")?;
+        f.debug_list().entries(&self.futures).finish()
+    }
+}
+
+impl<T> Drop for TaskSet<T> {
+    fn drop(&mut self) {
+        match self.at_drop {
+            AtDrop::Detach => {}
+            AtDrop::Cancel => _ = self.cancel_all(),
+            AtDrop::Signal => _ = self.cancel_and_signal_all(),
+        }
+    }
+}

@@ -49,7 +49,7 @@ impl Handle {
         for future in submitted.iter() {
             future.wait().map_err(|_| InvokeError::WouldDeadlock)?;
         }
-        Ok(submitted.detach().into_iter().collect())
+        Ok(submitted.into_iter().collect())
     }
 
     /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
@@ -94,7 +94,7 @@ impl Handle {
                 LimitReached::TimedOut => submitted.cancel_and_signal_all(),
             };
         }
-        Ok(submitted.detach().into_iter().collect())
+        Ok(submitted.into_iter().collect())
     }
 
     /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks

@@ -15,19 +15,18 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelAllOnDrop,
-    CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced,
-    DelayQueue, DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks,
-    DrivenExecutor, DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender,
-    FailedRun, Failure, FailureKind, FailurePolicy, FailureReport, FailureSource, Group,
-    GroupBuilder, GroupStatistics, GroupTermination, Handle, Interval, InvokeAnyError, InvokeError,
-    JoinAll, Limit, LimitReached, ManualClock, MissedRuns, PanicLocation, ParseTaskIdError,
-    PendingTask, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection,
-    RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, Shared,
-    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, StockPolicy,
-    Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet,
-    TaskState, TaskSummary, Termination, ThreadFactory, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelOnDrop,
+    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
+    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
+    DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
+    FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
+    GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, Limit, LimitReached,
+    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
+    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, RunningTask,
+    ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownPolicy, ShutdownReport, Sleep,
+    SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
+    TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
+    Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -148,7 +147,6 @@ fn always_public() -> Vec<Line> {
         BlockPolicy: all;
         Builder: all;
         CallerRunsPolicy: all;
-        CancelAllOnDrop<u32>: all;
         TaskHandle: all;
         Debounced: all;
         Extender: all;
@@ -178,7 +176,6 @@ fn always_public() -> Vec<Line> {
         Interval: all;
         InvokeAnyError<u32>: all;
         InvokeError: all;
-        JoinAll<u32>: all;
         Limit: all;
         LimitReached: all;
         ManualClock: all;
@@ -273,15 +270,12 @@ fn generic_types_require_only_the_bounds_they_need() {
     assert_true(&lines! {
         Bare: ;
         Loose: Send Sync Unpin;
-        CancelAllOnDrop<Bare>: all;
         CancelOnDrop<Bare>: all;
         DelayQueue<Bare>: ;
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;
         ExecutorCompletionService<Bare>: all;
         InvokeAnyError<Bare>: ;
-        JoinAll<Bare>: Unpin;
-        JoinAll<Loose>: Send Sync Unpin;
         ScheduledFuture<Bare>: all;
         TaskSet<Bare>: all;
         delay_queue::ExpirationStream<'static, Bare>: Unpin;

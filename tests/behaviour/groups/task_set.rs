@@ -1,12 +1,6 @@
-//! Sets of futures, joined, awaited and cancelled together.
+//! Sets of futures, joined and cancelled together.
 
-use std::{
-    future::{Future, IntoFuture},
-    pin::Pin,
-    sync::{Arc, mpsc},
-    task::{Context, Poll, Waker},
-    time::Duration,
-};
+use std::{sync::mpsc, time::Duration};
 
 use punctual::{
     CancelReason, CancellationToken, Handle, ScheduledThreadPoolExecutor, TaskError, TaskSet,
@@ -14,10 +8,7 @@ use punctual::{
 };
 
 use crate::{
-    support::awaiting::{Wakes, block_on},
-    support::{
-        Bomb, Counter, Drops, LONG, assert_cancelled, elsewhere, eventually, manual, ms, receive,
-    },
+    support::{Counter, LONG, assert_cancelled, elsewhere, eventually, manual, ms, receive},
     support::{Outcome, throw},
 };
 
@@ -62,7 +53,6 @@ fn an_empty_set_is_done() {
     assert_eq!((set.cancel_all(), set.cancel_and_signal_all()), (0, 0));
     assert!(set.join_all_within(Duration::MAX).unwrap().is_empty());
     assert!(set.join_all_within(CancellationToken::new()).unwrap().is_empty());
-    assert!(block_on(TaskSet::<i32>::new().into_future()).is_empty());
     assert!(set.join_all().is_empty());
 }
 
@@ -177,62 +167,6 @@ fn only_a_guard_cancels_when_dropped() {
     assert_eq!(executor.pending_count(), 2);
     clock.run_for(ms(10));
     assert_eq!(ran.get(), 2);
-}
-
-/// A set can be awaited on a plain thread.
-#[test]
-fn a_set_can_be_awaited() {
-    let executor = ScheduledThreadPoolExecutor::new(2);
-    let set = due_in(&executor, &[3, 1, 2]);
-    assert_eq!(values(block_on(async { set.await })), [0, 1, 2]);
-}
-
-fn poll<F: Future + Unpin>(future: &mut F, wakes: &Arc<Wakes>) -> Poll<F::Output> {
-    let waker = Waker::from(Arc::clone(wakes));
-    Pin::new(future).poll(&mut Context::from_waker(&waker))
-}
-
-/// An async task that awaits a set is woken for the first future that has not ended, and registers
-/// no waker with the others.
-#[test]
-fn an_awaited_set_waits_for_one_at_a_time() {
-    let (clock, executor) = manual(1);
-    let (wakes, mut all) = (Wakes::new(), due_in(&executor, &[20, 10, 30]).into_future());
-    assert!(poll(&mut all, &wakes).is_pending());
-    assert_eq!(Arc::strong_count(&wakes), 2);
-    clock.run_for(ms(10));
-    assert_eq!(wakes.count(), 0, "the second has ended, the first is waited for");
-    clock.run_for(ms(10));
-    assert_eq!(wakes.count(), 1);
-    assert!(poll(&mut all, &wakes).is_pending());
-    clock.run_for(ms(10));
-    assert_eq!(wakes.count(), 2);
-    let Poll::Ready(results) = poll(&mut all, &wakes) else { panic!("all have ended") };
-    assert_eq!(values(results), [0, 1, 2]);
-    assert_eq!(Arc::strong_count(&wakes), 1);
-}
-
-/// Giving up the wait for a set drops the waker and the results, and detaches the tasks that have
-/// not ended. A result that panics when it is dropped does not keep the others from being dropped.
-#[test]
-fn an_awaited_set_can_be_given_up() {
-    let (clock, executor) = manual(1);
-    let (wakes, results) = (Wakes::new(), Drops::new());
-    let set: TaskSet<_> = [0, 0, 10]
-        .map(|delay| {
-            let result = results.token();
-            executor.schedule(ms(delay), move || (result, Bomb("dropped"))).unwrap()
-        })
-        .into_iter()
-        .collect();
-    let mut all = set.into_future();
-    clock.run_until_idle();
-    assert!(poll(&mut all, &wakes).is_pending());
-    assert_eq!((Arc::strong_count(&wakes), results.count()), (2, 0));
-    drop(all);
-    assert_eq!((Arc::strong_count(&wakes), results.count()), (1, 2));
-    clock.run_for(ms(10));
-    assert_eq!((wakes.count(), results.count()), (0, 3));
 }
 
 /// On the last worker each future is refused individually, as it would be alone.
