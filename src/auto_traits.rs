@@ -28,7 +28,6 @@ use crate::{
     future::{ScheduledFuture, TaskHandle},
     group::{Group, GroupBuilder, GroupTermination},
     rejection::{RejectedTask, Rejection},
-    shared::Shared,
     task::{self, TaskContext},
     task_builder::TaskBuilder,
     thread_factory::Worker,
@@ -64,9 +63,6 @@ impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
 // These own callbacks and tasks, which they call or drop through `unwind`, and never inspect.
 unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedExecutionError);
 unwind_safe!(RejectedTask<'_>, Rejection);
-
-impl<T: ?Sized> UnwindSafe for Shared<T> {}
-impl<T: ?Sized> RefUnwindSafe for Shared<T> {}
 
 // The worker's loop, which contains the panics of its tasks; and the call of a task, which can be made
 // once. A wrapper that catches its panic has no `Done`, and can only resume the panic.

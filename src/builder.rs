@@ -11,7 +11,7 @@ use crate::{
     RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
     TaskContext, TaskRun, ThreadFactory,
     pool::{Callbacks, Config, ObservingConfig},
-    shared::{share_factory, share_handler},
+    shared::share,
     sync::{Arc, cores},
     task::{Around, Closures, Point},
     unwind::{Contained, note_locations},
@@ -178,7 +178,7 @@ impl Builder {
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
     ) -> Self {
-        self.config.rejection = Contained::new(share_handler(handler));
+        self.config.rejection = Contained::new(share(handler, |handler| Arc::new(handler)));
         self
     }
 
@@ -187,7 +187,7 @@ impl Builder {
     /// [example](ThreadFactory).
     #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
-        self.config.thread_factory = Contained::new(share_factory(factory));
+        self.config.thread_factory = Contained::new(share(factory, |factory| Arc::new(factory)));
         self
     }
 

@@ -23,11 +23,11 @@ pub use self::{
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, Shared, TaskBuilder, TaskHandle,
-    TaskId, ThreadFactory,
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, TaskHandle, TaskId,
+    ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
-    shared::{share_factory, share_handler},
+    shared::share,
     sync::Arc,
     task::Task,
     unwind::discard,
@@ -320,27 +320,27 @@ impl Handle {
     /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
     /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
-    pub fn thread_factory(&self) -> Shared<dyn ThreadFactory> {
-        self.pool().spawner.factory.get().into()
+    pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
+        self.pool().spawner.factory.get()
     }
 
     /// Sets the factory that starts the threads, from the next thread on. Java: `setThreadFactory`.
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
-        self.pool().spawner.factory.set(share_factory(factory));
+        self.pool().spawner.factory.set(share(factory, |factory| Arc::new(factory)));
     }
 
     /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
     /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
-    pub fn rejected_execution_handler(&self) -> Shared<dyn RejectedExecutionHandler> {
-        self.pool().rejections.handler.get().into()
+    pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
+        self.pool().rejections.handler.get()
     }
 
     /// Sets the handler that decides about rejected tasks, from the next one on. Java:
     /// `setRejectedExecutionHandler`.
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
-        self.pool().rejections.handler.set(share_handler(handler));
+        self.pool().rejections.handler.set(share(handler, |handler| Arc::new(handler)));
     }
 
     /// Returns how many tasks may be pending, or `None` if there is no bound; see

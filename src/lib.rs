@@ -254,10 +254,9 @@ pub use crate::{
     pool::{RunningTask, Starvation},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-        RejectedExecutionHandler, RejectedTask, Rejection, StockPolicy,
+        RejectedExecutionHandler, RejectedTask, Rejection,
     },
     schedule::MissedRuns,
-    shared::Shared,
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,

@@ -12,16 +12,13 @@
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
+//! The stock handlers are Java's four, and one that waits for room.
+//!
 //! A handler may answer with another executor's task, or with one from an earlier call. The answer then
 //! counts for neither task: the one that was asked about is discarded, and so is the other.
 
-mod policies;
-
 use std::{fmt, time::Duration};
 
-pub use self::policies::{
-    AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy, StockPolicy,
-};
 use crate::{
     RejectionReason, TaskId, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
@@ -59,28 +56,17 @@ pub trait RejectedExecutionHandler: Send + Sync {
     ///
     /// If it panics, the panic goes to the submitter, and the task ends as cancelled.
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection;
+}
 
-    /// Returns which of the stock policies this is, and `None` for any other handler, which is the default.
-    /// It is there to be shown or compared, and has no effect of its own. A handler that is
-    /// [shared](crate::Shared) returns what the one inside does.
-    ///
-    /// ```
-    /// use punctual::{RejectedExecutionHandler, ScheduledThreadPoolExecutor, StockPolicy};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// assert_eq!(executor.rejected_execution_handler().policy(), Some(StockPolicy::Abort));
-    /// ```
-    fn policy(&self) -> Option<StockPolicy> {
-        None
+impl<F: Fn(RejectedTask<'_>) -> Rejection + Send + Sync> RejectedExecutionHandler for F {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        self(task)
     }
 }
 
-impl<F> RejectedExecutionHandler for F
-where
-    F: Fn(RejectedTask<'_>) -> Rejection + Send + Sync,
-{
+impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
     fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-        self(task)
+        (**self).rejected_execution(task)
     }
 }
 
@@ -295,5 +281,105 @@ impl fmt::Debug for RejectedTask<'_> {
 impl fmt::Debug for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Rejection").finish_non_exhaustive()
+    }
+}
+
+/// Fails the submission, with an error that gives the closure back. This is the default. Java:
+/// `AbortPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct AbortPolicy;
+
+impl RejectedExecutionHandler for AbortPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.abort()
+    }
+}
+
+/// Runs a task that is due on the submitter's thread, which slows that thread's submissions down. After a
+/// shutdown the task is discarded. A task that is not due yet would run early, and a periodic one cannot run
+/// there for ever: the submission of these fails. Java: `CallerRunsPolicy`.
+///
+/// ```
+/// use std::{thread, time::Duration};
+/// use punctual::{CallerRunsPolicy, ScheduledThreadPoolExecutor};
+///
+/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+/// let executor = builder.rejected_execution_handler(CallerRunsPolicy).build()?;
+/// let _first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+/// assert_eq!(executor.submit(|| thread::current().id())?.join()?, thread::current().id());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct CallerRunsPolicy;
+
+impl RejectedExecutionHandler for CallerRunsPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        if task.is_shutdown() {
+            task.discard()
+        } else if task.is_due() && !task.is_periodic() {
+            task.run()
+        } else {
+            task.abort()
+        }
+    }
+}
+
+/// Drops the task. Its future has ended as cancelled, with [`CancelReason::Rejected`](crate::CancelReason).
+/// Java: `DiscardPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DiscardPolicy;
+
+impl RejectedExecutionHandler for DiscardPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.discard()
+    }
+}
+
+/// Removes the pending task that is due first, whose future ends as cancelled with
+/// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. A task that waits for its
+/// [group](crate::Group) counts by when it is due; a paused one is due last. After a shutdown the new
+/// one is discarded. Java: `DiscardOldestPolicy`.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{DiscardOldestPolicy, ScheduledThreadPoolExecutor};
+///
+/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
+/// let executor = builder.rejected_execution_handler(DiscardOldestPolicy).build()?;
+/// let first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
+/// let second = executor.schedule(Duration::from_secs(7200), || "takes it away")?;
+/// assert!(first.is_cancelled() && !second.is_done());
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DiscardOldestPolicy;
+
+impl RejectedExecutionHandler for DiscardOldestPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        if task.is_shutdown() { task.discard() } else { task.discard_oldest() }
+    }
+}
+
+/// Blocks the submission until there is room. It fails if there is none in time, or if the executor or the
+/// task's [group](crate::Group) is shut down. On one of the executor's own workers it fails at once, since
+/// that worker may be the one that has to make the room. Java has no such policy.
+/// [`Builder::max_pending`](crate::Builder::max_pending) has an example.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlockPolicy {
+    timeout: Duration,
+}
+
+impl BlockPolicy {
+    /// A policy that waits for `timeout` at most, on the executor's clock; `Duration::MAX` means
+    /// without a limit.
+    #[must_use]
+    pub const fn new(timeout: Duration) -> Self {
+        Self { timeout }
+    }
+}
+
+impl RejectedExecutionHandler for BlockPolicy {
+    fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
+        task.wait_for_room(self.timeout)
     }
 }

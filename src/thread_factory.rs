@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::sync::thread;
+use crate::sync::{Arc, thread};
 
 /// Starts the threads of an executor. Set by
 /// [`Builder::thread_factory`](crate::Builder::thread_factory). Java: `ThreadFactory`.
@@ -51,12 +51,17 @@ pub trait ThreadFactory: Send + Sync {
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
-impl<F> ThreadFactory for F
-where
-    F: Fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>> + Send + Sync,
+impl<F: Fn(Worker) -> io::Result<Option<thread::JoinHandle<()>>> + Send + Sync> ThreadFactory
+    for F
 {
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
         self(worker)
+    }
+}
+
+impl<T: ThreadFactory + ?Sized> ThreadFactory for Arc<T> {
+    fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
+        (**self).new_thread(worker)
     }
 }
 

@@ -22,11 +22,11 @@ use punctual::{
     FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
     GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, Limit, LimitReached,
     ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
-    RejectedExecutionHandler, RejectedTask, Rejection, RejectionReason, RunningTask,
-    ScheduledFuture, ScheduledThreadPoolExecutor, Shared, ShutdownPolicy, ShutdownReport, Sleep,
-    SlowRun, Starvation, Statistics, StockPolicy, Submission, TaskBuilder, TaskContext, TaskError,
-    TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination, ThreadFactory,
-    Throttled, TimeoutError, TimerStopped, WaitForCancellation, Worker, WouldDeadlock,
+    RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor, ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation,
+    Statistics, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
+    TaskSet, TaskState, TaskSummary, Termination, Throttled, TimeoutError, TimerStopped,
+    WaitForCancellation, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -197,15 +197,12 @@ fn always_public() -> Vec<Line> {
         Rejection: all;
         ScheduledFuture<u32>: all;
         ScheduledThreadPoolExecutor: all;
-        Shared<dyn RejectedExecutionHandler>: all;
-        Shared<dyn ThreadFactory>: all;
         RunningTask: all;
         ShutdownReport: all;
         SlowRun: all;
         Starvation: all;
         Sleep: all;
         Statistics: all;
-        StockPolicy: all;
         Submission<'static>: all;
         TaskBuilder<'static>: all;
         TaskContext: all;

@@ -251,7 +251,6 @@ fn the_index_has_every_kind_of_item() {
         ("getDelay", "DelayQueue::delay"),
         ("rejectedExecution", "RejectedExecutionHandler::rejected_execution"),
         ("TaskBuilder", "TaskBuilder"),
-        ("StockPolicy", "StockPolicy"),
         ("on_demand", "on_demand"),
     ] {
         assert!(index.finds(word, item), "{item}");

@@ -35,7 +35,7 @@ const LAYERS: [(&str, u8, &[&str]); 39] = [
     ("drained", 3, &["layers"]),
     ("thread_factory", 3, &[]),
     ("rejection", 3, &["drained"]),
-    ("shared", 3, &["rejection", "thread_factory"]),
+    ("shared", 3, &[]),
     ("pool", 3, &["drained", "layers", "rejection", "shared", "shutdown_report", "thread_factory"]),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
@@ -68,7 +68,7 @@ const LAYERS: [(&str, u8, &[&str]); 39] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 25] = [
+const HOMES: [(&str, &[&str]); 24] = [
     ("id", &["Attempt", "TaskId"]),
     ("builder", &["Builder"]),
     ("extra", &["Debounced", "Extender", "Throttled"]),
@@ -81,8 +81,7 @@ const HOMES: [(&str, &[&str]); 25] = [
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
     ("pool", &["Histograms", "Starvation"]),
     ("drained", &["RejectedExecutionError"]),
-    ("rejection", &["RejectedExecutionHandler", "StockPolicy"]),
-    ("shared", &["Shared"]),
+    ("rejection", &["RejectedExecutionHandler"]),
     ("shutdown_report", &["ShutdownReport"]),
     ("thread_factory", &["ThreadFactory"]),
     ("schedule", &["MissedRuns"]),

@@ -9,8 +9,8 @@ use punctual::{
     Builder, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError,
     DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError,
     RejectedExecutionHandler, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
-    Shared, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskState, Termination,
-    ThreadFactory, WaitForCancellation, WouldDeadlock, current_task,
+    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskState, Termination, ThreadFactory,
+    WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, ExpirationStream, Key, NextExpired},
 };
 
@@ -32,7 +32,6 @@ const _: fn() = || {
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();
     shared::<(Termination, WaitForCancellation)>();
     shared::<(TaskId, TaskState, MissedRuns, CancelReason, Failure)>();
-    shared::<(Shared<dyn ThreadFactory>, Shared<dyn RejectedExecutionHandler>)>();
     shared::<(DelayQueue<i32>, Key)>();
     shared::<(NextExpired<'static, i32>, ExpirationStream<'static, i32>, delay_queue::Iter<i32>)>();
     error::<TaskError>();

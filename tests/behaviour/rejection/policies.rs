@@ -1,7 +1,7 @@
 //! Tasks that are not admitted: what the stock handlers do with them, for every way to submit.
 
 use std::{
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -9,8 +9,7 @@ use std::{
 use punctual::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy,
     Handle, ManualClock, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection,
-    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, Shared, StockPolicy,
-    TaskId, TaskState,
+    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
@@ -389,50 +388,12 @@ fn a_handler_can_be_replaced() {
         if task.name().is_some() { task.retry() } else { task.abort() }
     });
     let own = executor.rejected_execution_handler();
-    assert!(!Shared::ptr_eq(&own, &stock));
+    assert!(!Arc::ptr_eq(&own, &stock));
     assert!(executor.submit(|| 7).is_err());
-    assert!(Shared::ptr_eq(&executor.rejected_execution_handler(), &stock));
+    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &stock));
 
     executor.set_rejected_execution_handler(own);
     let retried = executor.task().name("again").submit(|| 7).unwrap();
     assert_cancelled(&retried, CancelReason::Rejected);
     assert_eq!(executor.statistics().rejected, 3);
-}
-
-/// The stock policy that is set can be read, also after it was passed from one executor to another;
-/// a user's handler has none, unless it reports one.
-#[test]
-fn which_policy_is_set_can_be_read() {
-    struct Own(Option<StockPolicy>);
-
-    impl RejectedExecutionHandler for Own {
-        fn rejected_execution(&self, task: RejectedTask<'_>) -> Rejection {
-            task.discard()
-        }
-
-        fn policy(&self) -> Option<StockPolicy> {
-            self.0
-        }
-    }
-
-    let executor = Executor::new(1);
-    let read = || executor.rejected_execution_handler().policy();
-    assert_eq!(read(), Some(StockPolicy::Abort));
-    executor.set_rejected_execution_handler(CallerRunsPolicy);
-    assert_eq!(read(), Some(StockPolicy::CallerRuns));
-    executor.set_rejected_execution_handler(DiscardPolicy);
-    assert_eq!(read(), Some(StockPolicy::Discard));
-    executor.set_rejected_execution_handler(DiscardOldestPolicy);
-    assert_eq!(read(), Some(StockPolicy::DiscardOldest));
-    executor.set_rejected_execution_handler(|task: RejectedTask<'_>| task.discard());
-    assert_eq!(read(), None);
-    executor.set_rejected_execution_handler(Own(Some(StockPolicy::Discard)));
-    assert_eq!(read(), Some(StockPolicy::Discard));
-
-    let block = BlockPolicy::new(HOUR);
-    assert_eq!(block.timeout(), HOUR);
-    executor.set_rejected_execution_handler(block);
-    let (_, other) = bounded(1, executor.rejected_execution_handler());
-    let shown = other.rejected_execution_handler().policy();
-    assert_eq!(shown, Some(StockPolicy::Block { timeout: HOUR }));
 }

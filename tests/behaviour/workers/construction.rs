@@ -10,7 +10,7 @@ use std::{
 
 use punctual::{
     AbortPolicy, Builder, ConfigError, FailureReport, FailureSource, Handle, RejectedTask,
-    ScheduledThreadPoolExecutor, Shared, TaskState, ThreadFactory, Worker,
+    ScheduledThreadPoolExecutor, TaskState, ThreadFactory, Worker,
 };
 
 use crate::support::{Counter, Drops, LONG, Log, Started, assert_terminated, hold, ms, start};
@@ -85,11 +85,11 @@ fn the_thread_factory_is_the_one_that_was_set() {
     let used = Log::new();
     let executor = builder(3).thread_factory(Noting(used.clone())).build().unwrap();
     let first = executor.thread_factory();
-    assert!(Shared::ptr_eq(&first, &executor.thread_factory()));
+    assert!(Arc::ptr_eq(&first, &executor.thread_factory()));
     executor.submit(|| ()).unwrap();
     executor.set_thread_factory(Noting(used.clone()));
     let second = executor.thread_factory();
-    assert!(!Shared::ptr_eq(&first, &second));
+    assert!(!Arc::ptr_eq(&first, &second));
     executor.submit(|| ()).unwrap();
     executor.set_thread_factory(first.clone());
     executor.submit(|| ()).unwrap();
@@ -101,7 +101,7 @@ fn the_thread_factory_is_the_one_that_was_set() {
 fn the_rejection_handler_is_the_one_that_was_set() {
     let executor = builder(1).rejected_execution_handler(AbortPolicy).build().unwrap();
     let first = executor.rejected_execution_handler();
-    assert!(Shared::ptr_eq(&first, &executor.rejected_execution_handler()));
+    assert!(Arc::ptr_eq(&first, &executor.rejected_execution_handler()));
     let asked = Counter::new();
     let count = asked.clone();
     executor.set_rejected_execution_handler(move |task: RejectedTask<'_>| {
@@ -109,7 +109,7 @@ fn the_rejection_handler_is_the_one_that_was_set() {
         task.abort()
     });
     let second = executor.rejected_execution_handler();
-    assert!(!Shared::ptr_eq(&first, &second));
+    assert!(!Arc::ptr_eq(&first, &second));
     executor.shutdown();
     executor.submit(|| ()).unwrap_err();
     assert_eq!(asked.get(), 1);
@@ -137,7 +137,7 @@ fn settings_that_were_read_can_be_given_to_another_executor() {
     by_setter.set_thread_factory(first.thread_factory());
     by_setter.set_rejected_execution_handler(first.rejected_execution_handler());
     let factory = first.thread_factory();
-    assert!(Shared::ptr_eq(&factory, &by_setter.thread_factory()));
+    assert!(Arc::ptr_eq(&factory, &by_setter.thread_factory()));
     drop(first);
     for executor in [by_builder, by_setter] {
         assert_eq!(executor.submit(|| 7).unwrap().join_within(LONG).unwrap().unwrap(), 7);
@@ -158,13 +158,11 @@ fn a_setting_that_is_set_back_stays_itself() {
         executor.set_thread_factory(executor.thread_factory());
         executor.set_rejected_execution_handler(executor.rejected_execution_handler());
     }
-    assert!(Shared::ptr_eq(&executor.thread_factory(), &factory));
-    assert!(Shared::ptr_eq(&executor.rejected_execution_handler(), &handler));
+    assert!(Arc::ptr_eq(&executor.thread_factory(), &factory));
+    assert!(Arc::ptr_eq(&executor.rejected_execution_handler(), &handler));
     let (own, builder): (Arc<dyn ThreadFactory>, _) = (Arc::new(start), builder(1));
-    let given = Shared::from(Arc::clone(&own));
-    let executor = builder.thread_factory(given.clone()).build().unwrap();
-    assert!(Shared::ptr_eq(&executor.thread_factory(), &given));
-    assert_eq!(format!("{given:?}"), "Shared { .. }");
+    let executor = builder.thread_factory(Arc::clone(&own)).build().unwrap();
+    assert!(Arc::ptr_eq(&executor.thread_factory(), &own));
 }
 
 /// CN-029: with any size, with a factory and a handler or without, an executor can be built and
