@@ -317,6 +317,20 @@ impl<T> DelayQueue<T> {
         self.len() == 0
     }
 
+    /// Returns the key of the element that will be taken first, for elements of any type.
+    #[must_use]
+    pub fn peek_key(&self) -> Option<Key> {
+        self.queue.peek(|_| ()).map(|listed| self.queued(listed).key)
+    }
+
+    /// Returns the keys of all elements, in the order in which they will be taken, for elements of any
+    /// type. Otherwise as [`to_vec`](Self::to_vec).
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        let listed = self.queue.snapshot(|_| ()).into_iter();
+        listed.map(|listed| self.queued(listed).key).collect()
+    }
+
     /// Removes all elements, expired or not, and returns them in the order in which they would have
     /// been taken.
     ///
@@ -380,6 +394,12 @@ impl<T> DelayQueue<T> {
     pub fn is_finished(&self) -> bool {
         self.queue.is_finished()
     }
+
+    fn queued<V>(&self, entry: SnapshotEntry<V>) -> Queued<V> {
+        let SnapshotEntry { deadline, ticket, element } = entry;
+        let key = Key::new(self.id, ticket);
+        Queued { element, key, deadline: self.clock.instant_of(deadline) }
+    }
 }
 
 /// Many at once: the elements are collected from the user's iterator first, and then inserted under one lock.
@@ -427,7 +447,7 @@ impl<T> DelayQueue<T> {
 /// Another thread may take an element at any time, so a caller that inspects one gets a clone. Every
 /// inspection copies the state of one moment under the lock, and the caller uses the copy outside the lock. Cloning is
 /// user code, and this crate runs none under a lock, so an element has to be a [`CheapClone`].
-impl<T> DelayQueue<T> {
+impl<T: CheapClone> DelayQueue<T> {
     /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
     /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
     ///
@@ -442,37 +462,17 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[must_use]
-    pub fn peek(&self) -> Option<Queued<T>>
-    where
-        T: CheapClone,
-    {
+    pub fn peek(&self) -> Option<Queued<T>> {
         self.queue.peek(T::clone).map(|listed| self.queued(listed))
-    }
-
-    /// Returns the key of the element that will be taken first, for elements of any type.
-    #[must_use]
-    pub fn peek_key(&self) -> Option<Key> {
-        self.queue.peek(|_| ()).map(|listed| self.queued(listed).key)
     }
 
     /// Returns a snapshot of the queue: clones of all elements, in the order in which they will be
     /// taken. O(n log n); the queue is locked for the copying, O(n). Java: `toArray`.
     #[doc(alias = "toArray")]
     #[must_use]
-    pub fn to_vec(&self) -> Vec<Queued<T>>
-    where
-        T: CheapClone,
-    {
+    pub fn to_vec(&self) -> Vec<Queued<T>> {
         let listed = self.queue.snapshot(T::clone).into_iter();
         listed.map(|listed| self.queued(listed)).collect()
-    }
-
-    /// Returns the keys of all elements, in the order in which they will be taken, for elements of any
-    /// type. Otherwise as [`to_vec`](Self::to_vec).
-    #[must_use]
-    pub fn keys(&self) -> Vec<Key> {
-        let listed = self.queue.snapshot(|_| ()).into_iter();
-        listed.map(|listed| self.queued(listed).key).collect()
     }
 
     /// Returns an iterator over a [snapshot](Self::to_vec) that is made now. Later changes to the queue
@@ -486,10 +486,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.iter().map(|queued| queued.element).sum::<u32>(), 6);
     /// assert_eq!(queue.len(), 3); // none was taken
     /// ```
-    pub fn iter(&self) -> Iter<T>
-    where
-        T: CheapClone,
-    {
+    pub fn iter(&self) -> Iter<T> {
         self.to_vec().into_iter()
     }
 
@@ -509,10 +506,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.len(), 5);
     /// ```
     #[doc(alias = "removeIf")]
-    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize
-    where
-        T: CheapClone,
-    {
+    pub fn retain(&self, mut keep: impl FnMut(&T) -> bool) -> usize {
         // These may be the last clones of elements that are removed, or taken meanwhile. So their
         // drops are contained, also if the predicate panics.
         let listed = self.queue.snapshot(|element| Contained::new(element.clone()));
@@ -520,12 +514,6 @@ impl<T> DelayQueue<T> {
         let unwanted: Vec<_> = unwanted.map(|listed| listed.ticket).collect();
         let removed = unwanted.into_iter().filter_map(|ticket| self.queue.remove(ticket));
         removed.map(discard).count()
-    }
-
-    fn queued<V>(&self, entry: SnapshotEntry<V>) -> Queued<V> {
-        let SnapshotEntry { deadline, ticket, element } = entry;
-        let key = Key::new(self.id, ticket);
-        Queued { element, key, deadline: self.clock.instant_of(deadline) }
     }
 }
 

@@ -308,28 +308,14 @@ impl Tick<'_> {
 /// assert!(skipped.join().is_err_and(|error| error.is_cancelled()));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub fn from_fn<F>(enter: F) -> GateFn<F>
-where
-    F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
-{
+pub fn from_fn(enter: impl Fn(&Tick<'_>) -> Entry + Send + Sync + 'static) -> impl RunGate {
     GateFn(enter)
 }
 
-/// A function that is a gate; from [`from_fn`].
-#[derive(Clone)]
-pub struct GateFn<F>(F);
+struct GateFn<F>(F);
 
-impl<F> RunGate for GateFn<F>
-where
-    F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static,
-{
+impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
         (self.0)(tick)
-    }
-}
-
-impl<F> fmt::Debug for GateFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GateFn").finish_non_exhaustive()
     }
 }

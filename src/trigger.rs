@@ -32,7 +32,7 @@ mod cron;
 mod jitter;
 mod retry;
 
-use std::{fmt, time::Duration};
+use std::time::Duration;
 
 pub(crate) use self::context::LastRun;
 #[cfg(feature = "cron")]
@@ -366,17 +366,11 @@ impl Trigger for FixedDelay {
 /// let _fireworks = executor.repeat(at([century, century + Duration::from_secs(3600)]), || ())?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub fn at<I>(moments: I) -> At<I::IntoIter>
-where
-    I: IntoIterator<Item: Into<Due>>,
-    I::IntoIter: Send + 'static,
-{
+pub fn at(moments: impl IntoIterator<Item: Into<Due>, IntoIter: Send + 'static>) -> impl Trigger {
     At(moments.into_iter())
 }
 
-/// Given moments; from [`at`].
-#[derive(Clone, Debug)]
-pub struct At<I>(I);
+struct At<I>(I);
 
 impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
@@ -433,29 +427,17 @@ impl Trigger for OnDemand {
 ///     Some((last.ended().unwrap_or(last.after()) + Duration::from_secs(wait)).into())
 /// });
 /// ```
-pub fn from_fn<F>(next: F) -> FromFn<F>
-where
-    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
-{
+pub fn from_fn(
+    next: impl FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
+) -> impl Trigger {
     FromFn(next)
 }
 
-/// A function; from [`from_fn`].
-#[derive(Clone)]
-pub struct FromFn<F>(F);
+struct FromFn<F>(F);
 
-impl<F> Trigger for FromFn<F>
-where
-    F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static,
-{
+impl<F: FnMut(&TriggerContext<'_>) -> Option<Due> + Send + 'static> Trigger for FromFn<F> {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         (self.0)(last)
-    }
-}
-
-impl<F> fmt::Debug for FromFn<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromFn").finish_non_exhaustive()
     }
 }
 

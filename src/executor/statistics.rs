@@ -123,11 +123,8 @@ pub(crate) fn others(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)]) -> fmt:
 
 /// The state of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ExecutorState {
     /// It admits tasks.

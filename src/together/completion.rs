@@ -97,19 +97,7 @@ struct QueueState<T> {
 /// The answer for a taker: the next future, or `None` if nothing is left.
 type Answer<T> = Option<ScheduledFuture<T>>;
 
-impl<T: 'static> ExecutorCompletionService<T> {
-    /// Makes an empty service that submits to this executor. It does not keep the executor alive.
-    #[must_use]
-    pub fn new(handle: &Handle) -> Self {
-        let state = QueueState {
-            pending: BTreeMap::new(),
-            independent: BTreeSet::new(),
-            ended: VecDeque::new(),
-            last: 0,
-        };
-        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Watched::new(state))) }
-    }
-
+impl<T: TaskOutput + Send + 'static> ExecutorCompletionService<T> {
     /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not
     /// block. Java: `submit`.
     ///
@@ -120,10 +108,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     pub fn submit(
         &self,
         closure: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<TaskId, RejectedExecutionError>
-    where
-        T: TaskOutput + Send,
-    {
+    ) -> Result<TaskId, RejectedExecutionError> {
         self.handle.submit(closure).map(|future| self.push(future))
     }
 
@@ -138,11 +123,22 @@ impl<T: 'static> ExecutorCompletionService<T> {
         &self,
         delay: Duration,
         closure: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<TaskId, RejectedExecutionError>
-    where
-        T: TaskOutput + Send,
-    {
+    ) -> Result<TaskId, RejectedExecutionError> {
         self.handle.schedule(delay, closure).map(|future| self.push(future))
+    }
+}
+
+impl<T: 'static> ExecutorCompletionService<T> {
+    /// Makes an empty service that submits to this executor. It does not keep the executor alive.
+    #[must_use]
+    pub fn new(handle: &Handle) -> Self {
+        let state = QueueState {
+            pending: BTreeMap::new(),
+            independent: BTreeSet::new(),
+            ended: VecDeque::new(),
+            last: 0,
+        };
+        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Watched::new(state))) }
     }
 
     /// Adds a future: of any task, of whichever executor, also of one that has ended. Returns the id of

@@ -218,11 +218,9 @@ fn always_public() -> Vec<Line> {
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
         trigger::Backoff: all;
-        trigger::At<std::vec::IntoIter<std::time::Instant>>: all;
         trigger::Due: all;
         trigger::Every: all;
         trigger::FixedDelay: all;
-        trigger::FromFn<fn()>: all;
         trigger::Jitter<trigger::Every>: all;
         trigger::OnDemand: all;
         trigger::Retry<trigger::Every>: all;
@@ -239,7 +237,6 @@ fn always_public() -> Vec<Line> {
         delay_queue::Queued<u32>: all;
         delay_queue::Refused<u32>: all;
         gate::Entry: Send Sync Unpin;
-        gate::GateFn<fn()>: all;
         gate::PendingEntry: Send Sync Unpin;
         gate::Reply: Send Sync Unpin;
         gate::RunEnd<'static>: all;

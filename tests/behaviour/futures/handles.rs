@@ -8,9 +8,9 @@ use std::{
 use punctual::{
     Builder, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError,
     DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError,
-    RejectedExecutionHandler, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
-    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskState, Termination, ThreadFactory,
-    WaitForCancellation, WouldDeadlock, current_task,
+    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
+    TaskError, TaskHandle, TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock,
+    current_task,
     delay_queue::{self, ExpirationStream, Key, NextExpired},
 };
 

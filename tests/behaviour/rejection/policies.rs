@@ -7,9 +7,9 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, BlockPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy,
-    Handle, ManualClock, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, Rejection,
-    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
+    AbortPolicy, CallerRunsPolicy, CancelReason, DiscardOldestPolicy, DiscardPolicy, Handle,
+    ManualClock, RejectedExecutionError, RejectedExecutionHandler, RejectedTask, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskId, TaskState,
 };
 
 use crate::support::{Counter, Drops, Log, assert_cancelled, hold, in_time, ms};
