@@ -3,7 +3,6 @@
 //! An [expression] says which times, in [fields] that know no zone. The
 //! [walk] finds out when a clock in the zone shows them, with the times that it never shows and
 //! those that it shows twice. Each knows nothing of the other.
-//! What [others](foreign) would have understood has an error that says it in our form.
 //!
 //! A trigger looks up its zone for each answer, so a process that runs for a year goes by the laws that were
 //! made meanwhile. A zone that has vanished from the machine leaves the trigger with the last one that it had.
@@ -11,7 +10,6 @@
 
 mod expression;
 mod fields;
-mod foreign;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -65,8 +63,8 @@ use super::{Due, Trigger, TriggerContext};
 /// Friday. `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight` and `@hourly` stand for the
 /// expressions that they name.
 ///
-/// The forms of Quartz, of systemd's `OnCalendar` and of Go's cron are refused, with an error that says what to
-/// write here. A `?` comes from Quartz, where 1 is Sunday: `0 0 9 ? * 2-6` is `0 0 9 * * MON-FRI`.
+/// The forms of Quartz, of systemd's `OnCalendar` and of Go's cron are refused, with an error that names them. A `?`
+/// comes from Quartz, where 1 is Sunday: `0 0 9 ? * 2-6` is `0 0 9 * * MON-FRI`.
 ///
 /// # The hour that is missing, and the one that comes twice
 ///
@@ -343,18 +341,11 @@ impl CronError {
     }
 
     fn unknown_zone(zone: &str) -> Self {
-        let better = foreign::zone(zone).filter(|better| load(better).is_some());
-        let advice = match better {
-            Some(name) if name.starts_with("Etc/GMT") => {
-                format!("an offset has the name `{name}`, whose sign is the other way round")
-            }
-            Some(name) => format!("use `{name}`, without white space"),
-            None => "use a name such as `Europe/London` or `UTC`, and where there are no time zone files at \
-                     all, install them or enable the feature `cron-bundled-zones`"
-                .to_owned(),
-        };
-        let message =
-            format!("{zone:?} is not the name of a time zone that is known here; {advice}");
+        let message = format!(
+            "{zone:?} is not the name of a time zone that is known here; use a name such as `Europe/London`, `UTC` \
+             or `Etc/GMT-2`, which is two hours ahead of UTC, and where there are no time zone files at all, \
+             install them or enable the feature `cron-bundled-zones`"
+        );
         Self { kind: CronErrorKind::UnknownZone, span: None, message: message.into() }
     }
 

@@ -3,7 +3,7 @@
 //! [`cron`](super::cron()) describes the form. What other dialects read in different ways is refused, with what to write
 //! instead: a step after a single value, a range that goes down, a step that is longer than its field. The exceptions are
 //! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does. An
-//! expression that was refused as a whole is looked at once more, for the forms of [others](super::foreign).
+//! expression that was refused is looked at once more, for the marks of other forms.
 //!
 //! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` restricts the
 //! other one, and two that do not are alternatives; and an expression is one of a
@@ -15,7 +15,6 @@
 use super::{
     CronError,
     fields::{DaysOfMonth, DaysOfWeek, Fields},
-    foreign,
 };
 
 /// An expression that was understood.
@@ -34,26 +33,26 @@ struct Piece<'a> {
 }
 
 /// The name of a field, and the values that it has.
-pub(super) struct Unit {
+struct Unit {
     /// With its article.
     name: &'static str,
-    pub(super) min: u8,
+    min: u8,
     max: u8,
-    pub(super) names: &'static [&'static str],
+    names: &'static [&'static str],
 }
 
-pub(super) const SECOND: Unit = Unit { name: "a second", min: 0, max: 59, names: &[] };
-pub(super) const MINUTE: Unit = Unit { name: "a minute", min: 0, max: 59, names: &[] };
-pub(super) const HOUR: Unit = Unit { name: "an hour", min: 0, max: 23, names: &[] };
-pub(super) const DAY: Unit = Unit { name: "a day of the month", min: 1, max: 31, names: &[] };
-pub(super) const MONTH: Unit = Unit {
+const SECOND: Unit = Unit { name: "a second", min: 0, max: 59, names: &[] };
+const MINUTE: Unit = Unit { name: "a minute", min: 0, max: 59, names: &[] };
+const HOUR: Unit = Unit { name: "an hour", min: 0, max: 23, names: &[] };
+const DAY: Unit = Unit { name: "a day of the month", min: 1, max: 31, names: &[] };
+const MONTH: Unit = Unit {
     name: "a month",
     min: 1,
     max: 12,
     names: &["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"],
 };
 /// The value 7, which is Sunday too, becomes 0 at the end.
-pub(super) const WEEKDAY: Unit = Unit {
+const WEEKDAY: Unit = Unit {
     name: "a day of the week",
     min: 0,
     max: 7,
@@ -75,13 +74,15 @@ const NICKNAMES: [(&str, &str); 7] = [
 
 impl Expression {
     pub(super) fn parse(text: &str) -> Result<Self, CronError> {
-        Self::read(text).map_err(|error| foreign::explain(text).unwrap_or(error))
-    }
-
-    /// Like [`parse`](Self::parse), but knows no forms of others.
-    pub(super) fn read(text: &str) -> Result<Self, CronError> {
         let whole = Piece { text, at: 0 };
         let whole = whole.part(text.trim());
+        Self::read(whole).map_err(|error| match of_others(whole.text) {
+            Some(message) => whole.fault(message.to_owned()),
+            None => error,
+        })
+    }
+
+    fn read(whole: Piece<'_>) -> Result<Self, CronError> {
         if !whole.text.starts_with('@') {
             return Self::of_fields(whole);
         }
@@ -120,6 +121,30 @@ impl Expression {
         }
         let mut timed = second.into_iter().chain([minute, hour]);
         Ok(Self { fields, is_wildcard: timed.any(|field| field.text.starts_with('*')) })
+    }
+}
+
+/// Returns what to say of an expression in the form of Go's cron, Quartz or systemd.
+fn of_others(text: &str) -> Option<&'static str> {
+    if text.starts_with("@every") {
+        Some(
+            "`@every` is a period, and no time that a clock shows; use `trigger::every` in place of \
+             `trigger::cron`",
+        )
+    } else if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
+        Some("the zone is an argument of its own; leave it out of the expression")
+    } else if text.contains('?') {
+        Some(
+            "`?` is from Quartz, whose days of the week count from 1, and which has years; use `*` in its place, \
+             the names of days, and `Trigger::until` for an end",
+        )
+    } else if text.contains(':') || text.contains("..") {
+        Some(
+            "this is in the form of systemd; use fields for the minute, hour, day, month and day of the week, \
+             and no year",
+        )
+    } else {
+        None
     }
 }
 
@@ -199,22 +224,22 @@ impl Unit {
         (from..=to).step_by(step.into()).fold(0, |set, value| set | 1 << value)
     }
 
-    pub(super) fn is_weekday(&self) -> bool {
+    fn is_weekday(&self) -> bool {
         self.max == 7
     }
 
     /// The highest value that is not another word for the lowest.
-    pub(super) fn last(&self) -> u8 {
+    fn last(&self) -> u8 {
         if self.is_weekday() { 6 } else { self.max }
     }
 
     /// Returns the number of values, which is the longest step.
-    pub(super) fn len(&self) -> u8 {
+    fn len(&self) -> u8 {
         self.last() - self.min + 1
     }
 
     /// Returns the value with a name that begins with that of three letters.
-    pub(super) fn by_long_name(&self, text: &str) -> Option<u8> {
+    fn by_long_name(&self, text: &str) -> Option<u8> {
         let begin =
             text.get(..3).filter(|_| text.bytes().all(|byte| byte.is_ascii_alphabetic()))?;
         let place = self.names.iter().position(|name| name.eq_ignore_ascii_case(begin))?;
@@ -224,7 +249,7 @@ impl Unit {
     /// Writes the values from one to another by steps, so that the parser accepts it. If the second is lower, they
     /// go on behind the last value with the first one. Weekdays have their names, whose meaning no dialect
     /// doubts.
-    pub(super) fn written(&self, from: u8, to: u8, step: u8) -> String {
+    fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
             let next = self.min + (step - 1 - left % step);

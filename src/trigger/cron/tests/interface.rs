@@ -147,24 +147,6 @@ fn a_zone_has_to_be_known() {
     assert!(cron("0 0 * * *", "europe/london").is_ok());
 }
 
-/// The name that is proposed for a zone means what was meant.
-#[test]
-fn an_unknown_zone_that_has_a_name_is_told_it() {
-    let hours = [("UTC+2", 2), ("GMT-05", -5), ("+02:00", 2), ("-0300", -3), ("UTC+10", 10)];
-    for (zone, hours) in hours {
-        let message = cron("0 0 * * *", zone).expect_err(zone).to_string();
-        let (_, name) = message.split_once("the name `").expect(&message);
-        let (name, _) = name.split_once('`').expect("its end");
-        let midnight = cron("0 0 * * *", name).expect(name).next_after(at(864_000, 0));
-        let there = second_of(midnight.expect("each day has one")) + hours * 3_600;
-        assert_eq!(there % 86_400, 0, "{zone}: {name}");
-    }
-    for zone in ["Europe/London ", "\tEurope/London"] {
-        let message = cron("0 0 * * *", zone).expect_err(zone).to_string();
-        assert!(message.ends_with("use `Europe/London`, without white space"), "{message}");
-    }
-}
-
 /// The fault of the expression is found first.
 #[test]
 fn a_zone_is_looked_up_for_a_good_expression_only() {
