@@ -11,20 +11,15 @@ mod statistics;
 mod stopping;
 mod submitting;
 
-use std::{
-    fmt, io,
-    ops::Deref,
-    time::{Duration, Instant},
-};
+use std::{fmt, io, ops::Deref, time::Duration};
 
 pub(crate) use self::statistics::others;
 pub use self::{
-    statistics::{ExecutorState, Statistics},
+    statistics::{ExecutorState, PendingTask, Statistics},
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, TaskHandle, TaskId,
-    ThreadFactory,
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
     shared::share,
@@ -486,84 +481,6 @@ impl fmt::Debug for Handle {
 impl fmt::Debug for ScheduledThreadPoolExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.describe(f, "ScheduledThreadPoolExecutor")
-    }
-}
-
-/// A task that was pending when [`Handle::pending_tasks`], which has an example, took its snapshot.
-#[derive(Clone, Debug)]
-pub struct PendingTask {
-    handle: TaskHandle,
-    next_run: Option<Instant>,
-    delay: Duration,
-    runs: u64,
-    is_periodic: bool,
-}
-
-impl PendingTask {
-    fn new(listed: SnapshotEntry<Arc<Task>>, pool_ref: &PoolRef) -> Self {
-        let SnapshotEntry { deadline, ticket, element: task } = listed;
-        Self {
-            next_run: pool_ref.pool().clock().instant_of(deadline),
-            delay: deadline.delay_at(pool_ref.pool().clock().read()),
-            // The count of a task that has begun since cannot be read.
-            runs: task.runs().unwrap_or(0),
-            is_periodic: task.is_periodic(),
-            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
-        }
-    }
-
-    /// Returns the number of the task.
-    pub fn id(&self) -> TaskId {
-        self.handle.id()
-    }
-
-    /// Returns the name of the task, if it has one.
-    pub fn name(&self) -> Option<Arc<str>> {
-        self.handle.name()
-    }
-
-    /// Returns when the task was due, or `None` for a task that was never due.
-    pub fn next_run(&self) -> Option<Instant> {
-        self.next_run
-    }
-
-    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
-    /// due already, `Duration::MAX` for a task that was never due.
-    pub fn delay(&self) -> Duration {
-        self.delay
-    }
-
-    /// Returns how many runs the task had had; zero for a one-shot task.
-    pub fn run_count(&self) -> u64 {
-        self.runs
-    }
-
-    /// Returns `true` if the task is periodic.
-    pub fn is_periodic(&self) -> bool {
-        self.is_periodic
-    }
-
-    /// Returns a handle that can cancel the task, and that shows its present state.
-    pub fn task_handle(&self) -> &TaskHandle {
-        &self.handle
-    }
-}
-
-/// One line for a log, with the present state and the rest as of the snapshot:
-/// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
-impl fmt::Display for PendingTask {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.id())?;
-        if let Some(name) = self.name() {
-            write!(f, " {name:?}")?;
-        }
-        write!(f, " ({}): ", self.handle.state())?;
-        match self.delay {
-            Duration::ZERO => f.write_str("due"),
-            Duration::MAX => f.write_str("never due"),
-            delay => write!(f, "due in {delay:?}"),
-        }?;
-        write!(f, ", runs {}", self.runs)
     }
 }
 

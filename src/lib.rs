@@ -196,8 +196,6 @@ mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod pacing;
-#[cfg(feature = "serde")]
-mod serialized;
 mod task_builder;
 mod timer;
 mod together;

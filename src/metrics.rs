@@ -11,13 +11,22 @@
 //! recorder never forgets.
 //!
 //! [`METRICS`] and [`GROUP_METRICS`] are the lists. `docs/observing.md` has them for readers, and a test compares. What has
-//! a label more is published beside it, one series for each value, as [`publish_state`] does and as [histograms](buckets) are.
+//! a label more is published beside it, one series for each value, as [`publish_state`] and [`publish_histogram`] do.
+//!
+//! # Histograms
+//!
+//! A histogram is published as a count for each bound: how many runs did not exceed it. A monitoring system takes the
+//! difference of two scrapes, and works out the quantiles of the time between them, of one process or of all. The sum is
+//! one of whole microseconds, so that all of them are counters; a histogram of the crate `metrics` would count twice what
+//! is published twice. The names and the label `le` are those that Prometheus gives a histogram, so its functions work.
 
 #[cfg(feature = "histograms")]
-mod buckets;
+use std::time::Duration;
 
 use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
 
+#[cfg(feature = "histograms")]
+use crate::histogram::{Histogram, RunHistograms};
 use crate::{
     executor::{ExecutorState, Handle, Statistics},
     group::{Group, GroupStatistics},
@@ -81,6 +90,30 @@ const STATES: [(ExecutorState, &str); 4] = [
     (ExecutorState::Terminated, "terminated"),
 ];
 
+/// The bounds, with the values of their label, which are in seconds.
+#[cfg(feature = "histograms")]
+const BOUNDS: [(Duration, &str); 19] = [
+    (Duration::from_micros(100), "0.0001"),
+    (Duration::from_micros(250), "0.00025"),
+    (Duration::from_micros(500), "0.0005"),
+    (Duration::from_millis(1), "0.001"),
+    (Duration::from_micros(2_500), "0.0025"),
+    (Duration::from_millis(5), "0.005"),
+    (Duration::from_millis(10), "0.01"),
+    (Duration::from_millis(25), "0.025"),
+    (Duration::from_millis(50), "0.05"),
+    (Duration::from_millis(100), "0.1"),
+    (Duration::from_millis(250), "0.25"),
+    (Duration::from_millis(500), "0.5"),
+    (Duration::from_secs(1), "1"),
+    (Duration::from_millis(2_500), "2.5"),
+    (Duration::from_secs(5), "5"),
+    (Duration::from_secs(10), "10"),
+    (Duration::from_secs(30), "30"),
+    (Duration::from_secs(60), "60"),
+    (Duration::from_secs(300), "300"),
+];
+
 impl Handle {
     /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling
     /// thread uses, which is that of the process if it has no other. Without a recorder nothing happens.
@@ -115,7 +148,7 @@ impl Handle {
         publish_state(now.state, &labels);
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
-            buckets::publish("punctual_run", "", seen.pool(), &labels);
+            publish_runs("punctual_run", "", seen.pool(), &labels);
         }
     }
 }
@@ -149,7 +182,7 @@ impl Group {
         GROUP_METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
         #[cfg(feature = "histograms")]
         if let Some(seen) = self.histograms() {
-            buckets::publish("punctual_group_run", " of the group's tasks", &seen, &labels);
+            publish_runs("punctual_group_run", " of the group's tasks", &seen, &labels);
         }
     }
 }
@@ -192,4 +225,40 @@ fn publish_state(state: ExecutorState, labels: &[Label]) {
         let is_it = f64::from(u8::from(known == state));
         gauge!(STATE, with(labels, "state", label)).set(is_it);
     }
+}
+
+/// Publishes all runs so far. The names begin with `prefix`, and `of` says whose the runs are, if not those of all tasks.
+#[cfg(feature = "histograms")]
+fn publish_runs(prefix: &str, of: &str, runs: &RunHistograms, labels: &[Label]) {
+    let lateness = [
+        format!("Runs{of} that started no later than this after they were due."),
+        format!("Runs{of} of which the lateness was recorded."),
+        format!("The lateness of all runs{of} together."),
+    ];
+    let run_time = [
+        format!("Runs{of} that took no longer than this."),
+        format!("Runs{of} of which the time was recorded."),
+        format!("The time of all runs{of} together."),
+    ];
+    publish_histogram(&format!("{prefix}_lateness"), lateness, runs.lateness(), labels);
+    publish_histogram(&format!("{prefix}_time"), run_time, runs.run_time(), labels);
+}
+
+#[cfg(feature = "histograms")]
+fn publish_histogram(name: &str, meanings: [String; 3], seen: &Histogram, labels: &[Label]) {
+    let [bucket, count] = ["bucket", "count"].map(|part| format!("{name}_seconds_{part}"));
+    let sum = format!("{name}_microseconds_total");
+    let [of_bucket, of_count, of_sum] = meanings;
+    describe_counter!(bucket.clone(), Unit::Count, of_bucket);
+    describe_counter!(count.clone(), Unit::Count, of_count);
+    describe_counter!(sum.clone(), Unit::Microseconds, of_sum);
+    let series = |bound, runs| counter!(bucket.clone(), with(labels, "le", bound)).absolute(runs);
+    for (bound, label) in BOUNDS {
+        series(label, seen.count_within(bound));
+    }
+    // Nothing exceeds this one.
+    series("+Inf", seen.count());
+    counter!(count, labels.to_vec()).absolute(seen.count());
+    let micros = u64::try_from(seen.sum().as_micros()).unwrap_or(u64::MAX);
+    counter!(sum, labels.to_vec()).absolute(micros);
 }

@@ -1,6 +1,7 @@
-//! Statistics: how many workers and tasks there are, in one consistent snapshot.
+//! What can be seen of an executor: how many workers and tasks there are, in one consistent snapshot, the pending tasks, and
+//! both as data for `serde`.
 //!
-//! The snapshot is taken while the lock of the workers and then all locks of the queue are held: no worker is
+//! The snapshot of the counts is taken while the lock of the workers and then all locks of the queue are held: no worker is
 //! added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
 //! that is neither counted as ended nor back in the queue, is active; so active tasks are not counted but
 //! follow:
@@ -14,9 +15,18 @@
 //! the worker itself is counted when it begins. A worker that is only starting is not counted, since it may
 //! never come to be.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, Instant},
+};
 
-use crate::pool::{Phase, Pool};
+use crate::{
+    TaskHandle, TaskId,
+    pool::{Phase, Pool, PoolRef},
+    queue::SnapshotEntry,
+    sync::Arc,
+    task::Task,
+};
 
 /// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
@@ -186,6 +196,151 @@ impl Statistics {
             missed_runs: done.missed_runs,
             gate_skips: done.gate_skips,
             timed_out: pool.timeouts.exceeded(),
+        }
+    }
+}
+
+/// A task that was pending when [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an example, took its snapshot.
+#[derive(Clone, Debug)]
+pub struct PendingTask {
+    handle: TaskHandle,
+    next_run: Option<Instant>,
+    delay: Duration,
+    runs: u64,
+    is_periodic: bool,
+}
+
+impl PendingTask {
+    pub(super) fn new(listed: SnapshotEntry<Arc<Task>>, pool_ref: &PoolRef) -> Self {
+        let SnapshotEntry { deadline, ticket, element: task } = listed;
+        Self {
+            next_run: pool_ref.pool().clock().instant_of(deadline),
+            delay: deadline.delay_at(pool_ref.pool().clock().read()),
+            // The count of a task that has begun since cannot be read.
+            runs: task.runs().unwrap_or(0),
+            is_periodic: task.is_periodic(),
+            handle: TaskHandle::new(task, pool_ref.clone(), ticket),
+        }
+    }
+
+    /// Returns the number of the task.
+    pub fn id(&self) -> TaskId {
+        self.handle.id()
+    }
+
+    /// Returns the name of the task, if it has one.
+    pub fn name(&self) -> Option<Arc<str>> {
+        self.handle.name()
+    }
+
+    /// Returns when the task was due, or `None` for a task that was never due.
+    pub fn next_run(&self) -> Option<Instant> {
+        self.next_run
+    }
+
+    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
+    /// due already, `Duration::MAX` for a task that was never due.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
+    /// Returns how many runs the task had had; zero for a one-shot task.
+    pub fn run_count(&self) -> u64 {
+        self.runs
+    }
+
+    /// Returns `true` if the task is periodic.
+    pub fn is_periodic(&self) -> bool {
+        self.is_periodic
+    }
+
+    /// Returns a handle that can cancel the task, and that shows its present state.
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.handle
+    }
+}
+
+/// One line for a log, with the present state and the rest as of the snapshot:
+/// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
+impl fmt::Display for PendingTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.id())?;
+        if let Some(name) = self.name() {
+            write!(f, " {name:?}")?;
+        }
+        write!(f, " ({}): ", self.handle.state())?;
+        match self.delay {
+            Duration::ZERO => f.write_str("due"),
+            Duration::MAX => f.write_str("never due"),
+            delay => write!(f, "due in {delay:?}"),
+        }?;
+        write!(f, ", runs {}", self.runs)
+    }
+}
+
+/// The observable state as data for `serde`. Most of it derives its form where it is declared. Two types have a form of their
+/// own:
+///
+/// * A **task id** is its text, `"2v-9qk0"`, in every format: a program in another language may read numbers
+///   as floating point, and lose the last digits of this one.
+/// * A **pending task** is the snapshot that it is. It is written and not read, because what is read could
+///   not hold the task that a [`PendingTask`] holds.
+///
+/// An [`Instant`](std::time::Instant) means nothing in another process, so none is written. A pending task
+/// has the delay that it had at the time of the snapshot, as `serde` writes every `Duration`; a task that was
+/// never due has none.
+///
+/// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test
+/// compares that page with what is written. Fields may be added.
+#[cfg(feature = "serde")]
+mod serialized {
+    use std::{borrow::Cow, sync::Arc, time::Duration};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    use super::{PendingTask, TaskId};
+    use crate::TaskState;
+
+    /// Writes the text that `Display` writes.
+    impl Serialize for TaskId {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            serializer.collect_str(self)
+        }
+    }
+
+    /// Reads the text that `Display` writes, as [`FromStr`](std::str::FromStr) does.
+    impl<'de> Deserialize<'de> for TaskId {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            let text = Cow::<'de, str>::deserialize(deserializer)?;
+            text.parse().map_err(D::Error::custom)
+        }
+    }
+
+    /// A pending task, as it is written.
+    #[derive(Serialize)]
+    #[serde(rename = "PendingTask")]
+    struct Snapshot {
+        id: TaskId,
+        name: Option<Arc<str>>,
+        state: TaskState,
+        /// None if the task was never due.
+        delay: Option<Duration>,
+        run_count: u64,
+        is_periodic: bool,
+    }
+
+    /// Writes the snapshot, and the state that the task has now.
+    impl Serialize for PendingTask {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let snapshot = Snapshot {
+                id: self.id(),
+                name: self.name(),
+                state: self.task_handle().state(),
+                delay: self.next_run().map(|_| self.delay()),
+                run_count: self.run_count(),
+                is_periodic: self.is_periodic(),
+            };
+            snapshot.serialize(serializer)
         }
     }
 }

@@ -57,14 +57,16 @@
 mod calls;
 mod debounce;
 mod extender;
-mod throttle;
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
 
-pub use self::{debounce::Debounced, extender::Extender, throttle::Throttled};
+pub use self::{
+    debounce::{Debounced, Throttled},
+    extender::Extender,
+};
 use crate::{Clock, gate::Entry};
 
 /// The word is not to be raised.

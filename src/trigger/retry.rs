@@ -17,7 +17,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Due, Every, LastRun, Trigger, TriggerContext, every, jitter::mix};
+use super::{Due, Every, LastRun, Trigger, TriggerContext, every, mix};
 use crate::{
     Attempt,
     time::{Timestamp, saturating_nanos},

@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 39] = [
+const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -49,7 +49,6 @@ const LAYERS: [(&str, u8, &[&str]); 39] = [
     ("timer", 4, &["executor"]),
     ("group", 4, &["executor", "future", "task_builder"]),
     ("metrics", 4, &["executor", "group"]),
-    ("serialized", 4, &["executor"]),
     (
         "auto_traits",
         4,

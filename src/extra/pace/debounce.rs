@@ -1,11 +1,12 @@
-//! Debounce: a run once the calls have stopped.
+//! Debounce, a run once the calls have stopped; and throttle, a run for the first call, and once in a period at most.
 //!
 //! ```text
 //!   calls      │ │ │       │             │
 //!   debounce   ────── ▼ ────── ▼ ─────────── ▼     quiet after the last call
+//!   throttle   ▼ ── ▼ ──── ▼ ─────────── ▼         at once, and then once in each period
 //! ```
 //!
-//! The first call asks for a run, and each further one puts it off by the word ([`Calls`]).
+//! The first call asks for a run, and each further one joins it by the word ([`Calls`]): a debounced one puts it off.
 
 use std::time::Duration;
 
@@ -112,6 +113,48 @@ impl Debounced {
 
     /// Has the task cancelled when this is dropped, and with it a run that is waited for: [`flush`](Self::flush) comes
     /// first where that matters.
+    #[must_use]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.caller.cancels_on_drop = true;
+        self
+    }
+
+    /// Returns the handle of the task.
+    #[must_use]
+    pub fn task_handle(&self) -> &TaskHandle {
+        &self.caller.task
+    }
+}
+
+/// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`](crate::Handle::throttle).
+///
+/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
+/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
+/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+#[derive(Debug)]
+pub struct Throttled {
+    caller: Caller,
+}
+
+impl Throttled {
+    #[track_caller]
+    pub(crate) fn submit<O: Outcome>(
+        task: TaskBuilder<'_>,
+        period: Duration,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Self, RejectedExecutionError> {
+        Ok(Self { caller: Calls::submit(task, period, body)? })
+    }
+
+    /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have
+    /// been. All calls until then have that run in common. Returns `false` if the task has ended. Does
+    /// not block. O(log n).
+    #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
+    pub fn call(&self) -> bool {
+        self.caller.call(|_, _| 0)
+    }
+
+    /// Has the task cancelled when this is dropped, and with it a run that is waited for.
     #[must_use]
     pub fn cancel_on_drop(mut self) -> Self {
         self.caller.cancels_on_drop = true;

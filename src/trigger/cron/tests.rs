@@ -5,11 +5,7 @@ use jiff::{
     tz::{TimeZone, TimeZoneDatabase},
 };
 
-use super::{
-    Missing, Repeated,
-    fields::Fields,
-    walk::{self, Policy},
-};
+use super::{Missing, Policy, Repeated, fields::Fields, first_from};
 
 mod against_brute_force;
 mod dialect;
@@ -32,7 +28,7 @@ fn bundled(zone: &str) -> TimeZone {
 /// The moments from `from` to `to`, both of which are included.
 fn moments(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64, to: i64) -> Vec<i64> {
     let next = |from| {
-        let found = walk::first_from(fields, policy, zone, from);
+        let found = first_from(fields, policy, zone, from);
         assert!(found.is_none_or(|found| found >= from), "{found:?} is not from {from} on");
         found
     };

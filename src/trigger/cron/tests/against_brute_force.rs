@@ -12,9 +12,7 @@ use jiff::{
 };
 
 use super::{Numbers, POLICIES, moments, second};
-use crate::trigger::cron::{
-    Missing, Repeated, expression::Expression, fields::Fields, walk::Policy,
-};
+use crate::trigger::cron::{Missing, Policy, Repeated, expression::Expression, fields::Fields};
 
 const DAY: i64 = 24 * 60 * 60;
 

@@ -3,7 +3,7 @@
 //! other programs before they became tests.
 
 use super::{POLICIES, bundled, moments, second};
-use crate::trigger::cron::{Missing, Repeated, expression::Expression, walk::Policy};
+use crate::trigger::cron::{Missing, Policy, Repeated, expression::Expression};
 
 /// A row of the table.
 struct Row {

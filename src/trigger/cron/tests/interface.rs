@@ -10,8 +10,8 @@ use crate::{
     trigger::{
         Due, Trigger, TriggerContext,
         cron::{
-            Cron, CronErrorKind, Missing, Repeated, cron, expression::Expression, moment_of,
-            second_of, walk::Policy,
+            Cron, CronErrorKind, Missing, Policy, Repeated, cron, expression::Expression,
+            moment_of, second_of,
         },
     },
 };
@@ -83,7 +83,7 @@ fn what_is_always_missing_and_skipped_never_runs() {
     let skipping = POLICIES[0];
     assert_eq!(skipping.missing, Missing::Skip);
     let from = second("2026-01-01T00:00:00Z");
-    let last = super::walk::first_from(&fields, skipping, &bundled(zone), from);
+    let last = super::first_from(&fields, skipping, &bundled(zone), from);
     assert_eq!(last, None);
     assert_eq!(found(expression, zone, "2026-01-01T00:00:00Z", "2028-01-01T00:00:00Z").len(), 2);
 }
