@@ -93,8 +93,7 @@ impl Builder {
     /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
     /// With zero there is one worker as long as a task runs or is pending, and none once it has
     /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
-    #[doc(alias("worker_threads", "num_threads", "threads"))]
-    #[doc(alias("num_workers", "max_blocking_threads"))]
+    #[doc(alias("worker_threads", "num_threads", "threads", "max_blocking_threads"))]
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self

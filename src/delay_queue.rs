@@ -73,7 +73,7 @@ use crate::{
 /// one wakes for the first deadline and another for the second, so that an expired element wakes
 /// one of them.
 /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
-#[doc(alias("delay_queue", "timer_queue", "ttl", "expiring_cache"))]
+#[doc(alias("timer_queue", "ttl", "expiring_cache"))]
 pub struct DelayQueue<T> {
     queue: SingleQueue<T>,
     clock: Clock,
@@ -145,9 +145,7 @@ impl<T> DelayQueue<T> {
     ///
     /// Returns [`Refused`], with the element, if the queue is [closed](Self::close), or as full as its
     /// [bound](Self::bounded) allows, or has a billion elements.
-    #[doc(alias = "offer")]
-    #[doc(alias = "add")]
-    #[doc(alias("push", "insert_with_ttl"))]
+    #[doc(alias("offer", "add", "push", "insert_with_ttl"))]
     #[inline]
     pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
         self.insert_with(self.clock.read().after(delay), element)

@@ -96,13 +96,7 @@ use crate::{
 /// | [`Handle::shutdown_within`] | by policy, up to a time limit | by policy, up to a time limit | yes, up to a time limit; after that the later drop waits for nothing |
 /// | [`Handle::shutdown_now`] | returned to the caller | returned to the caller | no |
 /// | [`DropPolicy::ShutdownNow`] | cancelled, and so is what is due | cancelled | no |
-#[doc(alias(
-    "ScheduledExecutorService",
-    "newScheduledThreadPool",
-    "thread_pool",
-    "ThreadPool",
-    "scheduler"
-))]
+#[doc(alias("ScheduledExecutorService", "newScheduledThreadPool", "thread_pool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
     /// True while the drop still has to stop the pool.

@@ -221,7 +221,7 @@ pub trait Trigger: Send + 'static {
     /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [0, 5, 15, 35, 60, 65]);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias("backoff", "back_off"))]
+    #[doc(alias = "backoff")]
     fn retry(self, backoff: Backoff) -> Retry<Self>
     where
         Self: Sized,

@@ -89,8 +89,7 @@ impl<T> DelayQueue<T> {
     ///
     /// Returns [`LimitReached`], which says whether the time was up or the token was raised. Nothing is
     /// taken then.
-    #[doc(alias = "recv_timeout")]
-    #[doc(alias = "interrupt")]
+    #[doc(alias("recv_timeout", "interrupt"))]
     pub fn take_within(&self, limit: impl Into<Limit>) -> Result<Option<Expired<T>>, LimitReached> {
         let limit = limit.into();
         let deadline = limit.deadline(&self.clock);
@@ -122,8 +121,7 @@ impl<T> DelayQueue<T> {
     /// assert_eq!(queue.poll().map(|expired| expired.element), Some("tea"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "try_take")]
-    #[doc(alias = "try_recv")]
+    #[doc(alias("try_take", "try_recv"))]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
         self.queue.try_take().map(|entry| self.expired(entry))
@@ -211,7 +209,6 @@ impl<T> DelayQueue<T> {
     /// The sink may refuse an element by returning it. The draining ends then, and returns that element.
     /// To put it back, [insert](Self::insert_at) it: it gets a new key, and a place behind others with
     /// the same deadline.
-    #[doc(alias = "drainTo")]
     pub fn drain_to(
         &self,
         limit: usize,

@@ -125,8 +125,8 @@ impl Handle {
     /// # Errors
     ///
     /// As for [`execute`](Self::execute).
-    #[doc(alias("spawn_after", "execute_after", "after", "AfterFunc"))]
-    #[doc(alias("setTimeout", "timer", "delay"))]
+    #[doc(alias("spawn_after", "execute_after", "after", "AfterFunc", "setTimeout", "timer"))]
+    #[doc(alias = "delay")]
     #[track_caller]
     pub fn schedule<T: TaskOutput + Send + 'static>(
         &self,
@@ -213,8 +213,7 @@ impl Handle {
     ///
     /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; otherwise
     /// as [`execute`](Self::execute).
-    #[doc(alias("setInterval", "interval", "every", "ticker", "tick"))]
-    #[doc(alias = "execute_at_fixed_rate")]
+    #[doc(alias("setInterval", "interval", "every", "ticker", "tick", "execute_at_fixed_rate"))]
     #[track_caller]
     pub fn schedule_at_fixed_rate<O: UnitOutcome>(
         &self,

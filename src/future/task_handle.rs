@@ -93,14 +93,7 @@ impl TaskHandle {
     /// assert!(!late.cancel(), "it had ended before");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias(
-        "abort",
-        "clearTimeout",
-        "clear_timeout",
-        "clearInterval",
-        "clear_interval",
-        "stop"
-    ))]
+    #[doc(alias("abort", "clearTimeout", "clearInterval", "stop"))]
     pub fn cancel(&self) -> bool {
         self.cancel_if_running(IfRunning::LetReturn)
     }
@@ -362,14 +355,12 @@ impl TaskHandle {
     }
 
     /// Returns `true` if the task has ended: completed, panicked or cancelled. Java: `isDone`.
-    #[doc(alias = "isDone")]
     #[doc(alias = "is_finished")]
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
     /// Returns `true` if the task was cancelled. Java: `isCancelled`.
-    #[doc(alias = "isCancelled")]
     pub fn is_cancelled(&self) -> bool {
         self.state() == TaskState::Cancelled
     }
