@@ -6,7 +6,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | insert | [`insert`](DelayQueue::insert), [`insert_at`](DelayQueue::insert_at), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
+//! | insert | [`insert`](DelayQueue::insert), [`put`](DelayQueue::put) for elements that are [`Delayed`], [`insert_all`](DelayQueue::insert_all), `extend`, `collect` |
 //! | have a bound | [`bounded`](DelayQueue::bounded), [`insert_within`](DelayQueue::insert_within), [`insert_when_room`](DelayQueue::insert_when_room), [`remaining_capacity`](DelayQueue::remaining_capacity) |
 //! | take what has expired | [`take`](DelayQueue::take) and its variants, [`poll`](DelayQueue::poll), [`drain`](DelayQueue::drain), [`drain_to`](DelayQueue::drain_to) |
 //! | take it as a stream | [`expirations`](DelayQueue::expirations) for threads, [`next`](DelayQueue::next) and [`stream`](DelayQueue::stream) for async code |
@@ -53,7 +53,7 @@ pub use self::{
 use crate::{
     queue::{SingleQueue, SnapshotEntry, Source},
     sync::process::{AtomicU64, Ordering},
-    time::{Clock, Timestamp},
+    time::Clock,
     unwind::{Contained, discard},
 };
 
@@ -122,9 +122,9 @@ impl<T> DelayQueue<T> {
         &self.clock
     }
 
-    /// Inserts an element that expires after `delay`, counted from now, and returns its key, by which
-    /// it can be removed or given another deadline. With a delay of zero it expires at once, with
-    /// `Duration::MAX` never. Does not block. Java: `offer`, `add`, `put`.
+    /// Inserts an element, and returns its key, by which it can be removed or given another deadline. It expires after a
+    /// delay that is counted from now, or at an instant, for which the clock is not read: at once if the delay is zero or
+    /// the instant has passed, and never for `Duration::MAX` or `None`. Does not block. Java: `offer`, `add`, `put`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -134,7 +134,7 @@ impl<T> DelayQueue<T> {
     /// let queue = DelayQueue::with_clock(clock.clone());
     /// let second = Duration::from_secs(1);
     /// queue.insert(2 * second, "later")?;
-    /// queue.insert(second, "sooner")?;
+    /// queue.insert(clock.now() + second, "sooner")?;
     /// clock.advance(2 * second);
     /// let expired: Vec<_> = queue.drain().map(|expired| expired.element).collect();
     /// assert_eq!(expired, ["sooner", "later"]);
@@ -147,34 +147,9 @@ impl<T> DelayQueue<T> {
     /// [bound](Self::bounded) allows, or has a billion elements.
     #[doc(alias("offer", "add", "push", "insert_with_ttl"))]
     #[inline]
-    pub fn insert(&self, delay: Duration, element: T) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.read().after(delay), element)
-    }
-
-    /// Inserts an element that expires at `deadline`: at once if that is in the past, and never if it
-    /// is `None`. Does not read the clock. Otherwise as [`insert`](Self::insert).
-    ///
-    /// ```
-    /// use std::time::{Duration, Instant};
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue = DelayQueue::new();
-    /// queue.insert_at(Instant::now(), "now")?;
-    /// let never = queue.insert_at(None, "some day")?;
-    /// assert_eq!(queue.delay(never), Some(Duration::MAX));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As for [`insert`](Self::insert).
-    #[inline]
-    pub fn insert_at(
-        &self,
-        deadline: impl Into<Option<Instant>>,
-        element: T,
-    ) -> Result<Key, Refused<T>> {
-        self.insert_with(self.clock.deadline_of(deadline), element)
+    pub fn insert(&self, when: impl When, element: T) -> Result<Key, Refused<T>> {
+        let deadline = when.moment().deadline(&self.clock, || self.clock.read());
+        Ok(Key::new(self.id, self.queue.insert(deadline, element)?))
     }
 
     /// Inserts an element that has a deadline of its own, which is read once, by this call. Otherwise
@@ -205,13 +180,7 @@ impl<T> DelayQueue<T> {
     where
         T: Delayed,
     {
-        self.insert_with(self.clock.deadline_of(element.deadline()), element)
-    }
-
-    #[inline]
-    fn insert_with(&self, deadline: Timestamp, element: T) -> Result<Key, Refused<T>> {
-        let ticket = self.queue.insert(deadline, element);
-        Ok(Key::new(self.id, ticket?))
+        self.insert(element.deadline(), element)
     }
 
     /// Removes the element with this key, expired or not, and returns it. Returns `None` if it is not
@@ -233,8 +202,8 @@ impl<T> DelayQueue<T> {
         self.queue.remove(key.ticket_in(self.id)?)
     }
 
-    /// Gives the element with this key a new delay, counted from now, whatever its deadline was: even
-    /// an element that has expired goes on waiting, unless it has been taken. Its key stays valid.
+    /// Gives the element with this key a new delay, counted from now, or a new deadline, as [`insert`](Self::insert) does,
+    /// whatever its deadline was: even an element that has expired goes on waiting, unless it has been taken. Its key stays valid.
     /// Returns `true` if the element is in the queue. Among elements with the same deadline its
     /// place is that of its insertion, not of the reset. Does not block. O(log n).
     ///
@@ -251,19 +220,9 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[inline]
-    pub fn reset(&self, key: Key, delay: Duration) -> bool {
-        self.reset_with(key, self.clock.read().after(delay))
-    }
-
-    /// Gives the element with this key a new deadline; with `None` it never expires. Otherwise as
-    /// [`reset`](Self::reset).
-    pub fn reset_at(&self, key: Key, deadline: impl Into<Option<Instant>>) -> bool {
-        self.reset_with(key, self.clock.deadline_of(deadline))
-    }
-
-    fn reset_with(&self, key: Key, deadline: Timestamp) -> bool {
-        let ticket = key.ticket_in(self.id);
-        ticket.is_some_and(|ticket| self.queue.reset(ticket, deadline))
+    pub fn reset(&self, key: Key, when: impl When) -> bool {
+        let deadline = when.moment().deadline(&self.clock, || self.clock.read());
+        key.ticket_in(self.id).is_some_and(|ticket| self.queue.reset(ticket, deadline))
     }
 
     /// Returns when the element with this key expires, or has expired. Returns `None` if it never
@@ -426,8 +385,9 @@ impl<T> DelayQueue<T> {
         elements: impl IntoIterator<Item = (W, T)>,
     ) -> Result<Vec<Key>, Refused<Vec<T>>> {
         let now = self.clock.read();
-        let timed =
-            elements.into_iter().map(|(when, element)| (when.deadline(&self.clock, now), element));
+        let timed = elements
+            .into_iter()
+            .map(|(when, element)| (when.moment().deadline(&self.clock, || now), element));
         match self.queue.insert_all(timed.collect()) {
             Ok(tickets) => {
                 Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())

@@ -105,18 +105,6 @@ pub struct Histogram {
     sum: u128,
 }
 
-/// The number of durations within these bounds; from [`Histogram::buckets`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HistogramBucket {
-    /// The shortest duration that this bucket counts.
-    pub from: Duration,
-    /// The longest duration that this bucket counts.
-    pub to: Duration,
-    /// How many there were.
-    pub count: u64,
-}
-
 impl Histogram {
     fn new() -> Self {
         let made = hdrhistogram::Histogram::new_with_bounds(LOWEST, HIGHEST, SIGNIFICANT_DIGITS);
@@ -187,16 +175,6 @@ impl Histogram {
         let limit = saturating_nanos(limit);
         // The last bucket also counts values above the highest that is recorded.
         if limit < HIGHEST { self.counts.count_between(0, limit) } else { self.count() }
-    }
-
-    /// Returns the buckets that are not empty, in ascending order.
-    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
-        let counts = &self.counts;
-        counts.iter_recorded().map(|step| HistogramBucket {
-            from: Duration::from_nanos(counts.lowest_equivalent(step.value_iterated_to())),
-            to: Duration::from_nanos(counts.highest_equivalent(step.value_iterated_to())),
-            count: step.count_since_last_iteration(),
-        })
     }
 
     fn nonzero(&self, value: impl FnOnce() -> Duration) -> Option<Duration> {

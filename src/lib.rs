@@ -272,7 +272,7 @@ pub use crate::{
 };
 #[cfg(feature = "histograms")]
 pub use crate::{
-    histogram::{Histogram, HistogramBucket, RunHistograms},
+    histogram::{Histogram, RunHistograms},
     pool::Histograms,
 };
 

@@ -147,21 +147,7 @@ impl EndLog {
     #[inline]
     pub(crate) fn ended(&self, id: u64, task: &Task) {
         if self.is_open() {
-            self.enter(id, task);
-        }
-    }
-
-    /// Enters a task by the way in which it has ended, unless it has been entered already.
-    #[cold]
-    fn enter(&self, id: u64, task: &Task) {
-        let is_cancelled = task.state() == TaskState::Cancelled;
-        let summary = TaskSummary::new(id, task.name());
-        let mut ended = self.ended.lock();
-        let known = ended.ran.iter().chain(&ended.cancelled).any(|one| one.id == summary.id);
-        match (known, is_cancelled) {
-            (true, _) => {}
-            (false, true) => ended.cancelled.push(summary),
-            (false, false) => ended.ran.push(summary),
+            self.enter(id, task.name(), task.state() == TaskState::Cancelled);
         }
     }
 
@@ -169,16 +155,18 @@ impl EndLog {
     #[inline]
     pub(crate) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {
-            self.enter_cancelled(id, name());
+            self.enter(id, name(), true);
         }
     }
 
+    /// Enters a task by the way in which it has ended, unless it has been entered already.
     #[cold]
-    fn enter_cancelled(&self, id: u64, name: Option<Arc<str>>) {
+    fn enter(&self, id: u64, name: Option<Arc<str>>, is_cancelled: bool) {
         let summary = TaskSummary::new(id, name);
         let mut ended = self.ended.lock();
-        if !ended.cancelled.contains(&summary) {
-            ended.cancelled.push(summary);
+        let EndedTasks { ran, cancelled } = &mut *ended;
+        if !ran.iter().chain(&*cancelled).any(|one| one.id == summary.id) {
+            if is_cancelled { cancelled } else { ran }.push(summary);
         }
     }
 

@@ -18,7 +18,7 @@ use std::{
 use crate::{
     entry::Ticket,
     queue::{self, Refusal},
-    time::Timestamp,
+    time::{Clock, Timestamp},
 };
 
 /// Identifies one element for as long as it is in its [`DelayQueue`](super::DelayQueue).
@@ -138,40 +138,49 @@ macro_rules! delayed {
 
 delayed! { &T Box<T> Rc<T> Arc<T> }
 
-/// When an element expires that is inserted with others: after a `Duration`, at an `Instant`, or
-/// never, for `None` of either.
+/// When an element expires: after a `Duration`, at an `Instant`, or never, for `None` of either.
 pub trait When: sealed::When {}
 
 impl<W: sealed::When> When for W {}
 
 mod sealed {
-    use super::{Duration, Instant, Timestamp};
-    use crate::time::Clock;
+    use super::{Duration, Instant};
+
+    #[derive(Debug)]
+    pub enum Moment {
+        After(Duration),
+        At(Option<Instant>),
+    }
 
     pub trait When {
         #[doc(hidden)]
-        #[allow(private_interfaces, reason = "sealed: for this crate only")]
-        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp;
+        fn moment(self) -> Moment;
     }
 
     impl When for Duration {
-        #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, _: &Clock, now: Timestamp) -> Timestamp {
-            now.after(self)
+        fn moment(self) -> Moment {
+            Moment::After(self)
         }
     }
 
     impl When for Instant {
-        #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, clock: &Clock, _: Timestamp) -> Timestamp {
-            clock.deadline_of(self)
+        fn moment(self) -> Moment {
+            Moment::At(Some(self))
         }
     }
 
     impl<W: When> When for Option<W> {
-        #[allow(private_interfaces, reason = "as above")]
-        fn deadline(self, clock: &Clock, now: Timestamp) -> Timestamp {
-            self.map_or(Timestamp::NEVER, |when| when.deadline(clock, now))
+        fn moment(self) -> Moment {
+            self.map_or(Moment::At(None), W::moment)
+        }
+    }
+}
+
+impl sealed::Moment {
+    pub(super) fn deadline(self, clock: &Clock, now: impl FnOnce() -> Timestamp) -> Timestamp {
+        match self {
+            Self::After(delay) => now().after(delay),
+            Self::At(instant) => clock.deadline_of(instant),
         }
     }
 }

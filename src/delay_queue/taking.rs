@@ -207,7 +207,7 @@ impl<T> DelayQueue<T> {
     /// # Errors
     ///
     /// The sink may refuse an element by returning it. The draining ends then, and returns that element.
-    /// To put it back, [insert](Self::insert_at) it: it gets a new key, and a place behind others with
+    /// To put it back, [insert](Self::insert) it: it gets a new key, and a place behind others with
     /// the same deadline.
     pub fn drain_to(
         &self,

@@ -114,7 +114,7 @@ pub(crate) struct LastRun {
     pub(crate) planned_wall: Option<SystemTime>,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
-    /// See [`took_place`](TriggerContext::took_place).
+    /// False if its gate skipped it or it was too late to start.
     pub(crate) took_place: bool,
 }
 
@@ -176,13 +176,6 @@ impl<'a> TriggerContext<'a> {
     /// Returns when the last run ended; `None` before the first.
     pub fn ended(&self) -> Option<Instant> {
         self.last.map(|last| self.clock.shown_at(last.ended))
-    }
-
-    /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
-    /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
-    /// [asked for by hand](crate::TaskHandle::run_now) may have come in between.
-    pub fn took_place(&self) -> bool {
-        self.last.is_some_and(|last| last.took_place)
     }
 
     /// Returns how many runs there have been.

@@ -31,7 +31,7 @@ use punctual::{
     gate, trigger,
 };
 #[cfg(feature = "histograms")]
-use punctual::{Histogram, HistogramBucket, Histograms, RunHistograms};
+use punctual::{Histogram, Histograms, RunHistograms};
 
 /// Determines whether a type has a trait: the type's own constant, where the bound holds, hides the
 /// trait's.
@@ -111,7 +111,6 @@ fn public_types() -> Vec<Line> {
 fn histogram_types() -> Vec<Line> {
     lines! {
         Histogram: all;
-        HistogramBucket: all;
         Histograms: all;
         RunHistograms: all;
     }

@@ -237,7 +237,7 @@ fn the_past_has_its_order() {
         let ago = |span| now.checked_sub(span).unwrap_or(now);
         let spans = [ms(5_000), ms(10_000), ms(10_000) + NANO, ms(0), ms(1)];
         for (number, span) in spans.into_iter().enumerate() {
-            queue.insert_at(ago(span), number).expect("it is open");
+            queue.insert(ago(span), number).expect("it is open");
         }
         if now.checked_sub(year).is_none() {
             return;

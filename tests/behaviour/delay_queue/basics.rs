@@ -83,7 +83,7 @@ fn every_insertion_counts_up() {
     for n in 0..32 {
         let key = match n % 3 {
             0 => queue.insert(ms(n), Letter(0, None)),
-            1 => queue.insert_at(clock.now() + ms(n), Letter(0, None)),
+            1 => queue.insert(clock.now() + ms(n), Letter(0, None)),
             _ => queue.put(Letter(0, Some(clock.now() + ms(n)))),
         };
         let key = key.expect("the queue is open");
@@ -237,7 +237,7 @@ fn elements_that_expired_long_ago_are_in_order() {
     let clock = ManualClock::starting_at(ms(10));
     let queue = DelayQueue::with_clock(clock.clone());
     for n in [10, 3, 5] {
-        queue.insert_at(clock.now() - ms(n), n).expect("the queue is open");
+        queue.insert(clock.now() - ms(n), n).expect("the queue is open");
     }
     assert_eq!(drained(&queue), [10, 5, 3]);
 }
@@ -253,7 +253,7 @@ fn bulk_insertion_keeps_the_order() {
         (ms(10), n)
     }));
     let keys = keys.expect("the queue is open");
-    queue.insert_at(clock.now() - ms(990), 1_001).expect("the queue is open");
+    queue.insert(clock.now() - ms(990), 1_001).expect("the queue is open");
     let deadlines: Vec<_> = keys.iter().map(|key| queue.deadline(*key)).collect();
     assert_eq!(deadlines, [Some(clock.now() - ms(990)); 1_000]);
     assert_eq!(queue.keys()[1..=1_000], keys[..]);
@@ -270,8 +270,7 @@ fn a_closed_queue_gives_insertions_back() {
     queue.close();
     assert!(queue.is_closed());
     let one = || Letter(7, Some(clock.now()));
-    let refusals =
-        [queue.insert(ms(1), one()), queue.insert_at(clock.now(), one()), queue.put(one())];
+    let refusals = [queue.insert(ms(1), one()), queue.insert(clock.now(), one()), queue.put(one())];
     for refused in refusals.map(Result::unwrap_err) {
         assert_eq!(refused.error(), InsertError::Closed);
         assert_eq!(refused.into_element(), one());

@@ -242,7 +242,7 @@ fn elements_inserted_as_expired_are_drained() {
     fill(&queue, 0..3);
     let mut moved = Vec::new();
     let sink = |expired: Expired<u32>| {
-        queue.insert_at(clock.now() - ms(1), expired.element + 10).expect("the queue is open");
+        queue.insert(clock.now() - ms(1), expired.element + 10).expect("the queue is open");
         moved.push(expired.element);
         Ok(())
     };

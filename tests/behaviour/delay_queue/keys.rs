@@ -23,7 +23,7 @@ use crate::{
 fn assert_finds_nothing<T: PartialEq + std::fmt::Debug>(queue: &DelayQueue<T>, key: Key) {
     assert!(!queue.contains(key));
     assert_eq!(queue.deadline(key), None);
-    assert!(!queue.reset(key, DAY) && !queue.reset_at(key, Instant::now()));
+    assert!(!queue.reset(key, DAY) && !queue.reset(key, Instant::now()));
     assert_eq!(queue.remove(key), None);
 }
 
@@ -46,7 +46,7 @@ fn an_element_is_removed_once() {
     let queue = DelayQueue::with_clock(clock.clone());
     let insert = |days: i32| {
         let deadline = clock.now() - 8 * DAY + DAY * (days + 8).unsigned_abs();
-        (queue.insert_at(deadline, days).expect("the queue is open"), days)
+        (queue.insert(deadline, days).expect("the queue is open"), days)
     };
     let keys: Vec<_> = (-8..8).map(insert).collect();
     for (key, days) in keys {
@@ -171,7 +171,7 @@ fn the_last_reset_decides() {
     assert!(queue.reset(key, ms(5)));
     assert_eq!(queue.deadline(key), Some(clock.now() + ms(5)));
     assert!(queue.poll().is_none(), "sooner, not now");
-    assert!(queue.reset_at(key, clock.now() - ms(1)));
+    assert!(queue.reset(key, clock.now() - ms(1)));
     let expired = queue.poll().expect("in the past");
     assert_eq!((expired.key, expired.deadline), (key, clock.now() - ms(1)));
     assert_finds_nothing(&queue, key);
@@ -182,13 +182,13 @@ fn the_last_reset_decides() {
 #[test]
 fn an_element_without_a_deadline_never_expires() {
     let (clock, queue) = queue_by_hand();
-    let never = queue.insert_at(None, 1).expect("the queue is open");
-    let soon = queue.insert_at(Some(clock.now() + ms(1)), 2).expect("the queue is open");
+    let never = queue.insert(Duration::MAX, 1).expect("the queue is open");
+    let soon = queue.insert(Some(clock.now() + ms(1)), 2).expect("the queue is open");
     assert_eq!((queue.delay(never), queue.deadline(never)), (Some(Duration::MAX), None));
-    assert!(queue.reset_at(soon, None));
+    assert!(queue.reset(soon, Duration::MAX));
     clock.advance(DAY);
     assert!(queue.poll().is_none());
-    assert!(queue.reset_at(never, Some(clock.now())));
+    assert!(queue.reset(never, Some(clock.now())));
     assert_eq!(queue.poll().map(|expired| expired.element), Some(1));
     assert_eq!((queue.len(), queue.delay(soon)), (1, Some(Duration::MAX)));
 }
@@ -215,10 +215,10 @@ fn a_reset_keeps_the_order_of_insertion() {
     let deadline = clock.now() + ms(7);
     let mut dice = Dice(1);
     for _ in 0..2_000 {
-        assert!(queue.reset_at(keys[dice.roll(999) as usize], deadline + ms(dice.roll(2))));
+        assert!(queue.reset(keys[dice.roll(999) as usize], deadline + ms(dice.roll(2))));
     }
     for key in keys.iter().rev() {
-        assert!(queue.reset_at(*key, deadline));
+        assert!(queue.reset(*key, deadline));
     }
     clock.advance(ms(7));
     assert_eq!(drained(&queue), Vec::from_iter(0..999));
@@ -327,7 +327,7 @@ fn equal_deadlines_of_several_threads_keep_their_order() {
                     barrier.wait();
                     for n in 0..3 {
                         let element = (round, thread, n);
-                        queue.insert_at(deadline, element).expect("the queue is open");
+                        queue.insert(deadline, element).expect("the queue is open");
                     }
                 }
             });
