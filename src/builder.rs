@@ -117,19 +117,6 @@ impl Builder {
     /// does a worker that is about to run a task while others are pending and no other worker is idle. So a
     /// task that is due waits only while as many workers as the core pool size are busy. Java:
     /// `allowCoreThreadTimeOut`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let (clock, minute) = (ManualClock::new(), Duration::from_secs(60));
-    /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
-    /// let executor = builder.allows_core_thread_timeout(true).keep_alive(minute).build()?;
-    /// executor.submit(|| ())?.join()?;
-    /// clock.run_for(minute);
-    /// assert_eq!(executor.pool_size(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
@@ -268,20 +255,6 @@ impl Builder {
     /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default they do
     /// not. If they do, the executor terminates only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let builder = ScheduledThreadPoolExecutor::builder();
-    /// let executor = builder.continues_existing_periodic_tasks_after_shutdown(true).build()?;
-    /// let (initial_delay, period) = (Duration::ZERO, Duration::from_millis(1));
-    /// let beat = executor.schedule_at_fixed_rate(initial_delay, period, || ())?;
-    /// executor.shutdown();
-    /// assert!(beat.cancel()); // nothing else would end it
-    /// executor.await_termination(Duration::MAX)?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_periodic = keep;
@@ -470,20 +443,6 @@ impl Builder {
     /// for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
     /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
     /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).histograms(16).build()?;
-    /// executor.task().name("sweep").schedule_at_fixed_rate(second, second, || ())?;
-    /// clock.run_for(4 * second);
-    /// let histograms = executor.histograms().expect("they are kept");
-    /// let sweep = histograms.named("sweep").expect("one of the first sixteen names");
-    /// assert_eq!(sweep.lateness().max(), Some(Duration::ZERO)); // the clock stood still
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias("percentiles", "latency"))]
     #[cfg(feature = "histograms")]
     pub fn histograms(mut self, names: usize) -> Self {
@@ -501,23 +460,6 @@ impl Builder {
     /// timeout expires, so it should be short; it may submit tasks. A panic in it is reported as that of a
     /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the executor does
     /// not look; while all are busy it looks at most once in the time that was set.
-    ///
-    /// ```
-    /// use std::{sync::mpsc, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, Starvation};
-    ///
-    /// let (tell, told) = mpsc::channel();
-    /// let tell = move |starvation: &Starvation| drop(tell.send(starvation.clone()));
-    /// let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(1);
-    /// let executor = builder.on_starvation(Duration::from_millis(5), tell).build()?;
-    /// let (end, ends) = mpsc::channel();
-    /// executor.task().name("upload").execute(move || drop(ends.recv()))?;
-    /// executor.execute(|| ())?;
-    /// let starvation = told.recv()?;
-    /// end.send(()).ok();
-    /// println!("{starvation}");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,

@@ -235,23 +235,6 @@ impl<T> DelayQueue<T> {
     /// Returns how long it is until the element with this key expires: zero if it has expired,
     /// `Duration::MAX` if it never does. Returns `None` if it is not in the queue. Java: `getDelay`
     /// of the element.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{DelayQueue, ManualClock};
-    ///
-    /// let clock = ManualClock::new();
-    /// let queue = DelayQueue::with_clock(clock.clone());
-    /// let second = Duration::from_secs(1);
-    /// let key = queue.insert(60 * second, "a reservation")?;
-    /// clock.advance(20 * second);
-    /// assert_eq!(queue.delay(key), Some(40 * second));
-    /// clock.advance(50 * second);
-    /// assert_eq!(queue.delay(key), Some(Duration::ZERO)); // it has expired, and nobody has taken it
-    /// queue.remove(key);
-    /// assert_eq!(queue.delay(key), None);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "getDelay")]
     pub fn delay(&self, key: Key) -> Option<Duration> {
         let deadline = self.queue.deadline(key.ticket_in(self.id)?)?;
@@ -290,16 +273,6 @@ impl<T> DelayQueue<T> {
 
     /// Removes all elements, expired or not, and returns them in the order in which they would have
     /// been taken.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{DelayQueue, delay_queue::Queued};
-    ///
-    /// let seconds = Duration::from_secs;
-    /// let queue: DelayQueue<_> = [(seconds(2), "b"), (seconds(1), "a")].into_iter().collect();
-    /// let removed: Vec<_> = queue.remove_all().into_iter().map(Queued::into_element).collect();
-    /// assert_eq!((removed, queue.len()), (vec!["a", "b"], 0));
-    /// ```
     #[must_use = "to drop all elements there is `clear`"]
     pub fn remove_all(&self) -> Vec<Queued<T>> {
         let mut removed: Vec<_> = self.queue.drain().collect();
@@ -408,17 +381,6 @@ impl<T> DelayQueue<T> {
 impl<T: CheapClone> DelayQueue<T> {
     /// Returns a clone of the element that will be taken first, expired or not, and leaves it in the
     /// queue. Returns `None` if the queue is empty. Java: `peek`, `element`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue = DelayQueue::new();
-    /// queue.insert(Duration::from_secs(60), "a minute")?;
-    /// queue.insert(Duration::from_secs(1), "a second")?;
-    /// assert_eq!(queue.peek().map(|queued| queued.element), Some("a second"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[must_use]
     pub fn peek(&self) -> Option<Queued<T>> {
         self.queue.peek(T::clone).map(|listed| self.queued(listed))

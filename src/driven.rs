@@ -179,32 +179,6 @@ impl DrivenExecutor {
     /// Most event loops have something that another thread may use to end their sleep: a `Waker` of mio, a
     /// ping of calloop, a proxy of winit. Put behind [`Wake`](std::task::Wake), it is a waker. A waker that
     /// panics is contained.
-    ///
-    /// ```
-    /// use std::{sync::Arc, task::Wake, thread::{self, Thread}};
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// struct Unpark(Thread);
-    ///
-    /// impl Wake for Unpark {
-    ///     fn wake(self: Arc<Self>) {
-    ///         self.0.unpark();
-    ///     }
-    /// }
-    ///
-    /// let mut executor = ScheduledThreadPoolExecutor::builder().build_driven()?;
-    /// executor.set_waker(Arc::new(Unpark(thread::current())).into());
-    /// let handle = executor.handle();
-    /// let other = thread::spawn(move || handle.submit(|| "done"));
-    /// while executor.run_due() == 0 {
-    ///     match executor.time_until_next() {
-    ///         Some(span) => thread::park_timeout(span),
-    ///         None => thread::park(), // until there is news
-    ///     }
-    /// }
-    /// assert_eq!(other.join().expect("it does not panic")?.join()?, "done");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn set_waker(&mut self, waker: Waker) {
         self.driver.disarm();
         self.waker = Some(waker);

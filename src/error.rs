@@ -240,20 +240,6 @@ impl Failure {
 
     /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
     /// been dropped.
-    ///
-    /// ```
-    /// use std::{io, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, trigger::every};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let broken = executor.repeat(every(Duration::from_secs(1)), || -> io::Result<()> {
-    ///     Err(io::ErrorKind::NotFound.into())
-    /// })?;
-    /// let failure = broken.join().expect_err("it fails").into_failure().expect("by an error");
-    /// let error = failure.error().and_then(|error| error.downcast_ref::<io::Error>());
-    /// assert_eq!(error.map(io::Error::kind), Some(io::ErrorKind::NotFound));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         if let Origin::Error(error) = &self.0.origin { Some(&**error) } else { None }

@@ -219,15 +219,6 @@ impl Handle {
     ///
     /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from their last
     /// task, and does not wait for that. Running tasks are not disturbed.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.set_core_pool_size(4); // more work is to come
-    /// assert_eq!(executor.prestart_all_core_threads()?, 4);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);

@@ -59,11 +59,6 @@
 //! The worker looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place:
 //! the lease is left, and the gate is asked about the tick again at once.
 //!
-//! # Runs by hand
-//!
-//! A run by hand asks no gate: that of a [`DrainedTask`](crate::DrainedTask), and of a task that was rejected
-//! and that a [handler](crate::RejectedExecutionHandler) runs in the thread of the caller.
-//!
 //! # A gate is user code
 //!
 //! A panic of [`RunGate::enter`] or of [`Lease::watch`] is reported to the

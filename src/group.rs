@@ -260,18 +260,6 @@ impl Group {
     /// [tokens](crate::TaskContext::token), as by
     /// [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal). Returns how many tasks these are. The group
     /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mail = executor.group("mail").build()?;
-    /// mail.task().schedule(Duration::from_secs(60), || ())?;
-    /// assert_eq!(mail.cancel_all(), 1);
-    /// assert_eq!(mail.task().submit(|| "the group goes on")?.join()?, "the group goes on");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;

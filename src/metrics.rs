@@ -161,21 +161,6 @@ impl Group {
     /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
     ///
     /// Blocks as long as the recorder does.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mail = executor.group("mail").limit(1).build()?;
-    /// mail.task().submit(|| ())?.join()?;
-    ///
-    /// metrics::with_local_recorder(&recorder, || mail.publish_metrics("web"));
-    /// let page = recorder.handle().render();
-    /// let series = "punctual_group_tasks_completed_total{executor=\"web\",group=\"mail\"} 1\n";
-    /// assert!(page.contains(series));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn publish_metrics(&self, executor: &str) {
         let now = self.statistics();
         let labels = [label("executor", executor), label("group", self.name())];

@@ -339,18 +339,6 @@ impl RejectedExecutionHandler for DiscardPolicy {
 /// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. A task that waits for its
 /// [group](crate::Group) counts by when it is due; a paused one is due last. After a shutdown the new
 /// one is discarded. Java: `DiscardOldestPolicy`.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::{DiscardOldestPolicy, ScheduledThreadPoolExecutor};
-///
-/// let builder = ScheduledThreadPoolExecutor::builder().max_pending(1);
-/// let executor = builder.rejected_execution_handler(DiscardOldestPolicy).build()?;
-/// let first = executor.schedule(Duration::from_secs(3600), || "takes the only place")?;
-/// let second = executor.schedule(Duration::from_secs(7200), || "takes it away")?;
-/// assert!(first.is_cancelled() && !second.is_done());
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;
 

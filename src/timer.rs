@@ -141,7 +141,7 @@ impl Handle {
 ///
 /// It ends with [`TimerStopped`] if the executor stops before the deadline.
 ///
-/// [`Handle::sleep`](crate::Handle::sleep) and [`reset`](Self::reset) have examples.
+/// [`Handle::sleep`](crate::Handle::sleep) has an example.
 // The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
@@ -183,17 +183,6 @@ impl Sleep {
     /// that is in the queue is moved there, with the waker that it has.
     ///
     /// Does not block. O(log n).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let timers = ScheduledThreadPoolExecutor::new(1);
-    /// let mut idle = timers.sleep(Duration::from_secs(30));
-    /// idle.reset(Duration::from_millis(1));
-    /// smol::block_on(idle)?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn reset(&mut self, duration: Duration) {
         self.move_to(self.clock().read().after(duration));
     }
@@ -313,19 +302,6 @@ impl fmt::Debug for Sleep {
 /// is decided by [`missed_runs`](Self::missed_runs); the default is [`MissedRuns::Coalesce`]: one late
 /// tick stands for all of them, and the next is on the grid.
 ///
-/// ```
-/// use std::time::Duration;
-/// use punctual::{Handle, TimerStopped};
-///
-/// async fn watch(timers: &Handle) -> Result<(), TimerStopped> {
-///     let mut ticks = timers.interval(Duration::from_secs(5));
-///     loop {
-///         ticks.tick().await?;
-///         // look
-///     }
-/// }
-/// ```
-///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
 #[doc(alias = "ticker")]
 #[derive(Debug)]
@@ -441,15 +417,6 @@ impl fmt::Display for TimerStopped {
 impl Error for TimerStopped {}
 
 /// The error of a future with a [time limit](crate::Handle::timeout) that has no output.
-///
-/// ```
-/// use std::{future, time::Duration};
-/// use punctual::{ScheduledThreadPoolExecutor, TimeoutError};
-///
-/// let timers = ScheduledThreadPoolExecutor::new(1);
-/// let asked = timers.timeout(Duration::from_millis(2), future::pending::<()>());
-/// assert_eq!(smol::block_on(asked), Err(TimeoutError::Elapsed));
-/// ```
 #[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

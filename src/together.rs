@@ -164,18 +164,6 @@ impl<T: 'static> TaskSet<T> {
     /// of the futures. The set is empty then. Returns `None` if not all have ended by then: the tasks go on,
     /// and the set keeps all futures with their results.
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mut set = TaskSet::new();
-    /// set.push(executor.schedule(Duration::from_secs(60), || 8)?);
-    /// assert!(set.join_all_within(Duration::from_millis(1)).is_none());
-    /// assert_eq!(set.cancel_all(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Inside the `Vec`: as [`ScheduledFuture::join_within`].

@@ -96,18 +96,6 @@ impl CancellationToken {
 
     /// Makes a token that is not raised, and that [sleeps](Self::sleep) on this clock: that of an
     /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{CancellationToken, ManualClock};
-    ///
-    /// let clock = ManualClock::new();
-    /// clock.set_auto_advance(true);
-    /// let token = CancellationToken::with_clock(clock.clone());
-    /// let hour = Duration::from_secs(3600);
-    /// assert!(token.sleep(hour).is_ok()); // takes no real time
-    /// assert_eq!(clock.elapsed(), hour);
-    /// ```
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         let clock = clock.into();
         let watch = if clock.is_manual() { LimitWatch::ThreadOrLook } else { LimitWatch::Thread };

@@ -52,19 +52,6 @@ impl<T> DelayQueue<T> {
 
     /// Like [`bounded`](Self::bounded), with another [clock](Self::with_clock).
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{DelayQueue, ManualClock};
-    ///
-    /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
-    /// let queue = DelayQueue::bounded_with_clock(1, clock.clone());
-    /// queue.insert(second, "first")?;
-    /// clock.advance(second);
-    /// assert_eq!(queue.poll().map(|expired| expired.element), Some("first"));
-    /// queue.insert(second, "second")?; // there is room again
-    /// # Ok::<(), punctual::delay_queue::Refused<&str>>(())
-    /// ```
-    ///
     /// # Panics
     ///
     /// As for [`bounded`](Self::bounded).
@@ -76,16 +63,6 @@ impl<T> DelayQueue<T> {
 
     /// Returns how many elements there is room for: `usize::MAX` if the queue has no [bound](Self::bounded). It may be
     /// another number by the time the caller looks at it. Does not block. Java: `remainingCapacity`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue = DelayQueue::bounded(3);
-    /// queue.insert(Duration::ZERO, "tea").ok();
-    /// assert_eq!(queue.remaining_capacity(), 2);
-    /// assert_eq!(DelayQueue::<&str>::new().remaining_capacity(), usize::MAX);
-    /// ```
     pub fn remaining_capacity(&self) -> usize {
         self.queue.remaining_capacity()
     }

@@ -164,14 +164,6 @@ impl<T> DelayQueue<T> {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// The compiler warns about an iterator that is not used:
-    ///
-    /// ```compile_fail
-    /// #![deny(unused_must_use)]
-    /// let queue = punctual::DelayQueue::<u32>::new();
-    /// queue.drain(); // an error: the iterator is not used
-    /// ```
-    ///
     /// To drop what has expired, write `queue.drain().for_each(drop)`.
     #[doc(alias = "drainTo")]
     pub fn drain(&self) -> impl Iterator<Item = Expired<T>> {

@@ -12,19 +12,6 @@ use crate::{
 impl TaskBuilder<'_> {
     /// Returns a handle of the executor that the task is for: code that is passed a builder reads its
     /// [clock](Handle::clock) there, or whether it was shut down. Costs one reference count.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{RejectedExecutionError, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder};
-    ///
-    /// fn in_a_second(task: TaskBuilder<'_>) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
-    ///     let now = task.handle().clock().now();
-    ///     task.schedule_at(now + Duration::from_secs(1), || ())
-    /// }
-    ///
-    /// in_a_second(ScheduledThreadPoolExecutor::new(1).task())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn handle(&self) -> Handle {
         Handle { pool_refs: Arc::clone(self.pool_refs) }
     }
@@ -198,14 +185,6 @@ impl Handle {
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
     /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
     /// executor.schedule_at_fixed_rate(initial_delay, period, || sweep())?; // an error: it is not `()`
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// executor.repeat(punctual::trigger::every(Duration::from_secs(1)), || sweep())?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///

@@ -27,19 +27,6 @@ use crate::{
 
 /// Controls and cancels a task; from [`ScheduledFuture::task_handle`](crate::ScheduledFuture::task_handle). It is cheap to clone, does not
 /// depend on the type of the result, and does nothing when it is dropped.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-///
-/// let clock = ManualClock::new();
-/// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-/// let logout = executor.schedule(Duration::from_secs(60), || "logged out")?;
-/// let activity = logout.task_handle();
-/// clock.run_for(Duration::from_secs(59));
-/// assert!(activity.reschedule(Duration::from_secs(60)), "seen again: one minute more");
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
 #[doc(alias = "AbortHandle")]
 pub struct TaskHandle {
     task: Contained<Arc<Task>>,
@@ -313,18 +300,6 @@ impl TaskHandle {
     /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the task
     /// is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state) says which.
     /// Locks a part of the queue. Java: `getDelay`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
-    /// clock.run_for(Duration::from_secs(20));
-    /// assert_eq!(tea.delay(), Some(Duration::from_secs(40)));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
         let entry =

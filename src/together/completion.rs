@@ -192,17 +192,6 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be
     /// interrupted.
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let answers = ExecutorCompletionService::new(&executor);
-    /// answers.schedule(Duration::from_secs(60), || "too late")?;
-    /// assert!(answers.take_within(Duration::from_millis(1)).is_err());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Returns [`LimitReached`] if nothing has ended by then, and something is left.

@@ -95,18 +95,6 @@ impl Debounced {
     }
 
     /// Runs the task now if a call waits for it. Returns `true` if one does. Does not wait for the run.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let save = executor.debounce(Duration::from_secs(60), || { /* save */ })?;
-    /// assert!(!save.flush(), "there is nothing to save");
-    /// save.call();
-    /// assert!(save.flush());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn flush(&self) -> bool {
         self.caller.flush()
     }

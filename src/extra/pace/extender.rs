@@ -97,17 +97,6 @@ impl Extender {
 
     /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock); `None` means never. It
     /// saves the reading of the clock where the caller has the time already.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let (task, activity) = executor.task().extender();
-    /// let _session = task.schedule(Duration::from_secs(60), || "logged out")?;
-    /// assert!(activity.extend_to(executor.clock().now() + Duration::from_secs(90)));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.put_off_to(instant.into().map_or(NEVER, |instant| self.put_off.time.of(instant)))
     }
@@ -115,19 +104,6 @@ impl Extender {
     /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
     /// stays there until a [`run_now`](crate::TaskHandle::run_now) or another request moves it. Returns `false`, and
     /// has no effect, if the run has begun or the task has ended. Does not block: one atomic operation.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let (task, activity) = executor.task().extender();
-    /// let session = task.schedule(Duration::from_secs(60), || "logged out")?;
-    /// activity.extend(Duration::from_secs(90));
-    /// assert!(activity.take_back() && session.run_now()); // the user asks for it
-    /// assert_eq!(session.join()?, "logged out");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn take_back(&self) -> bool {
         self.put_off.word.lower(FIRST)
     }
