@@ -379,11 +379,6 @@ impl Interval {
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         self.sleep.reset_at(instant);
     }
-
-    /// Returns the time between two ticks.
-    pub fn period(&self) -> Duration {
-        self.period
-    }
 }
 
 #[cfg(feature = "stream")]

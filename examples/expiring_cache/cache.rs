@@ -18,7 +18,7 @@ use std::{
 
 use punctual::{
     Clock, DelayQueue,
-    delay_queue::{CheapClone, Expired, InsertError, Key, Refused},
+    delay_queue::{CheapClone, Expired, InsertError, Key},
 };
 
 /// See the [module](self). `K` names an entry, `V` is what is cached.
@@ -71,7 +71,7 @@ where
     ) -> Result<Option<V>, InsertError> {
         let mut entries = self.shared.entries();
         let key = self.shared.expiries.insert(lifetime, name.clone());
-        let entry = Entry { value, lifetime, key: key.map_err(Refused::into_error)? };
+        let entry = Entry { value, lifetime, key: key.map_err(|refused| refused.error())? };
         Ok(entries.insert(name, entry).map(|old| {
             self.shared.expiries.remove(old.key);
             old.value

@@ -117,7 +117,7 @@ impl Server {
         let key = self
             .connections
             .insert(self.timeout, Arc::clone(&connection))
-            .map_err(|refused| io::Error::other(refused.into_error()))?;
+            .map_err(|refused| io::Error::other(refused.error()))?;
         Ok((connection, key))
     }
 

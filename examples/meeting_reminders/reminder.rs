@@ -11,10 +11,7 @@ use std::{
 };
 
 use chrono::{DateTime, Local, TimeDelta, Utc};
-use punctual::{
-    DelayQueue,
-    delay_queue::{Expired, Queued},
-};
+use punctual::{DelayQueue, delay_queue::Expired};
 
 use crate::{
     calendar::{Meeting, Meetings},
@@ -81,9 +78,9 @@ impl Reminder {
     ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let seconds = ahead.as_seconds_f64();
         self.say(format_args!("the clock was set, or the machine slept: {seconds:+.1} s"));
-        let queued = self.queue.remove_all().into_iter().map(Queued::into_element);
+        let queued = self.queue.remove_all().into_iter().map(|queued| queued.element);
         let mut meetings: Vec<_> =
-            expired.map(Expired::into_element).into_iter().chain(queued).collect();
+            expired.map(|expired| expired.element).into_iter().chain(queued).collect();
         meetings.sort();
         self.fill(meetings)
     }

@@ -99,7 +99,7 @@ impl Shop {
     /// when the shop is closed and has no unpaid order.
     pub(crate) fn overdue(&self) -> impl Iterator<Item = Order> {
         self.unpaid.expirations().map(|expired| {
-            let order = expired.into_element();
+            let order = expired.element;
             self.book().insert(order.id.clone(), State::Cancelled);
             order
         })

@@ -86,14 +86,6 @@ pub struct Expired<T> {
     pub deadline: Instant,
 }
 
-impl<T> Expired<T> {
-    /// Returns the element alone.
-    #[must_use]
-    pub fn into_element(self) -> T {
-        self.element
-    }
-}
-
 /// An element that was in the queue, expired or not, when it was inspected or removed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -104,14 +96,6 @@ pub struct Queued<T> {
     pub key: Key,
     /// When it expires, or has expired; `None` if it never does.
     pub deadline: Option<Instant>,
-}
-
-impl<T> Queued<T> {
-    /// Returns the element alone.
-    #[must_use]
-    pub fn into_element(self) -> T {
-        self.element
-    }
 }
 
 /// An element that has a deadline of its own. Java: `Delayed`.
@@ -270,7 +254,7 @@ impl From<Refusal> for InsertError {
 /// and the element, or all the elements that were to be inserted together.
 ///
 /// `?` turns it into a `Box<dyn Error + Send + Sync>` if the element is `Send`, `Sync` and
-/// `'static`. [`into_error`](Self::into_error) returns an error that can always be converted.
+/// `'static`. [`error`](Self::error) returns an error that can always be converted.
 ///
 /// [`close`](super::DelayQueue::close) has an example.
 pub struct Refused<T> {
@@ -289,12 +273,6 @@ impl<T> Refused<T> {
     #[must_use]
     pub fn into_element(self) -> T {
         self.element
-    }
-
-    /// Returns the reason alone, and drops the element.
-    #[must_use]
-    pub fn into_error(self) -> InsertError {
-        self.error
     }
 }
 

@@ -26,5 +26,5 @@ fn a_full_queue_returns_refused_elements() {
     assert_eq!((together.error(), together.into_element()), (InsertError::Full, vec![1, 2]));
     queue.insert_all([(FAR, full)]).expect("there is room for one");
     clock.advance(FAR);
-    assert!(queue.drain().map(Expired::into_element).eq(1..=full));
+    assert!(queue.drain().map(|expired| expired.element).eq(1..=full));
 }

@@ -280,18 +280,6 @@ pub enum InvokeAnyError<E> {
     Interrupted,
 }
 
-impl<E> InvokeAnyError<E> {
-    /// Returns the error that the last task returned, if every task failed and the last one did so by
-    /// returning it.
-    #[must_use]
-    pub fn into_failure(self) -> Option<E> {
-        match self {
-            Self::Failed(failure) => Some(failure),
-            _ => None,
-        }
-    }
-}
-
 impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,7 +8,7 @@ use std::{
 
 use punctual::{
     DelayQueue, Delayed, LimitReached, ManualClock,
-    delay_queue::{Expired, InsertError, Queued},
+    delay_queue::{InsertError, Queued},
 };
 
 use crate::{
@@ -161,7 +161,7 @@ fn an_empty_queue_has_no_head() {
     let (_clock, queue) = queue_by_hand();
     assert!(queue.peek().is_none() && queue.peek_key().is_none() && queue.poll().is_none());
     fill(&queue, [1]);
-    assert_eq!(queue.peek().map(Queued::into_element), Some(1));
+    assert_eq!(queue.peek().map(|queued| queued.element), Some(1));
     assert_eq!(element(queue.poll()), Some(1));
     assert!(queue.peek().is_none() && queue.peek_key().is_none() && queue.poll().is_none());
 }
@@ -342,7 +342,7 @@ fn elements_of_a_closed_queue_can_still_be_taken() {
     assert_eq!(drained(&queue), [2]);
     assert!(queue.poll().is_none() && !queue.is_empty());
     clock.advance(ms(1));
-    assert_eq!(queue.expirations().map(Expired::into_element).collect::<Vec<_>>(), [3]);
+    assert_eq!(queue.expirations().map(|expired| expired.element).collect::<Vec<_>>(), [3]);
     assert!(queue.take().is_none() && queue.take_within(DAY).ok().flatten().is_none());
 }
 
@@ -362,5 +362,5 @@ fn everything_comes_out_in_order_at_once() {
     let removed: Vec<_> = queue.remove_all().into_iter().map(shown).collect();
     assert_eq!((removed.as_slice(), queue.len()), (&expected[..], 0));
     fill(&queue, 0..3);
-    assert_eq!(queue.into_iter().rev().map(Queued::into_element).collect::<Vec<_>>(), [2, 1, 0]);
+    assert_eq!(queue.into_iter().rev().map(|queued| queued.element).collect::<Vec<_>>(), [2, 1, 0]);
 }

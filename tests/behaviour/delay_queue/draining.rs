@@ -229,7 +229,7 @@ fn elements_that_expire_meanwhile_are_not_drained() {
     queue.insert(ms(1), 5).expect("the queue is open");
     clock.advance(ms(1));
     fill(&queue, [6]);
-    assert_eq!(draining.map(Expired::into_element).collect::<Vec<_>>(), [3, 4]);
+    assert_eq!(draining.map(|expired| expired.element).collect::<Vec<_>>(), [3, 4]);
     assert_eq!(drained(&queue), [5, 6]);
 }
 
@@ -256,7 +256,7 @@ fn elements_inserted_as_expired_are_drained() {
 fn a_drain_that_is_given_up_leaves_the_rest() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, 0..10);
-    assert_eq!(queue.drain().take(3).map(Expired::into_element).sum::<i32>(), 3);
+    assert_eq!(queue.drain().take(3).map(|expired| expired.element).sum::<i32>(), 3);
     assert_eq!(queue.drain().take(0).count(), 0);
     let consume = AssertUnwindSafe(|| {
         queue.drain().for_each(|expired| assert!(expired.element < 5, "the consumer panics"));

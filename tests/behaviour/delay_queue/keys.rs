@@ -8,10 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{
-    DelayQueue, ManualClock,
-    delay_queue::{Key, Queued},
-};
+use punctual::{DelayQueue, ManualClock, delay_queue::Key};
 
 use crate::{
     delay_queue::support::{
@@ -360,7 +357,7 @@ fn removals_while_listing_lose_no_element() {
                 left.retain(|n| *n != queued.element);
             }
             assert_eq!(listed(&queue), left);
-            assert_eq!(queue.peek().map(Queued::into_element), left.first().copied());
+            assert_eq!(queue.peek().map(|queued| queued.element), left.first().copied());
         }
         clock.advance(ms(8));
         assert_eq!(drained(&queue), left);

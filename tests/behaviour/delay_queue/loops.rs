@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancellationToken, DelayQueue, delay_queue::Expired};
+use punctual::{CancellationToken, DelayQueue};
 
 use crate::{
     delay_queue::support::{Dice, element, fill},
@@ -60,7 +60,7 @@ fn each_consumer_sees_growing_numbers() {
                 scope.spawn(move || {
                     let mut seen = Vec::new();
                     let next = || if n % 2 == 0 { queue.take() } else { block_on(queue.next()) };
-                    seen.extend(std::iter::from_fn(next).map(Expired::into_element));
+                    seen.extend(std::iter::from_fn(next).map(|expired| expired.element));
                     assert!(seen.is_sorted_by(|a, b| a < b));
                     seen.into_iter().sum::<u64>()
                 })

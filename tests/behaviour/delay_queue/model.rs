@@ -8,10 +8,7 @@ use std::{
 };
 
 use proptest::prelude::*;
-use punctual::{
-    DelayQueue, ManualClock,
-    delay_queue::{Expired, Key},
-};
+use punctual::{DelayQueue, ManualClock, delay_queue::Key};
 
 use crate::{delay_queue::support::queue_by_hand, support::ms};
 
@@ -148,7 +145,7 @@ impl Both {
 
     fn poll(&mut self) {
         let expected = self.first_due();
-        assert_eq!(self.queue.poll().map(Expired::into_element), expected);
+        assert_eq!(self.queue.poll().map(|expired| expired.element), expected);
         expected.into_iter().for_each(|element| assert!(self.forget(element)));
     }
 

@@ -11,7 +11,7 @@ use std::{
 
 use punctual::{
     DelayQueue, ManualClock,
-    delay_queue::{CheapClone, Expired, NextExpired, Queued},
+    delay_queue::{CheapClone, Expired, NextExpired},
 };
 
 use crate::support::eventually;
@@ -42,17 +42,17 @@ pub fn fill<T: fmt::Debug>(queue: &DelayQueue<T>, elements: impl IntoIterator<It
 
 /// The element of what was taken.
 pub fn element<T>(taken: Option<Expired<T>>) -> Option<T> {
-    taken.map(Expired::into_element)
+    taken.map(|expired| expired.element)
 }
 
 /// Takes all expired elements.
 pub fn drained<T>(queue: &DelayQueue<T>) -> Vec<T> {
-    queue.drain().map(Expired::into_element).collect()
+    queue.drain().map(|expired| expired.element).collect()
 }
 
 /// The elements in the queue, in order.
 pub fn listed<T: CheapClone>(queue: &DelayQueue<T>) -> Vec<T> {
-    queue.iter().map(Queued::into_element).collect()
+    queue.iter().map(|queued| queued.element).collect()
 }
 
 /// Polls once, as a runtime would that is woken through `waker`, and returns only the element.

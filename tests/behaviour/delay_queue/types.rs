@@ -2,10 +2,7 @@
 
 use std::{cell::Cell, error::Error, rc::Rc, sync::Arc, time::Duration};
 
-use punctual::{
-    DelayQueue, ManualClock, ScheduledThreadPoolExecutor,
-    delay_queue::{Expired, Key, Queued, Refused},
-};
+use punctual::{DelayQueue, ManualClock, ScheduledThreadPoolExecutor, delay_queue::Key};
 
 use crate::{
     delay_queue::support::{fill, queue_by_hand},
@@ -41,7 +38,7 @@ fn elements_may_be_anything() {
     assert_eq!(queue.poll().map(|expired| expired.element.0.get()), Some("borrowed"));
     let shared = DelayQueue::with_clock(ManualClock::new());
     shared.insert(Duration::ZERO, Rc::new(1)).expect("the queue is open");
-    assert_eq!(shared.peek().map(Queued::into_element), Some(Rc::new(1)));
+    assert_eq!(shared.peek().map(|queued| queued.element), Some(Rc::new(1)));
 }
 
 /// Every type can be printed, without its elements and without waiting.
@@ -73,7 +70,8 @@ fn a_refused_element_is_an_error() {
     queue.close();
     let error = fails(&queue).expect_err("it is closed");
     assert!(error.to_string().contains("closed"), "{error}");
-    let reason = queue.insert(ms(1), 1).map_err(Refused::into_error).expect_err("it is closed");
+    let reason =
+        queue.insert(ms(1), 1).map_err(|refused| refused.error()).expect_err("it is closed");
     assert_eq!(reason.to_string(), error.to_string());
 }
 
@@ -88,7 +86,7 @@ fn a_queue_shares_its_clock_with_an_executor() {
     let (taker, log, time) = (Arc::clone(&queue), Log::new(), clock.clone());
     let seen = log.clone();
     let taking = executor.submit(move || {
-        let taken = taker.expirations().map(Expired::into_element);
+        let taken = taker.expirations().map(|expired| expired.element);
         taken.for_each(|n| seen.push((n, time.elapsed())));
     });
     let putter = Arc::clone(&queue);

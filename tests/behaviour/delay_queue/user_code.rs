@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{DelayQueue, ManualClock, delay_queue::Refused};
+use punctual::{DelayQueue, ManualClock};
 
 use crate::{
     delay_queue::support::{DAY, OnDrop, drained, element, fill, poll, queue_by_hand},
@@ -127,7 +127,12 @@ fn the_drop_of_a_refused_element_may_use_the_queue() {
         OnDrop(on_drop)
     };
     drop(queue.insert(DAY, busy(0)));
-    assert!(queue.insert_all((0..3).map(|n| (DAY, busy(n)))).map_err(Refused::into_error).is_err());
+    assert!(
+        queue
+            .insert_all((0..3).map(|n| (DAY, busy(n))))
+            .map_err(|refused| refused.error())
+            .is_err()
+    );
     assert_eq!(used.get(), 4);
 }
 

@@ -105,7 +105,7 @@ fn a_list_shows_the_queue_at_one_time() {
     let (_clock, queue) = queue_by_hand();
     fill(&queue, 0..3);
     let mut iter = queue.iter();
-    assert_eq!(iter.next().map(Queued::into_element), Some(0));
+    assert_eq!(iter.next().map(|queued| queued.element), Some(0));
     queue.clear();
     fill(&queue, 3..6);
     let rest: Vec<_> = iter.collect();
@@ -143,7 +143,7 @@ fn the_head_is_the_first_of_the_list() {
             assert_eq!(queue.iter().next(), head);
         }
         if due.is_some_and(|due| due <= clock.now()) {
-            assert_eq!(element(queue.poll()), head.map(Queued::into_element));
+            assert_eq!(element(queue.poll()), head.map(|queued| queued.element));
         } else {
             assert!(queue.poll().is_none());
         }
@@ -214,7 +214,7 @@ fn retained_elements_are_delivered() {
         assert_eq!(queue.retain(|n| keep[*n]), size - kept.len());
         assert_eq!(queue.to_vec(), kept);
         clock.advance(ms(9));
-        let expected: Vec<_> = kept.into_iter().map(Queued::into_element).collect();
+        let expected: Vec<_> = kept.into_iter().map(|queued| queued.element).collect();
         assert_eq!(drained(&queue), expected);
     }
 }

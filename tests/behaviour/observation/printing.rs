@@ -197,7 +197,6 @@ fn errors_name_the_cause_and_the_remedy() {
         assert_eq!(error.source().is_some(), text.contains("no more"), "{text}");
     }
     assert!(TaskError::ResultTaken.into_failure().is_none());
-    assert_eq!(InvokeAnyError::<&str>::NoTasks.into_failure(), None);
 }
 
 /// A refusal is an error that names its task; a task that waits for its own termination is told

@@ -124,7 +124,6 @@ fn a_reset_begins_the_grid_anew() {
     interval.reset_at(origin + ms(15));
     clock.run_for(ms(1));
     assert_eq!(tick(&mut interval), Poll::Ready(Ok(origin + ms(15))));
-    assert_eq!(interval.period(), ms(10));
 }
 
 #[test]

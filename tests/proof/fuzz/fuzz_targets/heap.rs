@@ -174,7 +174,7 @@ impl Both {
 
     fn poll(&mut self) {
         let expected = self.first_due();
-        assert_eq!(self.queue.poll().map(Expired::into_element), expected);
+        assert_eq!(self.queue.poll().map(|expired| expired.element), expected);
         expected.into_iter().for_each(|element| _ = self.forget(element));
     }
 
