@@ -17,10 +17,10 @@
 //! A handler may answer with another executor's task, or with one from an earlier call. The answer then
 //! counts for neither task: the one that was asked about is discarded, and so is the other.
 
-use std::{fmt, time::Duration};
+use std::{fmt, ops::Deref, time::Duration};
 
 use crate::{
-    RejectionReason, TaskId, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
+    RejectionReason, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
 
 /// Decides the fate of a task that an executor does not admit, because it was shut down or because as many
@@ -70,7 +70,8 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
     }
 }
 
-/// A task that was not admitted, about which a [`RejectedExecutionHandler`] decides.
+/// A task that was not admitted, about which a [`RejectedExecutionHandler`] decides by one of the verbs. It dereferences to
+/// the [`DrainedTask`], which says what it is.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
     refuser: &'a Arc<dyn Refuser>,
@@ -140,26 +141,6 @@ impl<'a> RejectedTask<'a> {
         reason: &'a RejectionReason,
     ) -> Self {
         Self { refuser, task, reason }
-    }
-
-    /// Returns the number of the task.
-    pub fn id(&self) -> TaskId {
-        self.task.id()
-    }
-
-    /// Returns the name of the task, if it was given one.
-    pub fn name(&self) -> Option<Arc<str>> {
-        self.task.name()
-    }
-
-    /// Returns `true` if the task is periodic.
-    pub fn is_periodic(&self) -> bool {
-        self.task.is_periodic()
-    }
-
-    /// Returns `true` if the task is due now.
-    pub fn is_due(&self) -> bool {
-        self.task.is_due()
     }
 
     /// Returns the reason why the task was not admitted.
@@ -266,6 +247,14 @@ impl<'a> RejectedTask<'a> {
         } else {
             Rejection(Decision::Retry(self.task, permit))
         }
+    }
+}
+
+impl Deref for RejectedTask<'_> {
+    type Target = DrainedTask;
+
+    fn deref(&self) -> &DrainedTask {
+        &self.task
     }
 }
 

@@ -160,19 +160,6 @@ fn days_of_month(field: Piece<'_>) -> Result<DaysOfMonth, CronError> {
 
 /// `L`, `LW` and `15W`. Returns `false` if the item is none of them.
 fn special_day(item: Piece<'_>, days: &mut DaysOfMonth) -> Result<bool, CronError> {
-    if let Some((_, before)) = item.cut('-').filter(|(last, _)| last.text.eq_ignore_ascii_case("L"))
-    {
-        let before = before.number().filter(|before| *before < DAY.max);
-        return Err(item.fault(match before {
-            Some(before) => format!(
-                "`{}` counts back from the last day, which no form here does; write `{}`, and leave out \
-                 in the body the days that are not it",
-                item.text,
-                DAY.written(28u8.saturating_sub(before).max(DAY.min), DAY.max - before, 1)
-            ),
-            None => format!("`{}` is not a day of any month; use `L` for the last one", item.text),
-        }));
-    }
     if item.text.eq_ignore_ascii_case("L") {
         days.last = true;
     } else if item.text.eq_ignore_ascii_case("LW") {
