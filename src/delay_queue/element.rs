@@ -142,12 +142,14 @@ mod sealed {
     }
 
     impl When for Duration {
+        #[inline]
         fn moment(self) -> Moment {
             Moment::After(self)
         }
     }
 
     impl When for Instant {
+        #[inline]
         fn moment(self) -> Moment {
             Moment::At(Some(self))
         }

@@ -294,12 +294,13 @@ impl fmt::Display for PendingTask {
 /// compares that page with what is written. Fields may be added.
 #[cfg(feature = "serde")]
 mod serialized {
-    use std::{borrow::Cow, sync::Arc, time::Duration};
+    use std::borrow::Cow;
 
-    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+    use serde::{
+        Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeStruct,
+    };
 
     use super::{PendingTask, TaskId};
-    use crate::TaskState;
 
     /// Writes the text that `Display` writes.
     impl Serialize for TaskId {
@@ -316,31 +317,17 @@ mod serialized {
         }
     }
 
-    /// A pending task, as it is written.
-    #[derive(Serialize)]
-    #[serde(rename = "PendingTask")]
-    struct Snapshot {
-        id: TaskId,
-        name: Option<Arc<str>>,
-        state: TaskState,
-        /// None if the task was never due.
-        delay: Option<Duration>,
-        run_count: u64,
-        is_periodic: bool,
-    }
-
     /// Writes the snapshot, and the state that the task has now.
     impl Serialize for PendingTask {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let snapshot = Snapshot {
-                id: self.id(),
-                name: self.name(),
-                state: self.task_handle().state(),
-                delay: self.next_run().map(|_| self.delay()),
-                run_count: self.run_count(),
-                is_periodic: self.is_periodic(),
-            };
-            snapshot.serialize(serializer)
+            let mut shown = serializer.serialize_struct("PendingTask", 6)?;
+            shown.serialize_field("id", &self.id())?;
+            shown.serialize_field("name", &self.name())?;
+            shown.serialize_field("state", &self.task_handle().state())?;
+            shown.serialize_field("delay", &self.next_run().map(|_| self.delay()))?;
+            shown.serialize_field("run_count", &self.run_count())?;
+            shown.serialize_field("is_periodic", &self.is_periodic())?;
+            shown.end()
         }
     }
 }

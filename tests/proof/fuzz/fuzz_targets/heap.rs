@@ -11,7 +11,7 @@ use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use punctual::{
     DelayQueue, ManualClock,
-    delay_queue::{Expired, Key},
+    delay_queue::Key,
 };
 
 /// One operation. Deadlines are given in nanoseconds from now; the largest value of a byte means
