@@ -63,17 +63,7 @@
 //! | `recv_timeout`, to do something if nothing comes | a task that each message [puts off](TaskHandle::reschedule) |
 //! | a panic that ends the thread | contained: it ends the task, and the worker goes on |
 //!
-//! # When something else is better
-//!
-//! * If all timers are awaited in one async runtime, that runtime's timers are already there and start no threads.
-//! * For one computation on all cores, use a pool made for it, such as `rayon`. This one starts tasks in the order of
-//!   their deadlines.
-//! * Where a millisecond does not matter and hundreds of thousands of timers fall due each second, a timer that sorts only by the
-//!   millisecond runs more of them.
-//! * A schedule here ends with its process. Work that has to outlive it belongs in a database (the companion crate
-//!   `punctual-jobs` has jobs of that kind) or in the system's cron.
-//!
-//! The README compares the alternatives under "When to use something else".
+//! The README says when something else is better.
 //!
 //! # Guarantees
 //!

@@ -28,7 +28,7 @@ use crate::{Limit, ScheduledFuture, TaskError};
 /// all tasks, as dropping a [`ScheduledFuture`] does, unless [`cancel_on_drop`](Self::cancel_on_drop) says otherwise.
 ///
 /// In async code, await one future after the other. To take the results in the order in which the tasks end, use an
-/// [`ExecutorCompletionService`](crate::ExecutorCompletionService).
+/// [`ExecutorCompletionService`].
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
