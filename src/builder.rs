@@ -164,7 +164,8 @@ impl Builder {
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
     ) -> Self {
-        self.config.rejection = Contained::new(share(handler, |handler| Arc::new(handler)));
+        self.config.rejection =
+            Contained::new(share::<dyn RejectedExecutionHandler, _>(handler, |it| Arc::new(it)));
         self
     }
 
@@ -173,7 +174,8 @@ impl Builder {
     /// [example](ThreadFactory).
     #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
-        self.config.thread_factory = Contained::new(share(factory, |factory| Arc::new(factory)));
+        self.config.thread_factory =
+            Contained::new(share::<dyn ThreadFactory, _>(factory, |it| Arc::new(it)));
         self
     }
 

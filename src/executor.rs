@@ -306,7 +306,7 @@ impl Handle {
 
     /// Sets the factory that starts the threads, from the next thread on. Java: `setThreadFactory`.
     pub fn set_thread_factory(&self, factory: impl ThreadFactory + 'static) {
-        self.pool().spawner.factory.set(share(factory, |factory| Arc::new(factory)));
+        self.pool().spawner.factory.set(share::<dyn ThreadFactory, _>(factory, |it| Arc::new(it)));
     }
 
     /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
@@ -320,7 +320,8 @@ impl Handle {
     /// Sets the handler that decides about rejected tasks, from the next one on. Java:
     /// `setRejectedExecutionHandler`.
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
-        self.pool().rejections.handler.set(share(handler, |handler| Arc::new(handler)));
+        let handler = share::<dyn RejectedExecutionHandler, _>(handler, |it| Arc::new(it));
+        self.pool().rejections.handler.set(handler);
     }
 
     /// Returns how many tasks may be pending, or `None` if there is no bound; see

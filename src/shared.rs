@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// Returns `value` in an `Arc`. One that is an `Arc` of a factory or a handler already is taken as it is; otherwise each
-/// round of reading and setting it would wrap it once more.
+/// round of reading and setting it would wrap it once more. The caller names `T`: inferred, it would be that of `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
