@@ -178,6 +178,13 @@ impl<'a> TriggerContext<'a> {
         self.last.map(|last| self.clock.shown_at(last.ended))
     }
 
+    /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
+    /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
+    /// [asked for by hand](crate::TaskHandle::run_now) may have come in between.
+    pub fn took_place(&self) -> bool {
+        self.last.is_some_and(|last| last.took_place)
+    }
+
     /// Returns how many runs there have been.
     pub fn runs(&self) -> u64 {
         self.runs
