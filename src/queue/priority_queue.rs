@@ -48,7 +48,6 @@ mod lanes;
 mod near_part;
 mod slots;
 mod sorted_run;
-mod tables;
 
 use std::{mem::ManuallyDrop, ops::Range};
 

@@ -10,8 +10,7 @@
 //!
 //! The root is at position 3, so that the children of each node begin at a multiple of four and
 //! share a cache line. Unused places hold the largest number, so the smallest of four siblings is
-//! found by comparing all four, without testing which of them exist. The arrays grow by chunks
-//! ([`tables`](super::tables)), so no insertion ever copies a whole array.
+//! found by comparing all four, without testing which of them exist.
 //!
 //! # Positions
 //!
@@ -25,8 +24,6 @@
 //! 2. The last position that was reported for `slots[p]` is `p`, for every position in use.
 //! 3. Every unused place of a group is `VACANT`. Behind the group with the last entry there is one more at most.
 
-use super::tables::KeyArray;
-
 const ARITY: usize = 4;
 const ROOT: usize = 3;
 /// The key of a place that is not in use. It is larger than any other key.
@@ -38,7 +35,8 @@ pub(super) trait Positions {
 }
 
 pub(super) struct ArrayHeap {
-    groups: KeyArray<Siblings, [u32; ARITY]>,
+    groups: Vec<Siblings>,
+    slots: Vec<[u32; ARITY]>,
     len: usize,
 }
 
@@ -59,7 +57,7 @@ const fn children(position: usize) -> usize {
 
 impl ArrayHeap {
     pub(super) const fn new() -> Self {
-        Self { groups: KeyArray::new(), len: 0 }
+        Self { groups: Vec::new(), slots: Vec::new(), len: 0 }
     }
 
     #[inline]
@@ -73,8 +71,7 @@ impl ArrayHeap {
     }
 
     pub(super) fn second(&self) -> u128 {
-        let group = children(ROOT);
-        if group < self.groups.len() { smallest(self.groups.key(group)).1 } else { VACANT }
+        self.groups.get(children(ROOT)).map_or(VACANT, |group| smallest(group).1)
     }
 
     /// Returns the position that the next entry gets, before it moves up.
@@ -85,13 +82,12 @@ impl ArrayHeap {
 
     #[inline]
     pub(super) fn key(&self, position: usize) -> u128 {
-        self.groups.key(position / ARITY).0[position % ARITY]
+        self.groups[position / ARITY].0[position % ARITY]
     }
 
     #[inline]
     fn entry(&self, position: usize) -> (u128, u32) {
-        let (keys, slots) = self.groups.get(position / ARITY);
-        (keys.0[position % ARITY], slots[position % ARITY])
+        (self.key(position), self.slots[position / ARITY][position % ARITY])
     }
 
     pub(super) fn insert(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
@@ -149,7 +145,8 @@ impl ArrayHeap {
 
     #[cold]
     fn add_group(&mut self) {
-        self.groups.push(Siblings([VACANT; ARITY]), [0; ARITY]);
+        self.groups.push(Siblings([VACANT; ARITY]));
+        self.slots.push([0; ARITY]);
     }
 
     /// Drops the last position. A group that becomes vacant is kept for the next entry; the one behind it goes.
@@ -158,9 +155,20 @@ impl ArrayHeap {
         self.len -= 1;
         let position = self.end();
         let (group, index) = (position / ARITY, position % ARITY);
-        self.groups.get_mut(group).0.0[index] = VACANT;
+        self.groups[group].0[index] = VACANT;
         if index == 0 && self.groups.len() > group + 1 {
-            self.groups.pop();
+            self.drop_group();
+        }
+    }
+
+    #[cold]
+    fn drop_group(&mut self) {
+        self.groups.pop();
+        self.slots.pop();
+        // Amortized over the removals since it was that long.
+        if self.groups.len() < self.groups.capacity() / 4 {
+            self.groups.shrink_to(self.groups.capacity() / 2);
+            self.slots.shrink_to(self.groups.capacity());
         }
     }
 
@@ -211,15 +219,12 @@ impl ArrayHeap {
     ) {
         loop {
             let group = children(position);
-            if group >= self.groups.len() {
-                break;
-            }
-            let (siblings, slots) = self.groups.get(group);
+            let Some(siblings) = self.groups.get(group) else { break };
             let (index, child_key) = smallest(siblings);
             if child_key >= key {
                 break;
             }
-            self.place(positions, position, child_key, slots[index]);
+            self.place(positions, position, child_key, self.slots[group][index]);
             position = group * ARITY + index;
         }
         self.place(positions, position, key, slot);
@@ -227,9 +232,8 @@ impl ArrayHeap {
 
     #[inline(always)]
     fn place(&mut self, positions: &mut impl Positions, position: usize, key: u128, slot: u32) {
-        let (keys, slots) = self.groups.get_mut(position / ARITY);
-        keys.0[position % ARITY] = key;
-        slots[position % ARITY] = slot;
+        self.groups[position / ARITY].0[position % ARITY] = key;
+        self.slots[position / ARITY][position % ARITY] = slot;
         positions.set_position(slot, position as u32);
     }
 }

@@ -21,10 +21,10 @@
 
 use std::mem;
 
-use super::{SMALL, UnderLock, array_heap::Positions, tables};
+use super::{SMALL, UnderLock, array_heap::Positions};
 
 /// The number of places of a chunk. Tests have smaller chunks, so that they fill many.
-pub(super) const CHUNK: usize = if SMALL { 8 } else { tables::CHUNK };
+pub(super) const CHUNK: usize = if SMALL { 8 } else { 512 };
 const SHIFT: u32 = CHUNK.trailing_zeros();
 const MASK: usize = CHUNK - 1;
 const FULL: u32 = CHUNK as u32;

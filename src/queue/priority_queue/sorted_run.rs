@@ -20,10 +20,7 @@
 
 use std::collections::VecDeque;
 
-use super::{
-    SMALL,
-    tables::{CHUNK, KeyChunk, MASK, SHIFT},
-};
+use super::SMALL;
 
 /// This bit is set in positions of a run, and clear in positions of the heap.
 const IN_RUN: u32 = 1 << 31;
@@ -35,9 +32,13 @@ pub(super) const TOLERANCE: usize = 64;
 const HOLE: u128 = u128::MAX;
 /// How many places `second` examines before it gives up.
 const GLANCE: usize = 64;
+/// The number of places in a chunk.
+const CHUNK: usize = 512;
+const SHIFT: u32 = CHUNK.trailing_zeros();
+const MASK: usize = CHUNK - 1;
 
 pub(super) struct SortedRun {
-    chunks: VecDeque<KeyChunk<u128, u32>>,
+    chunks: VecDeque<RunChunk>,
     /// The bits that all positions have in common: the one that marks a run, and the run's number.
     tag: u32,
     /// The number of the first place of the first chunk.
@@ -49,6 +50,13 @@ pub(super) struct SortedRun {
     /// The keys of the first and of the last place in use.
     first: u128,
     last: u128,
+}
+
+/// Keys, and the slots of their elements. Only the first chunk of a run is copied while it grows, so that a queue of ten tasks
+/// stays small.
+struct RunChunk {
+    keys: Vec<u128>,
+    slots: Vec<u32>,
 }
 
 /// Returns the number of the run that a position is in, or `None` if it is one of the heap.
@@ -113,15 +121,24 @@ impl SortedRun {
     pub(super) fn push(&mut self, key: u128, slot: u32) {
         let place = self.back;
         if place >> SHIFT == self.chunks.len() {
-            self.chunks.push_back(KeyChunk::behind(self.chunks.len()));
+            self.add_chunk();
         }
-        self.chunks[place >> SHIFT].push(key, slot);
+        let chunk = &mut self.chunks[place >> SHIFT];
+        chunk.keys.push(key);
+        chunk.slots.push(slot);
         if self.live == 0 {
             self.first = key;
         }
         self.back += 1;
         self.live += 1;
         self.last = key;
+    }
+
+    #[cold]
+    fn add_chunk(&mut self) {
+        let capacity = if self.chunks.is_empty() { 0 } else { CHUNK };
+        let (keys, slots) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity));
+        self.chunks.push_back(RunChunk { keys, slots });
     }
 
     #[inline]
@@ -250,7 +267,8 @@ impl SortedRun {
         while self.key_at(self.back - 1) == HOLE {
             self.back -= 1;
             let last = self.back >> SHIFT;
-            self.chunks[last].pop();
+            self.chunks[last].keys.pop();
+            self.chunks[last].slots.pop();
             // One spare chunk is kept.
             self.chunks.truncate(last + 2);
         }

@@ -22,7 +22,7 @@ impl ArrayHeap {
             for index in 0..ARITY {
                 let position = group * ARITY + index;
                 if position < ROOT || position >= self.end() {
-                    assert_eq!(self.groups.key(group).0[index], VACANT, "unused {position}");
+                    assert_eq!(self.groups[group].0[index], VACANT, "unused {position}");
                 }
             }
         }
