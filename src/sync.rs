@@ -2,15 +2,13 @@
 //!
 //! There are two backends: one for use (`native`), and one in which a model checker decides which
 //! thread goes next (`model`). The manifest `tests/proof/models/Cargo.toml` builds the second, with
-//! `--cfg shuttle` or `--cfg loom`; the published manifest never does. Nothing else in the crate
-//! knows which of them it runs on.
+//! `--cfg shuttle` or `--cfg loom`; the published manifest never does.
 //!
 //! # Guarantees
 //!
 //! * [`Mutex::lock`] returns a guard and nothing else. There is no poisoning: no user code runs
 //!   under a lock of this crate, so no panic ever leaves a lock's value half changed.
-//! * [`Parker`] is how a thread waits, everywhere: for a task to fall due, for a result, for
-//!   termination, for a token. Each thread has one ([`parker`]).
+//! * [`Parker`] is how a thread waits, everywhere. Each thread has one ([`parker`]).
 //! * Locks are taken in one order, which debug builds check at every lock: [`rank`]. There [`unwind`](crate::unwind), the one
 //!   door to user code, asserts that the thread holds none.
 //!

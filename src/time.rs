@@ -14,10 +14,8 @@
 //! * A [`ManualClock`] stands still until a test moves it.
 //!
 //! Both count from a year before their beginning, so that timestamps of the past keep their order.
-//! Beside them stands the wall clock, by which no thread sleeps ([`wall`]).
-//!
-//! The crate reads the present through [`Clock::read`] and sleeps through [`Wait::park_until`],
-//! and does neither in any other way. That is what makes a test on the manual clock exact.
+//! Beside them stands the wall clock, by which no thread sleeps ([`wall`]). The crate reads the present through
+//! [`Clock::read`] and sleeps through [`Wait::park_until`], and does neither in any other way.
 //!
 //! # Never early
 //!

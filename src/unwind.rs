@@ -20,11 +20,8 @@
 //!
 //! Only the process's panic hook learns the location of a panic, when it begins, and nothing says which of these panics
 //! comes out of a call: one may have been caught inside, and the one that comes out may have been resumed. So the hook
-//! records, for a thread that is in such a call ([`contain_located`]), each panic that begins, by type, message and
-//! location; and the panic that comes out is looked up among them.
-//!
-//! There is no hook until an executor needs it: the first executor that is built with a failure handler
-//! puts one before the process's own, which is called as before ([`note_locations`]).
+//! records each panic that begins in such a call ([`contain_located`]), and the one that comes out is looked up among them.
+//! The first executor that is built with a failure handler puts the hook before the process's own ([`note_locations`]).
 
 use std::{
     any::{Any, TypeId},
@@ -216,9 +213,8 @@ thread_local! {
     static BEGUN: Cell<Option<Vec<Begun>>> = const { Cell::new(None) };
 }
 
-/// Starts to record the location of every panic. Only the process's panic hook learns it, so this
-/// puts one more before the one that is there, which is called as before. Does nothing on a thread
-/// that is panicking, where the hook cannot be changed.
+/// Starts to record the location of every panic. Does nothing on a thread that is panicking, where the hook cannot be
+/// changed.
 pub(crate) fn note_locations() {
     static HOOKED: Once = Once::new();
     if std::thread::panicking() {

@@ -9,9 +9,6 @@
 //! step, under the lock that the thread takes which brings the answer: these are the two sides of
 //! `queue::waiters`. Cloning, waking and dropping a waker is user code, so it happens outside that lock.
 //! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
-//!
-//! A wait that can be given up has to take its waker off the list again. Where a token ends it,
-//! [`CancellationToken::block_unless_raised`](crate::CancellationToken) does that for the token.
 
 use std::{
     collections::BTreeMap,

@@ -8,8 +8,7 @@
 //!   slots       slot ─▶ element, and the position of its key, or the key itself
 //! ```
 //!
-//! Heap, run and slots know none of the others; the calendar knows the slots, in which it keeps its entries. This type
-//! decides where an entry goes: entries that arrive in the order in which they become due to the
+//! Entries that arrive in the order in which they become due go to the
 //! [sorted run](sorted_run), entries 17 ms or more behind the first one to the [`Calendar`], where insertion and
 //! removal cost the same however many there are, bursts to the [lanes] beside a large heap, and all others to
 //! the [heap](array_heap). Most of the calendar's entries are timeouts that are cancelled there; the others come to

@@ -1,18 +1,15 @@
 //! A heap that threads share: a [`PriorityQueue`], its lock, and its published head.
 //!
-//! A thread that holds the lock makes every change through [`LockedHeap::change`], which
-//! publishes the new head before the lock is released, or says that the head is what it was. `S` is
-//! what the owner keeps under the same lock. Under the lock entries only move within the heap: no element is dropped
-//! there and no user code runs.
+//! A thread that holds the lock makes every change through [`LockedHeap`], which publishes the new head before the lock is
+//! released. `S` is what the owner keeps under the same lock. No element is dropped there and no user code runs.
 //!
 //! # The published head
 //!
 //! [`PublishedHead`] is the deadline of the first entry of a heap or of the ready list, readable
 //! without a lock. It is [`NEVER`](Timestamp::NEVER) if there is no entry.
 //!
-//! The head of a heap may be a mere *bound*: a moment that is no later than the first deadline, while the
-//! first entry is in a large bucket of the heap's calendar. A thread that finds that moment come asks
-//! [`settle`](LockedHeap::settle), which brings some entries of the bucket near.
+//! It may be a mere *bound*, no later than the first deadline ([`priority_queue`](super::priority_queue)). A thread that
+//! finds that moment come asks [`settle`](LockedHeap::settle).
 //!
 //! It is written under the lock of the entries that it describes. So a thread that holds some heap's lock and reads a
 //! head, that heap's or another's, sees every insertion that was over before it took the lock.

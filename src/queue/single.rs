@@ -1,18 +1,12 @@
 //! The [`SingleQueue`]: one heap, and nothing beside it.
 //!
-//! A queue of values is emptied by the user's own threads, which do with each element what they like. So it would not
-//! pay to keep them away from the submitters by a ready list. An element is in the heap or
-//! it is not, and its ticket is good until it is taken. It serves the public
-//! [`DelayQueue`](crate::DelayQueue) and its alarms.
-//!
-//! Three things are cheaper here than in a queue with several stripes.
+//! It serves the public [`DelayQueue`](crate::DelayQueue) and its alarms. Three things are cheaper here than in a queue with
+//! several stripes.
 //!
 //! * **Taking** needs the heap's lock alone, because the first entry of the heap is the first of all.
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.
 //! * **Due once is due for ever.** Time does not go back, so the last reading of the clock
-//!   (`last_reading`) proves as well as a new one that an earlier deadline has come. The clock is
-//!   read only if the head is later than that. So a queue that lags behind is emptied without a
-//!   reading for each element.
+//!   (`last_reading`) proves as well as a new one that an earlier deadline has come.
 //!
 //! Waiting, wake-ups and the end are those of every queue ([`waiting`](super::waiting)).
 //!

@@ -12,8 +12,7 @@
 //!   offer ──▶ stripe 2 ─┘         that are due right behind it
 //! ```
 //!
-//! Submitter and worker should not contend for each element either. So due entries leave a stripe
-//! in batches and go to the [`ready`] list, where they wait in order for all takers.
+//! Due entries leave a stripe in batches and go to the [`ready`] list, where they wait in order for all takers.
 //!
 //! # Order over all stripes
 //!
@@ -34,7 +33,7 @@
 //! # Locks
 //!
 //! They are taken in this order: the list's, then the stripes' in the order of their numbers. An
-//! offer takes only its stripe's. Nothing is allocated except when a table grows.
+//! offer takes only its stripe's.
 
 mod ready;
 mod snapshot;

@@ -7,10 +7,6 @@
 //! deadline wakes one thread, however many there are, and a leader that leaves with its element
 //! has no thread to wake, because the deputy leads already.
 //!
-//! A task that awaits an element is a waiter, too: it searches while it is polled, waits between
-//! two polls, and has an alarm in place of the moment at which a thread wakes
-//! ([`waiting`](super::waiting)).
-//!
 //! ```text
 //!                    begin_wait               its moment, or notify
 //!       searching ──────────────▶ waiting ──────────────────────────▶ searching

@@ -1,10 +1,7 @@
 //! Waiting for an element: the wait loop and the sleep protocol, written once for both queues.
 //!
-//! A queue that can be waited for is a [`Source`]. A thread that finds nothing due *searches*: it
-//! looks again, spins if the next deadline is near or elements arrive in quick succession, and
-//! then sleeps until it is woken or its moment has come ([`waiters`](super::waiters)).
-//!
-//! The sleep protocol is that of [`Search`]. A searcher
+//! A thread that finds nothing due *searches*: it looks again, spins if the next deadline is near or elements arrive in
+//! quick succession, and then sleeps until it is woken or its moment has come ([`waiters`](super::waiters)). A searcher
 //!
 //! 1. reads the [round](Waiters::round), and looks for an element, for the end of the queue and for
 //!    its own limit,
@@ -15,13 +12,9 @@
 //! a thread that parks ([`take_until_by`](Source::take_until_by)) or a task that returns `Pending`
 //! ([`poll_take`](Source::poll_take)).
 //!
-//! # A waiter that is polled
-//!
 //! A task searches while it is polled, and between two polls it is listed with its waker. A thread wakes by itself at
 //! the moment for which it is armed, and a waker does not. So the caller of a poll provides an *alarm*, which is set
-//! for that moment.
-//!
-//! The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
+//! for that moment. The place in the list between two polls belongs to an [`AsyncWaiter`]. The caller must end it by
 //! `poll_take` or [`cancel_wait`](Source::cancel_wait): a waiter that has been woken counts as searching from then on,
 //! and no other waiter is woken before it has looked. A cancelled waiter passes on the wake-up that it got.
 
@@ -226,8 +219,7 @@ fn spin_until_due(queue: &impl Source, now: Timestamp, limit: Timestamp, parker:
     })
 }
 
-/// One thread or task that searches. Dropping it ends the search, also during a panic, and wakes
-/// a waiter for the elements that are left.
+/// One thread or task that searches. Its drop ends the search, and wakes a waiter for the elements that are left.
 struct Search<'a, Q: Source>(&'a Q);
 
 impl<'a, Q: Source> Search<'a, Q> {

@@ -2,9 +2,7 @@
 //!
 //! Models use the manual clock, so no thread ever waits for an `Instant`: a timed wait that never
 //! times out would hide a leader that sleeps too long. The test moves the clock one step at a time,
-//! and the clock wakes the threads that wait for that step.
-//!
-//! Only compiled by `tests/proof/models/Cargo.toml`, with `--cfg shuttle` or `--cfg loom`; see `docs/testing.md`.
+//! and the clock wakes the threads that wait for that step. See `docs/testing.md`.
 
 #[cfg(loom)]
 #[path = "loom.rs"]

@@ -5,15 +5,13 @@
 //!
 //! A wake-up is never lost between the thread's look and its sleep: waking stores a token, and a
 //! park that finds a token stored returns at once. So a late wake-up makes the *next* park return
-//! early. Every caller therefore parks in a loop that looks again, and no caller may conclude
-//! anything from the return of a park.
+//! early, and every caller parks in a loop that looks again.
 //!
 //! # Adaptive spinning
 //!
 //! A thread needs some microseconds to wake up, and tens of them if its core has gone idle. If what it waits for comes
 //! sooner than that, spinning is cheaper. So a thread learns from its last waits ([`Parker::learn`]): after a short one
-//! it spins for as long as a wake-up costs, after a long one only for half as long as before. After a few turns the spinning
-//! thread yields, each time, to any other thread that wants its core ([`spin_until`]).
+//! it spins for as long as a wake-up costs, after a long one only for half as long as before.
 //!
 //! # Wake-ups that are on their way
 //!

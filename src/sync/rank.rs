@@ -18,12 +18,10 @@
 //!
 //! # How it is checked
 //!
-//! A rank is a parameter of the lock's type. Debug builds keep the places of the locks that each thread holds, and a lock
-//! is compared with the last of them before the thread blocks: the first thread that reverses the order reports it, whether
-//! or not another stands in its way. Release builds contain neither field nor instruction.
-//!
-//! Two more rules use the same list: no user code runs ([`unwind`](crate::unwind)) and no thread
-//! parks while a lock is held.
+//! Debug builds keep the places of the locks that each thread holds, and a lock is compared with the last of them before the
+//! thread blocks: the first thread that reverses the order reports it, whether or not another stands in its way. Release
+//! builds contain neither field nor instruction. Two more rules use the same list: no user code runs
+//! ([`unwind`](crate::unwind)) and no thread parks while a lock is held.
 
 /// The rank of a lock that is only taken by a thread that holds no other lock.
 pub(crate) const OUTERMOST: u8 = 0;

@@ -30,15 +30,11 @@
 //! the list and have not been woken, only time can move the system, and the clock moves it
 //! ([`ClockState::go_on`]).
 //!
-//! * **No thread is missed.** That condition is made of what stands under the clock's lock, and of
-//!   the wake-ups. It can become true in four ways: a thread goes to sleep, a worker ends, a wait
+//! * **No thread is missed.** That condition can become true in four ways: a thread goes to sleep, a worker ends, a wait
 //!   ends, the mode is switched on; and an alarm can bring the first next deadline. Each thread that
-//!   does one of these checks the condition before it releases the lock, and moves the clock. A
-//!   wake-up makes the condition false, and only a thread that has left the list takes note of it:
-//!   that thread goes to sleep again, or ends its wait, or its work.
-//! * **No thread is too late.** A thread that is woken makes the condition false in that call, and it stays false until that
-//!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself. So the
-//!   clock stands still, at the time of the news, until each thread that the news concerns has decided what to do.
+//!   does one of these checks the condition before it releases the lock, and moves the clock.
+//! * **No thread is too late.** A wake-up makes the condition false in that call, and it stays false until the woken
+//!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
 //! * **The clock stops at no deadline without need.** A worker that slept for a task that has been
 //!   cancelled since shows a deadline for which no thread waits. So before each jump all sleepers
 //!   are woken once, look at what there is now, and go to sleep again; the last of them jumps.

@@ -15,8 +15,7 @@
 //! # Positions
 //!
 //! An entry can be removed from the middle because its owner knows its position. The heap reports each
-//! new one to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java. So sifting moves keys and slots,
-//! and follows no pointer into an element.
+//! new one to [`Positions`], as `DelayedWorkQueue.siftUp` calls `setIndex` in Java.
 //!
 //! # Invariants
 //!

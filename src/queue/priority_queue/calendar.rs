@@ -20,8 +20,7 @@
 //! ```
 //!
 //! A level has a ring of [`RING`] places, and the bucket that begins at `start` lies at the place that
-//! `start / width` has in the ring. If another bucket lies there, the entry goes to the near part. Buckets of
-//! different levels may overlap in time. An entry stays in its bucket until the bucket's time comes.
+//! `start / width` has in the ring. If another bucket lies there, the entry goes to the near part.
 //!
 //! # Why the order holds
 //!
@@ -38,8 +37,7 @@
 //!
 //! 1. No key of a bucket's chunks is smaller than `start`.
 //! 2. A bucket that is in use has at least one chunk, and `floor` is the first turn of these.
-//! 3. No far chunk but `idle` is empty. That one keeps a bucket whose only entry comes and goes from
-//!    allocating again and again.
+//! 3. No far chunk but `idle` is empty, which keeps a bucket whose only entry comes and goes from allocating each time.
 
 use super::{
     QueueEntry, SMALL, UnderLock, deadline_of,

@@ -4,25 +4,18 @@
 //! deadlines have a handful of different values, in no order. A [sorted run](super::sorted_run) admits few of them, and in a
 //! large heap each costs some ten cache misses.
 //!
-//! Such entries are recognized by their deadlines, which are no more than a microsecond from that of the entry before.
-//! Each goes to the lane that the last six bits of its deadline name, and a lane has one deadline of a burst. So what is
-//! in it is in the order of submission, and where deadlines have only a few values each value has a lane of its own:
+//! An entry belongs to a burst if its deadline is no more than a microsecond from that of the entry before.
+//! It goes to the lane that the last six bits of its deadline name, and a lane has one deadline of a burst. So what is
+//! in it is in the order of submission:
 //!
 //! ```text
 //!   deadline … 1000   a d e h l …
 //!            … 1001   c f g i …
-//!            … 1010   b k …
 //! ```
 //!
-//! An entry whose lane has another deadline goes to the heap, so a thread that was interrupted between the two readings
-//! does not close the lane to all others. If the other entry is alone it makes way, since it may be the outlier.
-//! The [near part](super::near_part) asks the lanes only if its heap is large, so that other queues have none.
-//!
-//! # The first entry
-//!
-//! `first` is the smallest key of all lanes. If the next entry of a lane has the deadline of the one that was popped, it is
-//! the first of all lanes, since no other lane has entries with that deadline. So the lanes are compared once for each deadline,
-//! and not for each entry. An entry that leaves from another place leaves `first` as it is.
+//! An entry whose lane has another deadline goes to the heap; if the other entry is alone it makes way, since it may be the
+//! outlier. The lanes are compared once for each deadline, and not for each entry: no other lane has entries with the
+//! deadline of the one that was popped.
 
 use super::{
     SMALL,

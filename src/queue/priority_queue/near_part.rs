@@ -1,10 +1,9 @@
 //! The near part: every entry that is kept in order, in the [array heap](super::array_heap), in the
 //! [sorted run](super::sorted_run) or in the [lanes](super::lanes). It knows no bucket of the calendar.
 //!
-//! Some bits of a position tell which part holds the entry. An entry goes to the heap if the run ends with a
-//! larger key, or to a lane if it belongs to a burst and the heap is large. It moves from the run to the heap if one
-//! with a nearer deadline arrives while the run has only this entry or a few that are far behind, or if removals have
-//! left the run with many more holes than entries.
+//! Some bits of a position tell which part holds the entry. It moves from the run to the heap if one with a nearer deadline
+//! arrives while the run has only this entry or a few that are far behind, or if removals have left the run with many more
+//! holes than entries.
 //!
 //! # Invariants
 //!

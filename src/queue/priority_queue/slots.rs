@@ -1,18 +1,13 @@
 //! The slot table: a stable place for each element, with where its key is.
 //!
-//! The heap moves its entries, but the caller that inserted one needs a name for it that does not
-//! change. That name is the *slot*: the number of a chunk and a place in it. A chunk belongs as a
-//! whole either to the near part or to one bucket of the [calendar](super::calendar).
+//! The heap moves its entries, but a ticket needs a name that does not change: the *slot*, which is the number of a chunk
+//! and a place in it. A chunk belongs as a whole either to the near part or to one bucket of the
+//! [calendar](super::calendar).
 //!
 //! ```text
 //!   near chunk   elements │ positions   the key is in the heap or in the run, at that position
 //!   far chunk    elements │ keys        the key is here, and nowhere else
 //! ```
-//!
-//! When the heap moves an entry it writes the new position here, into a dense array of numbers, and
-//! never touches the element. A far entry is never moved at all.
-//!
-//! # Lists of chunks
 //!
 //! Each chunk has a free list of its own, threaded through the unused positions or keys. The chunks of
 //! the near part, and those of each bucket, form a ring, in which the chunks with free places come

@@ -1,9 +1,7 @@
 //! The ready list: entries that are due, on their way from a stripe to the thread that takes them.
 //!
-//! If one thread submits and others take, each element would bring them together at the stripe's
-//! lock, and handing a lock from core to core costs more than running a small task. So a thread
-//! that takes the first element of a stripe moves some that are due behind it here in one step. The next elements are
-//! taken from here.
+//! To hand a stripe's lock from core to core for each element costs more than to run a small task. So a thread
+//! that takes the first element of a stripe moves some that are due behind it here in one step.
 //!
 //! There is **one** list for all takers. If each worker had its own, a task would wait behind the
 //! one that its worker runs, while other workers are idle or run tasks that are due later.
@@ -12,8 +10,7 @@
 //!
 //! If worker and submitter are equally fast, there would always be only one or two entries to move.
 //! So after a batch that had some entries and was not full, the stripes are left alone for a few microseconds
-//! ([`PAUSE`]) once the list is empty. An entry that comes alone is never delayed. In a stream of entries one is delayed by
-//! that time at most, a tenth of what a wake-up takes. With a manual clock there is no pause.
+//! ([`PAUSE`]) once the list is empty. An entry that comes alone is never delayed.
 //!
 //! # Locks
 //!

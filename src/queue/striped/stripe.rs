@@ -1,7 +1,6 @@
 //! A stripe: one of the heaps of a [`DelayedWorkQueue`](super::DelayedWorkQueue).
 //!
-//! The queue has several of these, so that threads that submit at the same time do not contend. A
-//! stripe knows nothing of the others but its own number, which it writes into the sequence of
+//! A stripe knows nothing of the others but its own number, which it writes into the sequence of
 //! each element that it admits:
 //!
 //! ```text
@@ -16,14 +15,10 @@
 //!
 //! # Parked entries
 //!
-//! A task that waits for its turn, one that runs on request: something else has to move it
-//! before it can run. So it is *parked* beside the heap, by its sequence. What is first or due, how long a
-//! thread sleeps and how many threads stay is asked of the heap alone; what is pending, in which order it is
-//! shown, and what a shutdown keeps is asked of both.
-//!
-//! A parked entry is *due* all the same: the task that waits for its turn was to run at some moment, and a
-//! shutdown that keeps what is due keeps it. One that runs on request is never due. An entry moves between heap and table
-//! under the lock of its stripe, in one step.
+//! A task that waits for its turn, or that runs on request, is *parked* beside the heap, by its sequence: something else has
+//! to move it before it can run. What is first, how long a thread sleeps and how many threads stay is asked of the heap
+//! alone; what is pending, and what a shutdown keeps, of both. A parked entry is *due* all the same: the task that waits for
+//! its turn was to run at some moment. One that runs on request is never due.
 
 use std::{collections::BTreeMap, mem};
 
