@@ -42,13 +42,9 @@
 //! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
 //! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
 
-mod state;
-
-pub(super) use self::state::ClockState;
-use self::state::{ClockAlarm, Sleeper};
 use super::{PAST, Timestamp, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
-    sync::{Arc, Mutex, OnceLock, Parker},
+    sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
     unwind::{discard, wake_all},
 };
 use std::{
@@ -110,6 +106,148 @@ struct SharedClock {
     /// The timestamp from which [`ManualClock::elapsed`] counts.
     origin: Timestamp,
     state: Mutex<ClockState>,
+}
+
+pub(super) struct ClockState {
+    now: Timestamp,
+    sleepers: Vec<Sleeper>,
+    alarms: Vec<ClockAlarm>,
+    last_alarm: u64,
+    /// Worker threads that were started and have not ended.
+    pub(super) workers: usize,
+    is_auto: bool,
+    /// How many threads wait and are no workers, each from its first sleep to the end of its wait.
+    pub(super) waiting: usize,
+    /// How many workers wait for something besides: each drives an executor until that is there.
+    pub(super) waiting_drivers: usize,
+    /// Whether all sleepers have been woken since the clock moved, or since a wait began.
+    pub(super) have_looked: bool,
+    /// A timestamp, and the wall clock's time at it.
+    wall: (Timestamp, SystemTime),
+    /// The threads to be woken when no worker has anything to do, or when the present moves beyond this.
+    idle_watchers: Vec<(Timestamp, Arc<ParkedThread>)>,
+    /// How often a thread has gone to sleep.
+    #[cfg(test)]
+    parks: usize,
+}
+
+struct ClockAlarm {
+    id: u64,
+    until: Timestamp,
+    waker: Waker,
+}
+
+struct Sleeper {
+    until: Timestamp,
+    thread: Arc<ParkedThread>,
+    /// Whether it is a worker of a pool on this clock, and not of another that waits here.
+    is_worker: bool,
+}
+
+impl ClockState {
+    fn new(now: Timestamp, wall: SystemTime) -> Self {
+        Self {
+            now,
+            sleepers: Vec::new(),
+            alarms: Vec::new(),
+            last_alarm: 0,
+            workers: 0,
+            is_auto: false,
+            waiting: 0,
+            waiting_drivers: 0,
+            have_looked: false,
+            wall: (now, wall),
+            idle_watchers: Vec::new(),
+            #[cfg(test)]
+            parks: 0,
+        }
+    }
+
+    fn wall_time(&self) -> SystemTime {
+        let (since, wall) = self.wall;
+        wall.checked_add(self.now.since(since)).unwrap_or(wall)
+    }
+
+    fn begin_sleep(&mut self, sleeper: Sleeper) {
+        self.sleepers.push(sleeper);
+        #[cfg(test)]
+        {
+            self.parks += 1;
+        }
+    }
+
+    fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
+        self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
+    }
+
+    fn is_idle(&self) -> bool {
+        let rests = |sleeper: &&Sleeper| sleeper.is_worker && !sleeper.thread.is_woken();
+        self.sleepers.iter().filter(rests).count() == self.workers
+    }
+
+    /// Wakes the threads that wait for this, if it is idle. It becomes so in two ways: a worker goes to sleep, or ends.
+    fn tell_if_idle(&mut self) {
+        if self.is_idle() {
+            self.idle_watchers.drain(..).for_each(|(_, watcher)| watcher.wake());
+        }
+    }
+
+    /// Returns the nearest deadline that is still to come. A sleeper whose deadline has come has been
+    /// woken, and is on its way.
+    fn next_deadline(&self) -> Timestamp {
+        let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
+        let sleepers = sleepers.filter(|until| *until > self.now);
+        let alarms = self.alarms.iter().map(|alarm| alarm.until);
+        sleepers.chain(alarms).min().unwrap_or(Timestamp::NEVER)
+    }
+
+    /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to be
+    /// fired once the lock is released.
+    #[must_use]
+    fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
+        self.now = self.now.max(now);
+        for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
+            Wake::wake_by_ref(&sleeper.thread);
+        }
+        for (_, watcher) in self.idle_watchers.iter().filter(|(end, _)| *end < self.now) {
+            Wake::wake_by_ref(watcher);
+        }
+        let alarms = std::mem::take(&mut self.alarms).into_iter();
+        let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
+        self.alarms = later;
+        due.into_iter().map(|alarm| alarm.waker).collect()
+    }
+
+    pub(super) fn worker_ended(&mut self) {
+        self.workers -= 1;
+        self.tell_if_idle();
+    }
+
+    /// Moves to the next deadline, if a thread waits and only time can move anything. Returns the
+    /// alarms to be fired once the lock is released; after that it must be called again.
+    #[must_use]
+    fn go_on(&mut self) -> Vec<Waker> {
+        if !self.is_auto || !self.is_waited_for() {
+            return Vec::new();
+        }
+        if !std::mem::replace(&mut self.have_looked, true) {
+            self.sleepers.iter().for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
+            return Vec::new();
+        }
+        let next = self.next_deadline();
+        if next == Timestamp::NEVER {
+            return Vec::new();
+        }
+        self.have_looked = false;
+        self.move_to(next)
+    }
+
+    /// Returns `true` if a thread waits, and all that wait or work are asleep.
+    fn is_waited_for(&self) -> bool {
+        self.waiting + self.waiting_drivers > 0
+            && self.sleepers.len() == self.waiting + self.workers
+            && !self.sleepers.iter().any(|sleeper| sleeper.thread.is_woken())
+    }
 }
 
 /// The first second of the year 2000, in UTC, as seconds since the epoch of Unix.

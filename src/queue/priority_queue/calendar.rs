@@ -124,7 +124,7 @@ impl Calendar {
     }
 
     pub(super) fn is_nearest_large<E>(&self, slots: &Slots<E>) -> bool {
-        self.first_chunk(self.nearest).is_some_and(|first| slots.has_several(first))
+        self.first_chunk(self.nearest).is_some_and(|first| slots.chunk(first).next != first)
     }
 
     /// Stores an element that is due `distance` after the first near one, and returns its slot; or returns the element,
@@ -196,7 +196,7 @@ impl Calendar {
     }
 
     pub(super) fn start_of<E>(&self, slots: &Slots<E>, chunk: u32) -> u64 {
-        let owner = slots.owner(chunk) as usize;
+        let owner = slots.chunk(chunk).owner as usize;
         let level = self.levels.get(owner / RING).and_then(Option::as_ref);
         level.map_or(UNUSED, |level| level.starts[owner % RING])
     }
@@ -204,15 +204,15 @@ impl Calendar {
     /// Returns the oldest chunk of the nearest bucket, if nothing was removed from it. So entries with equal deadlines
     /// come near in the order of their submission, which is the order that the lanes need.
     pub(super) fn next_chunk<E>(&self, slots: &Slots<E>) -> Option<u32> {
-        self.first_chunk(self.nearest).map(|first| slots.next_in_ring(first))
+        self.first_chunk(self.nearest).map(|first| slots.chunk(first).next)
     }
 
     pub(super) fn give_up<E>(&mut self, slots: &mut Slots<E>, chunk: u32) -> Vec<u128> {
-        let used = slots.used(chunk);
+        let used = slots.chunk(chunk).used;
         if chunk == self.idle {
             self.idle = NONE;
         }
-        self.len -= used;
+        self.len -= used as usize;
         self.change_ring(slots, chunk, |slots, first| {
             if used > 0 {
                 return slots.make_near(chunk, first);
@@ -242,12 +242,12 @@ impl Calendar {
     /// A chunk has become empty, or was full.
     #[cold]
     fn note_removal<E>(&mut self, slots: &mut Slots<E>, chunk: u32) {
-        if slots.used(chunk) > 0 {
+        if slots.chunk(chunk).used > 0 {
             self.change_ring(slots, chunk, |slots, first| slots.put_first(chunk, first));
             return;
         }
         let idle = std::mem::replace(&mut self.idle, chunk);
-        if idle != NONE && idle != chunk && slots.used(idle) == 0 {
+        if idle != NONE && idle != chunk && slots.chunk(idle).used == 0 {
             self.change_ring(slots, idle, |slots, first| slots.discard_far(idle, first));
         }
     }
@@ -260,7 +260,7 @@ impl Calendar {
         chunk: u32,
         change: impl FnOnce(&mut Slots<E>, &mut u32) -> R,
     ) -> R {
-        let owner = slots.owner(chunk);
+        let owner = slots.chunk(chunk).owner;
         let (number, index) = (owner as usize / RING, owner as usize % RING);
         let Some(Some(level)) = self.levels.get_mut(number) else { return R::default() };
         let result = change(slots, &mut level.firsts[index]);

@@ -50,11 +50,12 @@ pub(super) struct Chunk<E> {
     /// The key of each used place, and the next free place for each free one. Of a far chunk.
     keys: Vec<u128>,
     free: u32,
-    used: u32,
-    /// The neighbours in its ring.
-    next: u32,
+    pub(super) used: u32,
+    /// The neighbours in its ring: the chunk itself if it is alone.
+    pub(super) next: u32,
     previous: u32,
-    owner: u32,
+    /// The near part, or the bucket that it belongs to.
+    pub(super) owner: u32,
 }
 
 pub(super) enum KeyPlace {
@@ -318,21 +319,8 @@ impl<E> Slots<E> {
         keep(&mut self.spare.keys, keys);
     }
 
-    pub(super) fn used(&self, index: u32) -> usize {
-        self.chunks[index as usize].used as usize
-    }
-
-    pub(super) fn owner(&self, index: u32) -> u32 {
-        self.chunks[index as usize].owner
-    }
-
-    pub(super) fn has_several(&self, first: u32) -> bool {
-        self.chunks.get(first as usize).is_some_and(|chunk| chunk.next != first)
-    }
-
-    /// Returns the chunk behind this one in its ring, which is this one itself if it is alone.
-    pub(super) fn next_in_ring(&self, index: u32) -> u32 {
-        self.chunks[index as usize].next
+    pub(super) fn chunk(&self, index: u32) -> &Chunk<E> {
+        &self.chunks[index as usize]
     }
 
     /// If the chunk is first in its ring, the next one is from now on, if there is one.

@@ -18,9 +18,9 @@ impl Calendar {
                     floor = floor.min(start - (1 << width_bits(number)) / 8);
                 }
                 for chunk in &chunks {
-                    assert_eq!(slots.owner(*chunk), owner);
+                    assert_eq!(slots.chunk(*chunk).owner, owner);
                     let keys = slots.far_keys(*chunk);
-                    assert_eq!(keys.len(), slots.used(*chunk));
+                    assert_eq!(keys.len(), slots.chunk(*chunk).used as usize);
                     assert!(
                         keys.iter().all(|key| (key >> 64) as u64 >= start),
                         "before its bucket"

@@ -13,7 +13,7 @@ impl<E> Slots<E> {
             ring.push(index);
             index = chunk.next;
         }
-        let full: Vec<_> = ring.iter().map(|index| self.used(*index) == CHUNK).collect();
+        let full: Vec<_> = ring.iter().map(|index| self.chunk(*index).used == FULL).collect();
         assert!(full.is_sorted(), "free places first");
         ring
     }
@@ -30,7 +30,7 @@ impl<E> Slots<E> {
     pub(in super::super) fn check(&self) {
         let near = self.ring(self.near);
         let is_near = |index: u32| self.chunks[index as usize].positions.capacity() > 0;
-        assert!(near.iter().all(|index| is_near(*index) || self.used(*index) == 0));
+        assert!(near.iter().all(|index| is_near(*index) || self.chunk(*index).used == 0));
         for (index, chunk) in (0..).zip(&self.chunks) {
             let is_vacant = self.vacant.contains(&index);
             assert_eq!(chunk.elements.capacity() == 0, is_vacant, "chunk {index}");
