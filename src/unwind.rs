@@ -87,8 +87,20 @@ fn discard_payload(payload: PanicPayload) {
 #[inline(always)]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
     assert_no_lock_is_held();
-    if mem::needs_drop::<T>() {
-        contain_located(|| drop(value)).unwrap_or_else(lost);
+    if !mem::needs_drop::<T>() {
+        return;
+    }
+    if are_locations_noted() {
+        discard_located(value, lost);
+    } else if let Err(payload) = contain(|| drop(value)) {
+        lost((payload, None));
+    }
+}
+
+#[inline(never)]
+fn discard_located<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
+    if let Err(panic) = contain_located(|| drop(value)) {
+        lost(panic);
     }
 }
 
