@@ -10,9 +10,8 @@
 //!      └──────────────────────┘
 //! ```
 //!
-//! Only the holder of a [`Starting`] can have the thread run, and one caller at a time is given it. A caller
-//! that comes while the thread is being started *waits* for what comes of that.
-//! A start that fails leaves the queue behind, and the next caller tries again with the same one.
+//! A caller that comes while the thread is being started *waits* for what comes of that. A start that fails leaves the queue
+//! behind, and the next caller tries again with the same one.
 
 use crate::{
     sync::{

@@ -3,8 +3,8 @@
 //! A task's closure, its captures, its result, the payload of a panic, a waker: any of it may panic, block or call back into
 //! the crate. Three rules hold.
 //!
-//! 1. It is called and dropped by this module. There is no other `catch_unwind` in the crate. What may panic into its
-//!    caller, the clone of a waker and a rejection handler, is called where it is needed, with no lock held.
+//! 1. It is called and dropped by this module. What may panic into its caller, the clone of a waker and a rejection
+//!    handler, is called where it is needed, with no lock held.
 //! 2. **No lock is held.** Debug builds assert it here.
 //! 3. A panic becomes a value. Where no caller can be given the value, it is dropped (the process's
 //!    panic hook has reported it, like any panic). Dropping a payload is user code again: if that

@@ -4,11 +4,9 @@
 //! # Sequential consistency
 //!
 //! Loom takes `SeqCst` for `Acquire` or `Release`, and would report faults that are none. It does
-//! know fences. So each access that writes with `SeqCst` is followed by a fence here, as a compiler
-//! puts one for a processor that delays nothing but writes: two threads that each write one variable
-//! and then read the other's do not both miss the write of the other. No protocol of this crate needs
-//! more. (One that needed two threads which only read to see two writes in one order would fail here,
-//! wrongly.) The fence also orders relaxed accesses behind it. So this finds a write that is weakened,
+//! know fences. So each access that writes with `SeqCst` is followed by a fence here: two threads that each write one
+//! variable and then read the other's do not both miss the write of the other. No protocol of this crate needs
+//! more. The fence also orders relaxed accesses behind it. So this finds a write that is weakened,
 //! and does not find a read that is.
 //!
 //! # Turns

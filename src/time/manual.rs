@@ -1,13 +1,8 @@
 //! The manual clock: time that a test moves by hand, and that knows when nothing moves without it.
 //!
 //! Every wait of the crate goes through the clock, so under this one every sleeping thread is
-//! on a list here, with the timestamp it sleeps until. Two things follow from the list alone.
-//!
-//! * **The next deadline** is the smallest timestamp on it: a pool's leader sleeps until its
-//!   queue's head is due, so the head of every idle pool is on the list.
-//! * **Idle** means that every worker thread is on it and has not been woken. A worker that runs a
-//!   task, or is on its way to one, is not idle; one whose task itself sleeps on the clock is. Only
-//!   time can move such a system.
+//! on a list here, with the timestamp it sleeps until. The **next deadline** is the smallest timestamp on it. **Idle** means
+//! that every worker thread is on it and has not been woken: only time can move such a system.
 //!
 //! A future has a waker and no thread that could sleep. It sets an *alarm*, which counts for the next deadline.
 //!
@@ -17,10 +12,8 @@
 //! list if its deadline has not come, and [`ManualClock::advance`] moves the present and takes every
 //! thread whose deadline has come.
 //!
-//! A thread that has news for a sleeper wakes it, and the sleeper counts as busy from that call on,
-//! not from when it gets a core: the wake-up is counted ([`ParkedThread::is_woken`](crate::sync::ParkedThread)), and only the sleeper, back
-//! from its park and off the list, takes note of it. So `run_until_idle`, called after `schedule`,
-//! waits for what `schedule` set in motion.
+//! A sleeper counts as busy from the call that wakes it, not from when it gets a core ([`ParkedThread::is_woken`]). So
+//! `run_until_idle`, called after `schedule`, waits for what `schedule` set in motion.
 //!
 //! # Going on by itself
 //!
@@ -35,9 +28,8 @@
 //!   does one of these checks the condition before it releases the lock, and moves the clock.
 //! * **No thread is too late.** A wake-up makes the condition false in that call, and it stays false until the woken
 //!   thread sleeps again or has its answer. A worker wakes the waiters of its task before it sleeps itself.
-//! * **The clock stops at no deadline without need.** A worker that slept for a task that has been
-//!   cancelled since shows a deadline for which no thread waits. So before each jump all sleepers
-//!   are woken once, look at what there is now, and go to sleep again; the last of them jumps.
+//! * **The clock stops at no deadline without need.** A worker may have slept for a task that has been
+//!   cancelled since. So before each jump all sleepers are woken once, look, and go to sleep again; the last of them jumps.
 //!
 //! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
 //! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.

@@ -3,10 +3,9 @@
 //! # An estimate, and when it is good
 //!
 //! A moment of the wall clock has no timestamp. It has an *estimate*: if the wall clock goes on as the monotonic clock
-//! does, it comes then. Everything that waits does so until a timestamp, so a task on the wall clock waits for its
-//! estimate, and what makes that good is a [look](Timestamp::next_look): a worker takes the task at least every 30
-//! seconds, and reads the wall clock. So a task is never early, and late by 30 s at most, after that clock was set ahead
-//! or the machine has slept.
+//! does, it comes then. A task on the wall clock waits for its estimate, and what makes that good is a
+//! [look](Timestamp::next_look): a worker takes the task at least every 30 seconds, and reads the wall clock. So a task is
+//! never early, and late by 30 s at most, after that clock was set ahead or the machine has slept.
 //!
 //! The monotonic clock is read first, and the wall clock then. A thread that loses its core between
 //! the two readings makes the estimate too early, which is found, and never too late.

@@ -62,16 +62,8 @@ impl Lanes {
         self.first
     }
 
-    /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
-    /// missed if it is behind many holes.
-    pub(super) fn first_two(&self) -> [u128; 2] {
-        let keys = self.runs.iter().flat_map(|run| [run.first(), run.second()]);
-        keys.fold(
-            [VACANT; 2],
-            |[first, second], key| {
-                if key < first { [key, first] } else { [first, second.min(key)] }
-            },
-        )
+    pub(super) fn runs(&self) -> &[SortedRun] {
+        &self.runs
     }
 
     /// Returns the position that an entry with this key gets by [`push`](Self::push), or `None` if there is no lane for it.
@@ -145,10 +137,6 @@ impl Lanes {
         if had_first && next != self.first {
             self.pass_first_to(next);
         }
-    }
-
-    pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
-        self.runs.iter().flat_map(move |run| run.up_to(latest))
     }
 
     fn run_of(&self, position: u32) -> Option<usize> {

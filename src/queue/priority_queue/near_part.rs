@@ -53,10 +53,18 @@ impl NearPart {
     /// Returns the two smallest keys, or larger ones for those that do not exist. The second one may be
     /// missed if it is behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
-        let (heap, run, [first, second]) = (&self.heap, &self.run, self.lanes.first_two());
-        let mut keys = [heap.first(), heap.second(), run.first(), run.second(), first, second];
-        keys.sort_unstable();
-        [keys[0], keys[1]]
+        let of_heap = [self.heap.first(), self.heap.second()];
+        let of_runs = self.runs().flat_map(|run| [run.first(), run.second()]);
+        of_runs.fold(
+            of_heap,
+            |[first, second], key| {
+                if key < first { [key, first] } else { [first, second.min(key)] }
+            },
+        )
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &SortedRun> {
+        self.lanes.runs().iter().chain([&self.run])
     }
 
     #[inline]
@@ -176,7 +184,7 @@ impl NearPart {
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
     pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
-        self.run.up_to(latest).chain(self.lanes.up_to(latest)).for_each(&mut note);
+        self.runs().flat_map(|run| run.up_to(latest)).for_each(&mut note);
         self.heap.up_to(latest, note);
     }
 

@@ -1,8 +1,8 @@
 //! The sorted run: entries that arrive in the order of their keys, first in, first out.
 //!
 //! Tasks without delay, and timeouts that all have the same length, are submitted in the order in
-//! which they become due. Sifting them through a heap would be wasted work. Entries are appended at the back and popped
-//! from the front, and an entry that is removed from the middle leaves a hole.
+//! which they become due. They are appended at the back and popped from the front, and one that is removed from the middle
+//! leaves a hole.
 //!
 //! ```text
 //!               front                              back
