@@ -284,8 +284,9 @@ impl<E> DelayedWorkQueue<E> {
         scheduled.is_none_or(|first| parked < first).then_some(parked.1)
     }
 
-    // Always inlined: a cancellation and a timer that is dropped would each spend a twentieth on the call.
-    #[inline(always)]
+    // Always inlined: a cancellation and a timer that is dropped would each spend a twentieth on the call. Not in debug
+    // builds, whose frames are large: drops that cancel other tasks nest.
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub(crate) fn remove(&self, ticket: Ticket) -> Option<E> {
         // The element alone is passed on in registers.
         let removed = self.lock_of(ticket.sequence).remove(ticket).map(|entry| entry.element);
