@@ -572,7 +572,7 @@ impl Builder {
 
     /// Returns the settings, if they go together.
     fn check(mut self) -> Result<(Config, DropPolicy), ConfigError> {
-        if self.config.thread_name.contains('\0') {
+        if self.config.thread_name.as_bytes().contains(&0) {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name.clone()));
         }
         if self.config.core_timeout && self.config.keep_alive.is_zero() {

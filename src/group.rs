@@ -263,7 +263,7 @@ impl Group {
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
-        let called_off = self.state.roll().call_off(reason, |_| true);
+        let called_off = self.state.roll().call_off(reason, &|_| true);
         self.handle.pool().end_called_off(called_off, reason, IfRunning::Signal)
     }
 

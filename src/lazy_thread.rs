@@ -1,7 +1,6 @@
 //! A thread that is started when it is first needed, and the queue that it takes from.
 //!
-//! The timeouts of a pool and the alarms of the system's clock need a thread of their own only if they are used. How it is
-//! started is the caller's: a pool has its thread factory do it, the alarms spawn one themselves.
+//! The timeouts of a pool need a thread of their own only if there are any. How it is started is the caller's.
 //!
 //! ```text
 //!             starting()                succeed()
@@ -32,10 +31,7 @@ pub(crate) struct LazyThread<Q> {
 /// The right to start the thread, which one caller has at a time, and none once the thread runs. Dropped
 /// without [`succeed`](Self::succeed), it leaves the start to the next caller.
 #[must_use = "no other caller can start the thread while this is alive"]
-pub(crate) struct Starting<'a, Q> {
-    thread: &'a LazyThread<Q>,
-    queue: &'a Arc<Q>,
-}
+pub(crate) struct Starting<'a, Q>(&'a LazyThread<Q>);
 
 impl<Q> LazyThread<Q> {
     pub(crate) fn new() -> Self {
@@ -77,27 +73,23 @@ impl<Q> LazyThread<Q> {
             })
         });
         is_needed.then(|| {
-            let queue = self.queue.get_or_init(|| Arc::new(make_queue()));
-            Starting { thread: self, queue }
+            self.queue.get_or_init(|| Arc::new(make_queue()));
+            Starting(self)
         })
     }
 }
 
 impl<Q> Starting<'_, Q> {
-    pub(crate) fn queue(&self) -> Arc<Q> {
-        Arc::clone(self.queue)
-    }
-
     /// Notes that the thread has been started. There will be no other.
     pub(crate) fn succeed(self) {
         // Ordering: see `running`.
-        self.thread.is_running.store(true, Ordering::Release);
+        self.0.is_running.store(true, Ordering::Release);
     }
 }
 
 impl<Q> Drop for Starting<'_, Q> {
     fn drop(&mut self) {
-        let mut is_starting = self.thread.is_starting.lock();
+        let mut is_starting = self.0.is_starting.lock();
         *is_starting = false;
         is_starting.wake_all();
     }

@@ -102,7 +102,7 @@ pub(crate) use self::{
     lifecycle::Phase,
     observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
-    timeouts::{Exceeded, Expiry, TimeoutGuard, Timer},
+    timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
 };
 use crate::{
     CancelReason, CancellationToken, SlowRun,

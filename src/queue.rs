@@ -9,7 +9,7 @@
 //!              Source: head, take_due, first_two, is_finished
 //!                 │                               │
 //!      striped: DelayedWorkQueue             single: SingleQueue
-//!      (the executor, its timeouts)          (the public DelayQueue, its alarms)
+//!      (the executor, its timeouts)          (the public DelayQueue)
 //!        several stripes, a ready list         one heap
 //!                 └───────────────┬───────────────┘
 //!                    shared_heap   (heap + lock + published head)
@@ -86,6 +86,7 @@ pub(crate) use self::{
     priority_queue::QueueEntry,
     single::SingleQueue,
     striped::DelayedWorkQueue,
+    waiters::{WaiterId, Wakers},
     waiting::{AsyncWaiter, Source},
 };
 use crate::{
@@ -152,6 +153,9 @@ impl AdmissionState {
         self.0.store(current | admission.0, Ordering::SeqCst);
     }
 }
+
+/// Whether an element that is due at a moment is to be removed.
+type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {

@@ -82,7 +82,6 @@ mod verdict;
 mod worker_context;
 
 pub(crate) use self::{
-    alarm::Alarm,
     around::Around,
     call::Call,
     cell::{Extras, Parts},

@@ -248,7 +248,7 @@ impl Clock {
     }
 
     /// Tells the clock, if it is a manual one.
-    fn tell(&self, news: impl FnOnce(&mut ClockState)) {
+    fn tell(&self, news: fn(&mut ClockState)) {
         if let Some(manual) = self.manual() {
             manual.change(news);
         }

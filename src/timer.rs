@@ -20,7 +20,7 @@
 //! # Why no wake-up is lost
 //!
 //! A timer that waits has an alarm in the queue, which wakes the waker that it has, unless the timer
-//! itself has taken it out ([`Alarm`]). A poll reads the clock, and before the
+//! itself has taken it out ([`task`](crate::task)). A poll reads the clock, and before the
 //! deadline looks for the alarm. If that is there, it is yet to go off. If it is gone, the pool has ended
 //! it, since a worker takes it at the deadline and not before. A move that does not find it forgets it.
 
@@ -38,7 +38,7 @@ use crate::{
     entry::{Moved, Ticket},
     pool::{Phase, PoolRef},
     schedule::Schedule,
-    task::{Alarm, Node},
+    task::Node,
     time::{Clock, Timestamp},
 };
 
@@ -249,7 +249,8 @@ impl Sleep {
     }
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
-        let task = Node::alarm(Alarm::new(waker.clone()));
+        let woken = waker.clone();
+        let task = Node::alarm(move || woken.wake());
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
         let ticket = admitted.map_err(|why| match why {
             RejectionReason::Shutdown => TimerStopped { reason: CancelReason::Shutdown },

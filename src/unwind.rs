@@ -257,13 +257,10 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,
 ) -> Result<R, (PanicPayload, Option<PanicLocation>)> {
-    if !are_locations_noted() {
-        return contain(call).map_err(|payload| (payload, None));
-    }
     // Saved and restored: this may be a call inside a call.
-    let outer = replace_begun(Some(Vec::new()));
+    let outer = are_locations_noted().then(|| replace_begun(Some(Vec::new())));
     let result = contain(call);
-    let begun = replace_begun(outer);
+    let begun = outer.and_then(replace_begun);
     result.map_err(|payload| located(payload, begun))
 }
 

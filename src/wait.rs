@@ -115,18 +115,14 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
 /// comes and leaves in O(log n), from wherever it stands: thousands of futures may lose their `select` at once.
 #[derive(Debug, Default)]
 pub(crate) struct WaitList {
-    /// Each is armed for the past.
-    waiters: Wakers,
+    waiters: BTreeMap<Place, Waker>,
     last: Place,
 }
-
-/// The wakers of waiters, by the moment for which each is armed, and then by when it came.
-pub(crate) type Wakers = BTreeMap<(Timestamp, u64), Waker>;
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
 /// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
 /// not identify them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
 impl Place {
@@ -143,12 +139,12 @@ impl WaitList {
             self.last.0 += 1;
             *place = self.last;
         }
-        self.waiters.insert((Timestamp::PAST, place.0), waker)
+        self.waiters.insert(*place, waker)
     }
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        self.waiters.remove(&(Timestamp::PAST, std::mem::take(place).0))
+        self.waiters.remove(&std::mem::take(place))
     }
 
     /// Takes the first waker, for the caller to wake after releasing the lock.

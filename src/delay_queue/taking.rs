@@ -8,10 +8,9 @@
 //! waker, which has to be woken in time: by a [`WaiterAlarm`]. Of all tasks that await one queue at most
 //! two are armed, the leader and its deputy, so there are few alarms however many tasks wait.
 //!
-//! * On the system's clock all alarms of the process are in one queue, and one thread takes them
-//!   from it and wakes their wakers. The thread is started with the first alarm ([`LazyThread`]),
-//!   sleeps while there is none, and never ends. The queue is one of this crate's, so it copes with
-//!   alarms that are nearer than the first one and with alarms that are cancelled.
+//! * On the system's clock all alarms of the process are on one list, and one thread takes them
+//!   from it and wakes their wakers. The thread is started with the first alarm, sleeps while there
+//!   is none, and never ends.
 //! * A manual clock keeps its alarms itself, and wakes the wakers when it is moved.
 //!
 //! If the thread cannot be started, the waker is woken at once: the task polls, finds nothing, sets
@@ -32,13 +31,12 @@ use std::{
 use super::{DelayQueue, Expired, Key};
 use crate::{
     CancellationToken, Limit, LimitReached,
-    entry::Ticket,
-    lazy_thread::LazyThread,
-    queue::{AsyncWaiter, QueueEntry, SingleQueue, Source},
-    sync::{Arc, OnceLock, Parker, thread},
+    queue::{AsyncWaiter, QueueEntry, Source, WaiterId, Wakers},
+    sync::{OnceLock, Parker, thread},
     time::{Clock, ManualClock, Timestamp, set_timer_slack},
     token::Places,
     unwind::{discard, wake_all},
+    wait::{self, Place, Watched},
 };
 
 impl<T> DelayQueue<T> {
@@ -356,7 +354,7 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
 
 /// An alarm that is set. Dropping it cancels it. See the [module](self).
 enum WaiterAlarm {
-    System(Ticket),
+    System(WaiterId),
     Manual(ManualClock, u64),
     /// The waker was woken at once.
     Fired,
@@ -368,7 +366,7 @@ impl WaiterAlarm {
         match clock.manual() {
             Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
             None => match SystemAlarms::get().set(clock, deadline, waker) {
-                Ok(ticket) => Self::System(ticket),
+                Ok(id) => Self::System(id),
                 Err(waker) => {
                     wake_all([waker]);
                     Self::Fired
@@ -381,58 +379,74 @@ impl WaiterAlarm {
 impl Drop for WaiterAlarm {
     fn drop(&mut self) {
         match self {
-            Self::System(ticket) => SystemAlarms::get().cancel(*ticket),
+            Self::System(id) => {
+                let waker = SystemAlarms::get().list.lock().wakers.remove(id);
+                discard(waker);
+            }
             Self::Manual(clock, id) => clock.call_off(*id),
             Self::Fired => {}
         }
     }
 }
 
-/// The alarms of the system's clock, and their thread.
+/// The alarms of the system's clock, for their thread.
 struct SystemAlarms {
     clock: Clock,
-    thread: LazyThread<SingleQueue<Waker>>,
+    list: Watched<AlarmList>,
+}
+
+#[derive(Default)]
+struct AlarmList {
+    wakers: Wakers,
+    /// Zero until there is a thread.
+    last: u64,
+}
+
+impl AlarmList {
+    fn first(&self) -> Timestamp {
+        self.wakers.first_key_value().map_or(Timestamp::NEVER, |((first, _), _)| *first)
+    }
 }
 
 impl SystemAlarms {
     fn get() -> &'static Self {
         static ALARMS: OnceLock<SystemAlarms> = OnceLock::new();
-        ALARMS.get_or_init(|| Self { clock: Clock::system(), thread: LazyThread::new() })
+        ALARMS.get_or_init(|| Self { clock: Clock::system(), list: Watched::default() })
     }
 
-    /// Sets an alarm for a deadline of `clock`. Returns the waker if there is no thread that would
-    /// wake it.
-    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<Ticket, Waker> {
-        let Some(queue) = self.running_queue() else { return Err(waker) };
+    /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if there is no
+    /// thread that would wake it.
+    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<WaiterId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
-        queue.insert(deadline, waker).map_err(|refused| refused.element)
-    }
-
-    fn cancel(&self, ticket: Ticket) {
-        discard(self.thread.queue().and_then(|queue| queue.remove(ticket)));
-    }
-
-    /// Returns the queue that the thread takes from, and starts the thread if it is not running. `None` if
-    /// it cannot be started.
-    fn running_queue(&self) -> Option<&Arc<SingleQueue<Waker>>> {
-        if let Some(queue) = self.thread.running() {
-            return Some(queue);
+        let mut list = self.list.lock();
+        let builder = || thread::Builder::new().name("punctual-alarm".into());
+        if list.last == 0 && builder().spawn(|| Self::get().wake_when_due()).is_err() {
+            return Err(waker);
         }
-        let make = || SingleQueue::new(self.clock.clone(), usize::MAX);
-        if let Some(starting) = self.thread.starting(make) {
-            let queue = starting.queue();
-            let builder = thread::Builder::new().name("punctual-alarm".into());
-            builder.spawn(move || wake_when_due(&queue)).ok()?;
-            starting.succeed();
+        list.last += 1;
+        let (id, first) = ((deadline, list.last), list.first());
+        list.wakers.insert(id, waker);
+        if deadline < first {
+            list.wake_one();
         }
-        self.thread.running()
+        Ok(id)
     }
-}
 
-/// The loop of the thread of the alarms.
-fn wake_when_due(queue: &SingleQueue<Waker>) {
-    set_timer_slack(Duration::from_nanos(1));
-    while let Some((entry, _)) = queue.take() {
-        wake_all([entry.element]);
+    /// The loop of the thread.
+    fn wake_when_due(&self) {
+        set_timer_slack(Duration::from_nanos(1));
+        let mut place = Place::default();
+        loop {
+            let first = self.list.lock().first();
+            wait::block_until(&self.clock, first, |waker| {
+                let is_nearer = |list: &mut AlarmList| (list.first() < first).then_some(());
+                self.list.poll(&mut place, waker, is_nearer)
+            });
+            let mut list = self.list.lock();
+            let is_due = list.first() <= self.clock.read();
+            let due = if is_due { list.wakers.pop_first() } else { None };
+            drop(list);
+            wake_all(due.map(|(_, waker)| waker));
+        }
     }
 }

@@ -148,10 +148,14 @@ impl GroupState {
     pub(crate) fn step<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> (R, Effects) {
         let mut roll = self.roll.lock();
         let answer = change(&mut roll);
+        (answer, self.effects_of(roll))
+    }
+
+    fn effects_of(&self, mut roll: WatchedGuard<'_, Roll>) -> Effects {
         let (released, has_ended) = (roll.release(), roll.terminate());
         let wakers = if has_ended { roll.take_wakers() } else { Vec::new() };
         let dispatcher = (!released.is_empty()).then(|| Weak::clone(&self.dispatcher));
-        (answer, Effects { dispatcher, released, wakers })
+        Effects { dispatcher, released, wakers }
     }
 
     /// Changes the group, with no lock held, and lets the members go whose turn has come.

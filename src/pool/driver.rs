@@ -57,7 +57,7 @@ use std::{rc::Rc, task::Waker};
 use super::{
     Pool,
     deadlock::{PoolScope, Role},
-    timeouts::ExpiryQueue,
+    timeouts::{ExpiryQueue, expire},
     worker::Runner,
 };
 use crate::{
@@ -199,7 +199,7 @@ impl Driver {
     /// limit comes first.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
-            entry.element.act(self.pool());
+            expire(&*entry.element, self.pool());
         }
     }
 

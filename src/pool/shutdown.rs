@@ -110,14 +110,14 @@ impl Pool {
         let put_off = Some(Requeue::PutOff).filter(|_| keeps.delayed);
         let others = [Requeue::Turn, Requeue::Kept];
         let admitted = Admission::only(of_series.chain(put_off).chain(others));
-        stopping.cancel(admitted, |task, is_delayed| !keeps.keeps(task, is_delayed));
+        stopping.cancel(admitted, &|task, is_delayed| !keeps.keeps(task, is_delayed));
     }
 
     /// Admits no more tasks, and runs only what is due already. Dropping the owner does this.
     pub(crate) fn stop(self: &Arc<Self>) {
         let stopping = Stopping::begin(self, "dropped", Phase::OwnerDropped);
         let admitted = Admission::only([Requeue::Turn, Requeue::SeriesTurn]);
-        stopping.cancel(admitted, |_, is_delayed| is_delayed);
+        stopping.cancel(admitted, &|_, is_delayed| is_delayed);
     }
 
     /// Admits no more tasks, asks the running ones to stop, and returns the others.
@@ -186,14 +186,14 @@ impl<'a> Stopping<'a> {
     /// they are still to become due, and ends them, and those that their groups have called off. First all are taken
     /// out: what is dropped and woken at their end is user code, which could move others. If a worker was lost, it looks
     /// for another for what is left: no submission does so from now on.
-    fn cancel(self, admission: Admission, is_unwanted: impl Fn(AtShutdown, bool) -> bool) {
+    fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
         let keeps = pool.policies.kept_in(pool.lifecycle.phase());
         let called_off = keeps.map(|keeps| pool.groups.tell(|roll| roll.executor_closes(keeps)));
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
-        let removed = pool.remove_unwanted(|due, task| is_unwanted(task, due > now));
+        let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
         pool.workers.pending_decreased(&pool.queue);
         for QueueEntry { sequence, element: task, .. } in removed {
             pool.end_as_cancelled(&*task, sequence, reason);
@@ -322,21 +322,23 @@ impl Pool {
     /// caller who moves it meanwhile hides it from no shutdown. One that is queued after it was listed was admitted as kept.
     fn remove_unwanted(
         &self,
-        is_unwanted: impl Fn(Timestamp, AtShutdown) -> bool,
+        is_unwanted: &dyn Fn(Timestamp, AtShutdown) -> bool,
     ) -> Vec<QueueEntry<Arc<Task>>> {
         if !self.policies.has_exceptions() {
-            return self.queue.remove_where(|due, task| is_unwanted(due, task.kind_at_shutdown()));
+            return self
+                .queue
+                .remove_where(&mut |due, task| is_unwanted(due, task.kind_at_shutdown()));
         }
         let address = |task: &Arc<Task>| Arc::as_ptr(task).cast::<()>();
         let listed = self.queue.snapshot();
         let ask = |entry: &SnapshotEntry<_>| (address(&entry.element), entry.element.at_shutdown());
-        let mut asked: Vec<_> = listed.iter().map(ask).collect();
-        asked.sort_unstable_by_key(|(address, _)| *address);
-        let is_unwanted = |due, task: &Arc<Task>| {
-            let found = asked.binary_search_by_key(&address(task), |(address, _)| *address);
-            found.is_ok_and(|place| is_unwanted(due, asked[place].1))
+        let mut asked = listed.iter().map(ask).collect::<Vec<_>>();
+        asked.sort_unstable_by_key(|(task, _)| *task);
+        let mut is_unwanted = |due, task: &Arc<Task>| {
+            let found = asked.binary_search_by_key(&address(task), |(task, _)| *task);
+            found.is_ok_and(|index| is_unwanted(due, asked[index].1))
         };
-        let removed = self.queue.remove_where(is_unwanted);
+        let removed = self.queue.remove_where(&mut is_unwanted);
         // Second: a task that has ended meanwhile is dropped here, and that is user code.
         listed.into_iter().for_each(|entry| discard(entry.element));
         removed

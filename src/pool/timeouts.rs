@@ -67,28 +67,27 @@ use crate::{
     sync::{
         Arc, Parker,
         atomic::{AtomicU64, AtomicUsize, Ordering},
+        scoped_thread_local,
     },
-    task::{Cancellation, Task},
+    task::{Cancellation, Drops, Node, Task},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
-    unwind::{contain, discard},
+    unwind::discard,
 };
 
-/// The action of the timer thread when a limit has come.
-pub(crate) struct Expiry(Box<dyn FnOnce(&Pool) + Send>);
-pub(super) type ExpiryQueue = DelayedWorkQueue<Expiry>;
+pub(super) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
-impl Expiry {
-    pub(crate) fn new(action: impl FnOnce(&Pool) + Send + 'static) -> Self {
-        Self(Box::new(action))
-    }
+// The pool whose limit the thread has found to have come.
+scoped_thread_local!(static POOL: Arc<Pool>);
 
-    /// Acts. The caller is a party of the termination.
-    pub(super) fn act(self, pool: &Pool) {
-        if let Err(payload) = contain(|| (self.0)(pool)) {
-            discard(payload);
-        }
-    }
+/// Returns what the timer thread does when a limit has come.
+pub(crate) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
+    Node::alarm(move || POOL.with(|pool| act(pool)))
+}
+
+/// Acts for a limit that has come. The caller is a party of the termination.
+pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
+    POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
 
 /// See the [module](self).
@@ -144,7 +143,7 @@ impl Timeouts {
 
     /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
     /// Returns `false` if there is no such thread.
-    pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Expiry) -> bool {
+    pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Arc<Task>) -> bool {
         let Some(queue) = self.thread.running() else {
             discard(look);
             return false;
@@ -203,7 +202,7 @@ impl TimerThread {
             if free.fetch_sub(1, Ordering::Relaxed) == 1 {
                 pool.ensure_free_timer_thread();
             }
-            entry.element.act(pool);
+            expire(&*entry.element, pool);
             pool.deregister();
             if free.fetch_add(1, Ordering::Relaxed) >= 2 {
                 free.fetch_sub(1, Ordering::Relaxed);
@@ -246,7 +245,7 @@ impl Timer {
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
-    pub(crate) fn arm(&self, deadline: Timestamp, expiry: Expiry) -> Option<TimeoutGuard> {
+    pub(crate) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
         let ticket = offered.map_err(|refused| discard(refused.element)).ok()?;
@@ -326,7 +325,7 @@ impl Pool {
         limit: Timestamp,
     ) {
         let watched = Arc::clone(&task);
-        let expiry = move |pool: &Pool| {
+        let act = move |pool: &Pool| {
             let drops = pool.callbacks.hooks.drops(ticket.sequence);
             let found = watched.time_out(limit, None, drops);
             if found != Cancellation::TooLate {
@@ -337,7 +336,7 @@ impl Pool {
             discard(watched);
         };
         let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, Expiry::new(expiry))) {
+        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
             task.attach(Box::new(guard), limit);
         }
     }

@@ -114,7 +114,7 @@
 mod retiring;
 mod spawning;
 
-use std::{collections::BTreeMap, io, mem, time::Duration};
+use std::{io, mem, time::Duration};
 
 use self::retiring::Staying;
 #[cfg(all(test, loom))]
@@ -156,7 +156,7 @@ pub(crate) struct Workers {
 #[derive(Default)]
 struct Roster {
     /// One slot for each worker that is started or starting, by their numbers.
-    slots: BTreeMap<usize, WorkerSlot>,
+    slots: Vec<WorkerSlot>,
     /// The number of these that are started.
     started: usize,
     /// The number of started ones that are about to search.
@@ -177,6 +177,7 @@ struct Roster {
 }
 
 struct WorkerSlot {
+    number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
     /// Set if it has not looked for a task since it was added, or since it queued one again.
@@ -189,9 +190,17 @@ pub(super) struct SpawnPermit<'a> {
 }
 
 impl Roster {
+    fn index_of(&self, number: usize) -> Option<usize> {
+        self.slots.binary_search_by_key(&number, |slot| slot.number).ok()
+    }
+
+    fn slot(&mut self, number: usize) -> Option<&mut WorkerSlot> {
+        self.index_of(number).map(|index| &mut self.slots[index])
+    }
+
     /// Returns `true` if the worker is there and was not started before.
     fn mark_started(&mut self, number: usize) -> bool {
-        let Some(slot) = self.slots.get_mut(&number) else { return false };
+        let Some(slot) = self.slot(number) else { return false };
         if mem::replace(&mut slot.has_started, true) {
             return false;
         }
@@ -203,7 +212,7 @@ impl Roster {
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        if let Some(slot) = self.slots.get_mut(&number).filter(|slot| slot.has_started) {
+        if let Some(slot) = self.slot(number).filter(|slot| slot.has_started) {
             let before = mem::replace(&mut slot.will_search, will_search);
             self.about_to_search =
                 self.about_to_search + usize::from(will_search) - usize::from(before);
@@ -212,7 +221,7 @@ impl Roster {
 
     fn remove(&mut self, number: usize) {
         self.set_will_search(number, false);
-        if let Some(slot) = self.slots.remove(&number) {
+        if let Some(slot) = self.index_of(number).map(|index| self.slots.remove(index)) {
             self.started -= usize::from(slot.has_started);
             self.retired = self.retired.plus(slot.stats.totals());
         }
@@ -224,7 +233,7 @@ impl Roster {
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
-        self.slots.values().map(|slot| &slot.stats)
+        self.slots.iter().map(|slot| &slot.stats)
     }
 }
 
@@ -467,8 +476,8 @@ impl SpawnPermit<'_> {
         let mut roster = self.workers.roster.lock();
         roster.last_number += 1;
         let number = roster.last_number;
-        let slot = WorkerSlot { stats: stats.clone(), has_started: false, will_search: true };
-        roster.slots.insert(number, slot);
+        let own = stats.clone();
+        roster.slots.push(WorkerSlot { number, stats: own, has_started: false, will_search: true });
         (number, stats)
     }
 

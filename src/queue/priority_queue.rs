@@ -56,7 +56,7 @@ use self::{
     near_part::NearPart,
     slots::{CHUNK, KeyPlace, Slots, chunk_of, slot_of},
 };
-use super::SnapshotEntry;
+use super::{SnapshotEntry, Unwanted};
 use crate::{entry::Ticket, time::Timestamp};
 
 /// How many entries the owner admits. Those that it queues again were admitted before, and need not be counted: a position
@@ -235,10 +235,7 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Removes every entry that is `unwanted` by its deadline and its element, in no particular order.
-    pub(crate) fn remove_where(
-        &mut self,
-        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<QueueEntry<E>> {
+    pub(crate) fn remove_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let listed = self.entries().filter(|entry| unwanted(entry.deadline, entry.element));
         let is_far = |slot| matches!(self.table.key_place(slot), Some(KeyPlace::Far(_)));
         // The far ones first: they would come near, one bucket after the other, as the near part loses its own.

@@ -1,7 +1,6 @@
 //! The [`SingleQueue`]: one heap, and nothing beside it.
 //!
-//! It serves the public [`DelayQueue`](crate::DelayQueue) and its alarms. Three things are cheaper here than in a queue with
-//! several stripes.
+//! It serves the public [`DelayQueue`](crate::DelayQueue). Three things are cheaper here than in a queue with several stripes.
 //!
 //! * **Taking** needs the heap's lock alone, because the first entry of the heap is the first of all.
 //! * **Sequences** come from a counter behind that lock, so an insertion need not read the clock.

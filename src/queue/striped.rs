@@ -48,7 +48,7 @@ use self::{
 };
 use super::{
     Admission, AdmissionState, Drained, QueueEntry, RefusedElement, SnapshotEntry, UnderLock,
-    in_order, priority_queue::PriorityQueue, waiters::Waiters, waiting::Source,
+    Unwanted, in_order, priority_queue::PriorityQueue, waiters::Waiters, waiting::Source,
 };
 use crate::{
     entry::{Moved, Requeue, Ticket, Timing},
@@ -163,7 +163,7 @@ impl<E> DelayedWorkQueue<E> {
         if self.head() > now {
             return None;
         }
-        self.pop_due(now, |sequence| sequence < end)
+        self.pop_due(now, end)
     }
 
     /// Takes an element, if it is in the queue with just this deadline.
@@ -194,22 +194,21 @@ impl<E> DelayedWorkQueue<E> {
         wake_all(self.waiters.notify_all());
     }
 
-    fn pop_due(&self, now: Timestamp, is_wanted: impl Fn(u64) -> bool) -> Option<QueueEntry<E>> {
+    fn pop_due(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
-        let taken = self.pop_first_due(&mut ready, now, is_wanted);
+        let taken = self.pop_first_due(&mut ready, now, end);
         if taken.is_some() {
             ready.count_taken();
         }
         taken
     }
 
-    /// Takes the first entry of all if it is due, and if its sequence is wanted; see the head of the
-    /// module.
+    /// Takes the first entry of all if it is due and has a sequence below `end`; see the head of the module.
     fn pop_first_due(
         &self,
         ready: &mut LockedReady<'_, E>,
         now: Timestamp,
-        is_wanted: impl Fn(u64) -> bool,
+        end: u64,
     ) -> Option<QueueEntry<E>> {
         loop {
             let heads = self.stripes.iter().map(|stripe| stripe.head()).enumerate();
@@ -217,7 +216,7 @@ impl<E> DelayedWorkQueue<E> {
             let first_ready = ready.first_key();
             let is_ready = first_ready.is_some_and(|(deadline, _)| deadline < head);
             if is_ready || head > now {
-                return ready.pop_due(now, is_wanted);
+                return ready.pop_due(now, end);
             }
             let mut stripe = self.stripes[nearest].lock();
             let others = self.stripes.iter().enumerate().filter(|(number, _)| *number != nearest);
@@ -231,10 +230,10 @@ impl<E> DelayedWorkQueue<E> {
                 continue;
             } else if other == key.0 {
                 drop(stripe);
-                return self.pop_among_equals(ready, now, is_wanted);
+                return self.pop_among_equals(ready, now, end);
             } else if first_ready.is_some_and(|first| first < key) {
-                return ready.pop_due(now, is_wanted);
-            } else if !is_wanted(key.1) {
+                return ready.pop_due(now, end);
+            } else if key.1 >= end {
                 return None;
             }
             let limit = if first_ready.is_some() { 0 } else { BATCH };
@@ -251,15 +250,15 @@ impl<E> DelayedWorkQueue<E> {
         &self,
         ready: &mut LockedReady<'_, E>,
         now: Timestamp,
-        is_wanted: impl Fn(u64) -> bool,
+        end: u64,
     ) -> Option<QueueEntry<E>> {
         let mut stripes = self.lock_exact();
         let firsts = stripes.iter_mut().filter_map(|stripe| stripe.first_key().zip(Some(stripe)));
         match firsts.min_by_key(|(key, _)| *key) {
             Some((key, stripe)) if ready.first_key().is_none_or(|first| key < first) => {
-                if key.0 <= now && is_wanted(key.1) { stripe.pop() } else { None }
+                if key.0 <= now && key.1 < end { stripe.pop() } else { None }
             }
-            _ => ready.pop_due(now, is_wanted),
+            _ => ready.pop_due(now, end),
         }
     }
 
@@ -268,7 +267,7 @@ impl<E> DelayedWorkQueue<E> {
         let mut ready = self.ready.lock();
         let removed = match self.first_parked_of_all(&ready) {
             Some(sequence) => self.lock_of(sequence).take_parked(sequence),
-            None => self.pop_among_equals(&mut ready, Timestamp::NEVER, |_| true),
+            None => self.pop_among_equals(&mut ready, Timestamp::NEVER, u64::MAX),
         };
         drop(ready);
         self.notify_all_if_finished();
@@ -335,14 +334,11 @@ impl<E> DelayedWorkQueue<E> {
 
     /// Removes the elements that are `unwanted` by when they are due, those of each stripe in one step.
     /// `unwanted` runs under the locks, so it is no user code.
-    pub(crate) fn remove_where(
-        &self,
-        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<QueueEntry<E>> {
+    pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
-        let mut removed = ready.remove_where(&mut unwanted);
+        let mut removed = ready.remove_where(unwanted);
         for stripe in &self.stripes {
-            removed.append(&mut stripe.lock().take_out_where(&mut unwanted));
+            removed.append(&mut stripe.lock().take_out_where(unwanted));
         }
         drop(ready);
         self.notify_all_if_finished();
@@ -555,7 +551,7 @@ impl<E> Source for DelayedWorkQueue<E> {
 
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
-        if self.head() <= now { self.pop_due(now, |_| true) } else { None }
+        if self.head() <= now { self.pop_due(now, u64::MAX) } else { None }
     }
 
     #[inline]

@@ -338,7 +338,7 @@ fn a_taken_element_may_return_until_the_queue_is_fully_closed() {
     clock.advance(Duration::from_nanos(49));
     assert_eq!(queue.try_take().map(|e| e.element), Some('a'), "it keeps its seniority");
     assert_eq!(queue.remove(ticket), None);
-    let unwanted = queue.remove_where(|_, element| *element == 'b');
+    let unwanted = queue.remove_where(&mut |_, element| *element == 'b');
     assert_eq!(unwanted.len(), 1);
     queue.close(Admission::CLOSED);
     assert!(queue.requeue(at(2).into(), entry.sequence, Requeue::NextRun, 'a').is_err());

@@ -83,7 +83,7 @@
 //! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
 //! threads are busy then, and look when they are done.
 
-use std::{task::Waker, time::Duration};
+use std::{collections::BTreeMap, task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -93,7 +93,6 @@ use crate::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Timestamp,
-    wait::Wakers,
 };
 
 pub(crate) struct Waiters {
@@ -116,9 +115,12 @@ struct List {
     last_number: u64,
 }
 
+/// The wakers of waiters, or of alarms.
+pub(crate) type Wakers = BTreeMap<WaiterId, Waker>;
+
 /// Identifies a waiter for one wait. Ordered by the moments for which the waiters are armed, and
 /// then by when they began to wait.
-pub(super) type WaiterId = (Timestamp, u64);
+pub(crate) type WaiterId = (Timestamp, u64);
 
 pub(super) struct BegunWait {
     pub(super) id: WaiterId,

@@ -1,8 +1,9 @@
-//! The alarm: a payload that only wakes an asynchronous task when it is due.
+//! The alarm: a payload that only calls a closure of this crate when it is due.
 //!
-//! It is what a [`Sleep`](crate::Sleep) has in the queue. It is a task like any other, so everything that
+//! It is what a [`Sleep`](crate::Sleep) has in the queue, to wake its waker. It is a task like any other, so everything that
 //! holds for the order, the precision, the shutdown and the prompt removal of tasks holds for timers. But it
-//! has no closure of the user's: no hook, no decorator and no span is around it.
+//! has no closure of the user's: no hook, no decorator and no span is around it. The timer thread has alarms in its queue
+//! as well, which so is of the same type, and ends each that is due: that makes it act.
 //!
 //! The waker goes one of three ways:
 //!
@@ -17,8 +18,6 @@
 //!
 //! Wakers are user code. They are cloned, dropped and woken with no lock held.
 
-use std::task::Waker;
-
 use super::{
     call::Call,
     payload::{Body, Lent},
@@ -26,27 +25,27 @@ use super::{
 };
 use crate::unwind::shield;
 
-pub(crate) struct Alarm {
-    waker: Waker,
-    /// Its drop wakes.
+pub(crate) struct Alarm<F: FnOnce()> {
+    act: Option<F>,
+    /// Its drop acts.
     goes_off: bool,
 }
 
-impl Alarm {
-    pub(crate) fn new(waker: Waker) -> Self {
-        Self { waker, goes_off: false }
+impl<F: FnOnce()> Alarm<F> {
+    pub(super) fn new(act: F) -> Self {
+        Self { act: Some(act), goes_off: false }
     }
 }
 
-impl Drop for Alarm {
+impl<F: FnOnce()> Drop for Alarm<F> {
     fn drop(&mut self) {
-        if self.goes_off {
-            shield(|| self.waker.wake_by_ref());
+        if let (true, Some(act)) = (self.goes_off, self.act.take()) {
+            shield(act);
         }
     }
 }
 
-impl Body for Alarm {
+impl<F: FnOnce() + Send + 'static> Body for Alarm<F> {
     type Value = ();
     type Place = ();
 

@@ -265,10 +265,10 @@ where
     }
 }
 
-impl Node<Alarm> {
-    /// A task that wakes a waker, and does nothing else.
-    pub(crate) fn alarm(alarm: Alarm) -> Arc<Self> {
-        Arc::new(Self::new(alarm, ()))
+impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
+    /// A task that calls code of the crate's own, and does nothing else.
+    pub(crate) fn alarm(act: F) -> Arc<Self> {
+        Arc::new(Self::new(Alarm::new(act), ()))
     }
 }
 

@@ -221,7 +221,11 @@ impl fmt::Display for FailureReport<'_> {
             (None, None) => "a task".to_owned(),
             (name, id) => format!("task{}{}", name.unwrap_or_default(), id.unwrap_or_default()),
         };
-        f.write_str(&self.source.describe().replace("a task", &task))?;
+        let what = self.source.describe();
+        match what.strip_suffix("a task") {
+            Some(before) => write!(f, "{before}{task}")?,
+            None => f.write_str(what)?,
+        }
         let is_attempt =
             |run: &u64| attempt.is_some_and(|attempt| u64::from(attempt.number) == *run);
         if let Some(run) = run.filter(|run| !is_attempt(run)) {

@@ -16,7 +16,7 @@ use std::{panic::Location, time::Duration};
 use super::TaskBuilder;
 use crate::{
     Failure, SlowRun,
-    pool::{Exceeded, Expiry, OnSlowRun, Pool, PoolRef, TimeoutGuard, Timer},
+    pool::{Exceeded, OnSlowRun, Pool, PoolRef, TimeoutGuard, Timer, expiry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -104,7 +104,7 @@ impl<'a> LimitedRun<'a> {
         run.task.begin_limited_run(limit);
         let (watched, watched_limits) = (run.clone(), limits.clone());
         let token = run.task.token(&run.stop);
-        let expiry = move |_: &Pool| {
+        let act = move |_: &Pool| {
             if watched.ends_by_failure {
                 watched_limits.end_task(&watched, limit);
             }
@@ -112,7 +112,7 @@ impl<'a> LimitedRun<'a> {
             token.cancel();
             discard(watched);
         };
-        let guard = timer.arm(limit, Expiry::new(expiry));
+        let guard = timer.arm(limit, expiry(act));
         Self { run, limits, clock: &timer.clock, limit, guard, is_over: None }
     }
 
@@ -189,11 +189,11 @@ impl Watch {
         let is_told = AtomicBool::new(false);
         let watched = Arc::new(WatchedRun { watchdog: Arc::clone(watchdog), run, is_told });
         let seen = Arc::clone(&watched);
-        let expiry = move |_: &_| {
+        let act = move |_: &_| {
             seen.tell();
             discard(seen);
         };
-        let guard = timer.arm(moment, Expiry::new(expiry));
+        let guard = timer.arm(moment, expiry(act));
         Self { watched, moment, guard }
     }
 }

@@ -347,7 +347,7 @@ impl Roll {
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
-        unwanted: impl Fn(&Member) -> bool,
+        unwanted: &dyn Fn(&Member) -> bool,
     ) -> Vec<Member> {
         let listed: Vec<_> = self.members.values().filter(|it| unwanted(it)).cloned().collect();
         for member in listed.iter().filter(|member| !member.is_running()) {
@@ -367,7 +367,7 @@ impl Roll {
         self.end.stage = self.end.stage.max(stage);
         self.end.keeps = Some(keeps);
         self.is_paused = false;
-        self.call_off(keeps.reason, |member| {
+        self.call_off(keeps.reason, &|member| {
             stage == EndStage::Stopping || !keeps.keeps(member.at_shutdown, member.due > now)
         })
     }
@@ -384,7 +384,7 @@ impl Roll {
             reason: keeps.reason,
         });
         let is_paused = self.is_paused;
-        self.call_off(keeps.reason, |member| {
+        self.call_off(keeps.reason, &|member| {
             is_paused && !member.is_running() && !keeps.keeps(member.at_shutdown, true)
         })
     }

@@ -12,7 +12,7 @@ fn need(lazy: &LazyThread<Note>, starts: &Note, fails: bool) -> bool {
         // The thread factory works here.
         starts.add();
         if !fails {
-            starting.queue().add();
+            lazy.queue().expect("it is made").add();
             starting.succeed();
         }
     }

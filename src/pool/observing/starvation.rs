@@ -35,7 +35,7 @@ use std::{fmt, time::Duration};
 
 use crate::{
     TaskId,
-    pool::{Callbacks, Pool, timeouts::Expiry},
+    pool::{Callbacks, Pool, timeouts::expiry},
     shutdown_report::TaskSummary,
     statistics::WorkerStats,
     sync::{
@@ -88,7 +88,7 @@ impl StarvationWatch {
         if self.armed.swap(true, Ordering::SeqCst) {
             return;
         }
-        let look = Expiry::new(move |pool: &Pool| {
+        let look = expiry(move |pool: &Pool| {
             if let Some(watch) = &pool.observing.starvation {
                 watch.look(pool, episode);
             }

@@ -109,7 +109,7 @@ impl Subject {
                 }
             }
             Step::RemoveWhere(n) => {
-                let removed = self.heap.remove_where(|_, e| e % n == 0);
+                let removed = self.heap.remove_where(&mut |_, e| e % n == 0);
                 let mut removed: Vec<_> = removed.into_iter().map(|e| e.element).collect();
                 removed.sort_unstable();
                 let gone = |(_, _, e): &(u64, u32, u64)| e % n == 0;

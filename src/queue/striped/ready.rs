@@ -30,7 +30,7 @@ use std::{collections::VecDeque, task::Waker, time::Duration};
 use super::DelayedWorkQueue;
 use crate::{
     entry::{Moved, Ticket, Timing},
-    queue::{QueueEntry, SnapshotEntry, shared_heap::PublishedHead},
+    queue::{QueueEntry, SnapshotEntry, Unwanted, shared_heap::PublishedHead},
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -146,16 +146,12 @@ impl<E> LockedReady<'_, E> {
         }
     }
 
-    /// Takes the first entry if it was due at `now`, and if its sequence is wanted. It may not have been
+    /// Takes the first entry if it was due at `now` and has a sequence below `end`. It may not have been
     /// due: the thread that put it here may have read the clock later than the caller.
     #[inline]
-    pub(super) fn pop_due(
-        &mut self,
-        now: Timestamp,
-        is_wanted: impl Fn(u64) -> bool,
-    ) -> Option<QueueEntry<E>> {
+    pub(super) fn pop_due(&mut self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
         let first = self.contents.list.front()?;
-        if first.deadline > now || !is_wanted(first.sequence) {
+        if first.deadline > now || first.sequence >= end {
             return None;
         }
         let entry = self.contents.list.pop_front();
@@ -180,10 +176,7 @@ impl<E> LockedReady<'_, E> {
         removed
     }
 
-    pub(super) fn remove_where(
-        &mut self,
-        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<QueueEntry<E>> {
+    pub(super) fn remove_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let all = std::mem::take(&mut self.contents.list).into_iter();
         let (removed, kept) = all.partition(|entry| unwanted(entry.deadline, &entry.element));
         self.contents.list = kept;

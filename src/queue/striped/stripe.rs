@@ -23,7 +23,7 @@
 use std::{collections::BTreeMap, mem};
 
 use super::super::{
-    AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock,
+    AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock, Unwanted,
     priority_queue::CAPACITY,
     shared_heap::{LockedHeap, SharedHeap},
 };
@@ -150,15 +150,11 @@ impl<E> LockedStripe<'_, E> {
         entry.or_else(|| self.take_parked(ticket.sequence))
     }
 
-    pub(super) fn take_out_where(
-        &mut self,
-        mut unwanted: impl FnMut(Timestamp, &E) -> bool,
-    ) -> Vec<QueueEntry<E>> {
-        let mut removed = self.change(|heap| heap.remove_where(&mut unwanted));
-        let all = mem::take(&mut self.state_mut().parked).into_iter();
-        let (out, kept): (BTreeMap<_, _>, _) = all.partition(|(_, (due, it))| unwanted(*due, it));
-        self.state_mut().parked = kept;
-        removed.extend(out.into_iter().map(unparked));
+    pub(super) fn take_out_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
+        let mut removed = self.change(|heap| heap.remove_where(unwanted));
+        let parked = self.state().parked.iter().filter(|(_, (due, it))| unwanted(*due, it));
+        let parked: Vec<_> = parked.map(|(sequence, _)| *sequence).collect();
+        removed.extend(parked.into_iter().filter_map(|sequence| self.take_parked(sequence)));
         removed
     }
 

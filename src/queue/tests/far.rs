@@ -212,7 +212,7 @@ fn a_filter_and_a_drain_reach_far_elements() {
     assert_eq!(drained, sorted().into_iter().map(|nanos| (nanos, nanos)).collect::<Vec<_>>());
 
     let (_, queue) = with_bucket();
-    let removed = queue.remove_where(|_, nanos| nanos % 2 == 0);
+    let removed = queue.remove_where(&mut |_, nanos| nanos % 2 == 0);
     assert!(removed.iter().all(|entry| entry.element % 2 == 0));
     let odd: Vec<_> = std::iter::from_fn(|| queue.remove_first()).map(|e| e.element).collect();
     assert_eq!(odd, sorted().into_iter().filter(|nanos| nanos % 2 == 1).collect::<Vec<_>>());

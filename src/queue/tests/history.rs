@@ -259,7 +259,7 @@ impl Subject {
 
     fn remove_where(&mut self, n: u64) {
         let Some(queue) = self.striped() else { return };
-        let removed = queue.remove_where(|_, element| element % n == 0);
+        let removed = queue.remove_where(&mut |_, element| element % n == 0);
         self.are_out(removed, |element| element % n == 0);
     }
 

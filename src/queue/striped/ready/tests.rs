@@ -78,8 +78,8 @@ fn equal_deadlines_in_stripes_and_list_go_in_submission_order() {
 #[test]
 fn a_ready_entry_is_taken_by_a_thread_that_sees_it_due() {
     let (_, queue, _) = with_ready(['a', 'b']);
-    assert!(queue.ready.lock().pop_due(at(10), |_| true).is_none());
-    assert_eq!(queue.ready.lock().pop_due(at(11), |_| true).map(|entry| entry.element), Some('b'));
+    assert!(queue.ready.lock().pop_due(at(10), u64::MAX).is_none());
+    assert_eq!(queue.ready.lock().pop_due(at(11), u64::MAX).map(|entry| entry.element), Some('b'));
 }
 
 fn paused_until<E>(queue: &DelayedWorkQueue<E>) -> Timestamp {
@@ -155,7 +155,8 @@ fn a_closed_queue_is_not_finished_before_it_is_empty() {
 fn ready_entries_are_drained_and_removed_with_the_others() {
     let (_, queue, _) = with_ready(['a', 'b', 'c', 'd']);
     queue.offer_at(1, at(50), at(60), 'e').expect("it is open");
-    let removed = queue.remove_where(|deadline, element| deadline == at(11) || *element == 'd');
+    let removed =
+        queue.remove_where(&mut |deadline, element| deadline == at(11) || *element == 'd');
     assert_eq!(removed.iter().map(|entry| entry.element).collect::<String>(), "bd");
     assert_eq!(queue.ready.head(), at(12));
     let drained = queue.drain();

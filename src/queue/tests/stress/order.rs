@@ -119,7 +119,7 @@ fn an_element_offered_between_look_and_lock_is_seen() {
         let other = (stripe + 1 + dice.below(STRIPES as u64 - 1) as usize) % STRIPES;
         offer(stripe, 3, 'C');
         // This closure is called with the lock of C's stripe, and perhaps later with that of A's.
-        queue.remove_where(|_, name| {
+        queue.remove_where(&mut |_, name| {
             if *name == 'C' {
                 begun.store(round, Ordering::SeqCst);
                 until(|| looking.load(Ordering::SeqCst) == round);
