@@ -182,7 +182,6 @@ mod driven;
 mod executor;
 mod extra;
 mod future;
-mod group;
 #[cfg(feature = "metrics")]
 mod metrics;
 mod pacing;
@@ -191,14 +190,13 @@ mod timer;
 mod together;
 // Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
 mod drained;
-mod layers;
+mod feature;
 mod pool;
 mod rejection;
 mod shared;
 mod shutdown_report;
 mod thread_factory;
-// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits, gates and schedules.
-pub mod gate;
+// Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and schedules.
 mod limit;
 mod queue;
 mod schedule;
@@ -233,11 +231,12 @@ pub use crate::{
         Termination,
     },
     extra::pace::{Debounced, Extender, Throttled},
+    feature::{
+        Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
+        gate::{self, RunGate},
+    },
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
-    gate::RunGate,
-    group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
     id::{Attempt, ParseTaskIdError, TaskId},
-    layers::ShutdownPolicy,
     limit::{Limit, LimitReached},
     pool::{RunningTask, Starvation},
     rejection::{

@@ -29,7 +29,7 @@ use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
 use crate::histogram::{Histogram, RunHistograms};
 use crate::{
     executor::{ExecutorState, Handle, Statistics},
-    group::{Group, GroupStatistics},
+    feature::{Group, GroupStatistics},
     sync::Arc,
 };
 

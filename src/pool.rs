@@ -44,7 +44,7 @@
 //!
 //! # Moving an entry
 //!
-//! The entry of a task that is alive moves on request ([`PoolRef::control`]; [`layers::control`](crate::layers) says
+//! The entry of a task that is alive moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says
 //! what that means for the task), when a group lets its task go, and when a timer is reset. The two locks are those of
 //! queuing a task again, in the same order. Once the owner has been dropped, or the pool was shut down at once, no
 //! request changes anything any more: what is pending is due, or its holder decides. In a queue that is closed an entry

@@ -16,7 +16,7 @@ pub(crate) use self::launching::{execute, schedule};
 use crate::{
     Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
     TaskOutput, UnitOutcome,
-    layers::{AtShutdown, GroupState, ShutdownPolicy},
+    feature::{AtShutdown, GroupState, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
     sync::Arc,

@@ -1,6 +1,6 @@
 //! A handle on a task: everything that can be done to a task but the taking of its result.
 //!
-//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. What the changes of a task that is alive mean, and what they race with: `layers::control`.
+//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. What the changes of a task that is alive mean, and what they race with: `feature::control`.
 
 use std::{
     fmt,
@@ -11,7 +11,7 @@ use std::{
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
     entry::{NoEntry, Ticket},
-    layers::Change,
+    feature::Change,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,

@@ -22,7 +22,7 @@ use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
-    layers::{Dispatcher, GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
+    feature::{Dispatcher, GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
     queue::QueueEntry,
     sync::{Arc, Mutex, Weak},
     task::Task,

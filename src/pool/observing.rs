@@ -24,7 +24,7 @@ use self::starvation::StarvationWatch;
 pub use self::starvation::{RunningTask, Starvation};
 use crate::trace;
 #[cfg(feature = "histograms")]
-use crate::{histogram::Recorders, layers::GroupState, sync::Arc};
+use crate::{feature::GroupState, histogram::Recorders, sync::Arc};
 
 /// The observations that a pool was asked for; the builder fills it in.
 #[derive(Clone, Copy, Debug, Default)]

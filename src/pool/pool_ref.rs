@@ -15,7 +15,7 @@ use super::{
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
-    layers::{Change, Changed},
+    feature::{Change, Changed},
     sync::{Arc, thread_number},
     task::Task,
     time::Timestamp,

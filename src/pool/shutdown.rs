@@ -23,7 +23,7 @@ use crate::{
     CancelReason, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    layers::{AtShutdown, Keeps, Roll},
+    feature::{AtShutdown, Keeps, Roll},
     queue::{Admission, QueueEntry, SnapshotEntry},
     sync::{
         Arc,

@@ -32,7 +32,7 @@
 //! in that case the guard is dropped at once.
 //!
 //! A one-shot task that is put off or brought forward has another limit, which moves in the same step
-//! ([`control`](crate::layers::Change)). Then it is handed another guard in place of the first. An expiry
+//! ([`control`](crate::feature::Change)). Then it is handed another guard in place of the first. An expiry
 //! that was on its way finds that its limit is not the task's any more.
 //!
 //! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer

@@ -26,14 +26,14 @@
 //! (`Run::plan_for`).
 
 use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
+#[cfg(all(test, not(any(shuttle, loom))))]
+use crate::feature::RateLimit;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
-#[cfg(all(test, not(any(shuttle, loom))))]
-use crate::layers::RateLimit;
 use crate::{
     CancelReason,
     entry::{Requeue, Timing},
-    layers::{AtShutdown, Control, GateQuestion, Gated, Membership, TimeLimit},
+    feature::{AtShutdown, Control, GateQuestion, Gated, Membership, TimeLimit},
     schedule::Schedule,
     sync::Arc,
     time::Timestamp,

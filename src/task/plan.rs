@@ -3,7 +3,7 @@
 //! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
 //! to the worker that runs the task: so it is changed under the task's lock by the threads that control the task, or
 //! by the worker alone, and a trigger, which is user code, is asked with no lock held. What is asked of a
-//! task while its worker has the plan waits in [`control`](crate::layers).
+//! task while its worker has the plan waits in [`control`](crate::feature).
 //!
 //! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
 //! trigger: the thread that takes a plan out drops it when it holds no lock.

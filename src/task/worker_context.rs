@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    CancellationToken, layers::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
+    CancellationToken, feature::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
 };
 #[cfg(feature = "histograms")]
 use crate::{

@@ -20,7 +20,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    layers::{AtShutdown, Control, Gated, GroupState, Joining, Membership},
+    feature::{AtShutdown, Control, Gated, GroupState, Joining, Membership},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,

@@ -31,7 +31,7 @@ impl TaskBuilder<'_> {
     /// Returns the code around each run that gives each run of a periodic task `budget` of time.
     pub(super) fn limit_runs(pool_ref: &PoolRef, budget: Duration) -> Option<Around> {
         let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.pool().callbacks.hooks.clone());
-        let limits = RunLimit { budget, hooks, exceeded: timer.exceeded.clone() };
+        let limits = SeriesLimit { budget, hooks, exceeded: timer.exceeded.clone() };
         Some(Around::new(move |body| {
             let Some(run) = Run::current() else { return body() };
             let limited = LimitedRun::begin(run, &limits, &timer);
@@ -67,13 +67,13 @@ impl TaskBuilder<'_> {
 
 /// The time limit of a task's runs, the same for all.
 #[derive(Clone)]
-struct RunLimit {
+struct SeriesLimit {
     budget: Duration,
     hooks: Hooks,
     exceeded: Exceeded,
 }
 
-impl RunLimit {
+impl SeriesLimit {
     /// Ends the task because one of its runs took too long, and reports it, unless the task has ended.
     fn end_task(&self, run: &CurrentRun, limit: Timestamp) {
         let failure = Failure::of_time_limit(self.budget);
@@ -90,7 +90,7 @@ impl RunLimit {
 /// to this run alone. A run that takes too long ends the task if a failure would, and otherwise fails.
 struct LimitedRun<'a> {
     run: CurrentRun,
-    limits: &'a RunLimit,
+    limits: &'a SeriesLimit,
     clock: &'a Clock,
     limit: Timestamp,
     guard: Option<TimeoutGuard>,
@@ -99,7 +99,7 @@ struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    fn begin(run: CurrentRun, limits: &'a RunLimit, timer: &'a Timer) -> Self {
+    fn begin(run: CurrentRun, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
         let limit = run.started.after(limits.budget);
         run.task.begin_limited_run(limit);
         let (watched, watched_limits) = (run.clone(), limits.clone());

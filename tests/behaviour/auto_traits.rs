@@ -326,7 +326,7 @@ fn every_public_type_has_a_line() {
 const MODULES: [(&str, &str); 4] = [
     ("src/lib.rs", ""),
     ("src/delay_queue.rs", "delay_queue::"),
-    ("src/gate.rs", "gate::"),
+    ("src/feature/gate.rs", "gate::"),
     ("src/trigger.rs", "trigger::"),
 ];
 

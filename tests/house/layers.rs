@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 38] = [
+const LAYERS: [(&str, u8, &[&str]); 36] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -26,17 +26,20 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("token", 2, &[]),
     ("trigger", 2, &[]),
     ("limit", 2, &["token"]),
-    ("gate", 2, &["token"]),
     ("queue", 2, &[]),
     ("schedule", 2, &["trigger"]),
-    ("task", 2, &["gate", "layers", "schedule", "token", "trigger"]),
+    ("task", 2, &["feature", "schedule", "token", "trigger"]),
     ("shutdown_report", 3, &[]),
-    ("layers", 3, &["shutdown_report"]),
-    ("drained", 3, &["layers"]),
+    ("feature", 3, &["drained", "executor", "pool", "shutdown_report", "task_builder"]),
+    ("drained", 3, &["feature"]),
     ("thread_factory", 3, &[]),
     ("rejection", 3, &["drained"]),
     ("shared", 3, &[]),
-    ("pool", 3, &["drained", "layers", "rejection", "shared", "shutdown_report", "thread_factory"]),
+    (
+        "pool",
+        3,
+        &["drained", "feature", "rejection", "shared", "shutdown_report", "thread_factory"],
+    ),
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
     ("driven", 4, &["executor"]),
@@ -47,8 +50,7 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
     ("extra", 4, &["executor", "future", "task_builder"]),
     ("pacing", 4, &["executor", "extra", "task_builder"]),
     ("timer", 4, &["executor"]),
-    ("group", 4, &["executor", "future", "task_builder"]),
-    ("metrics", 4, &["executor", "group"]),
+    ("metrics", 4, &["executor"]),
     (
         "auto_traits",
         4,
@@ -58,7 +60,6 @@ const LAYERS: [(&str, u8, &[&str]); 38] = [
             "driven",
             "executor",
             "future",
-            "group",
             "task_builder",
             "timer",
             "together",
@@ -93,7 +94,7 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("token", &["CancellationToken", "Cancelled"]),
     ("task", &["TaskOutput", "UnitOutcome"]),
     ("trigger", &["Backoff", "Trigger"]),
-    ("gate", &["RunGate"]),
+    ("feature", &["gate", "RunGate"]),
     ("unwind", &["PanicLocation"]),
 ];
 

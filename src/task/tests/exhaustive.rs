@@ -7,7 +7,7 @@ use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
     entry::{EntryMover, Moved, Timing},
-    layers::Change,
+    feature::Change,
     schedule::{MissedRuns, Schedule},
     statistics::Ended,
     sync::{

@@ -25,7 +25,7 @@ const ENUMERATIONS: [(&str, &str, &str, bool); 4] = [
     ("task-states", "src/task/state.rs", "TaskState", true),
     ("pool-states", "src/executor/statistics.rs", "ExecutorState", true),
     ("pool-states", "src/pool/lifecycle.rs", "Phase", false),
-    ("gate-and-lease", "src/gate.rs", "Entry", false),
+    ("gate-and-lease", "src/feature/gate.rs", "Entry", false),
 ];
 
 /// The names of all pictures.
@@ -204,7 +204,7 @@ fn every_name_is_in_the_source() {
         }
     }
     assert!(count > 60, "{count} names");
-    let gate = page("src/gate.rs");
+    let gate = page("src/feature/gate.rs");
     assert!(
         is_declared(&gate, "enter") && !is_declared(&gate, "ente") && !is_declared(&gate, "open")
     );

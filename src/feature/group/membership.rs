@@ -1,4 +1,4 @@
-//! A task in a [group](super::group): its record of the membership, and its reports to the group.
+//! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
 //! The membership is one of the task's extensions, and is protected by the task's lock. The
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
@@ -19,13 +19,13 @@
 //! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
 
 use super::{
-    AtShutdown,
-    gate::OpenTick,
-    group::{Effects, GroupState, Member, Turn},
+    roll::{Member, Turn},
+    state::{Effects, GroupState},
 };
 use crate::{
     CancelReason,
     entry::{EntryMover, Moved, Requeue, Ticket, Timing},
+    feature::{AtShutdown, gate::OpenTick},
     statistics::Ended,
     sync::Arc,
     task::{Call, Core, Left, Parts, Queuing, Replan, Task, TaskState, Verdict},

@@ -44,15 +44,13 @@
 //! have to wait for it. A submission that is under way keeps a group that was shut down from its end
 //! ([`Joining`]); so one that waits for room is told of the shutdown, and is refused.
 
-mod roll;
-
 use std::task::Waker;
 
-pub(crate) use self::roll::{EndStage, Keeps, Member, Roll, Turn};
+use super::roll::Roll;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
-    layers::{Dispatcher, ShutdownPolicy},
+    feature::{Dispatcher, ShutdownPolicy},
     sync::{Arc, Weak},
     task::{Deferred, Task},
     unwind::wake_all,

@@ -3,7 +3,7 @@
 //! The gate is user code and may block. So it is called as a body is: the closure has been taken out of the
 //! task, which is [running](crate::TaskState::Running) meanwhile, and no lock is held. Everything that races with a run
 //! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
-//! the worker, and what is asked of a periodic task is noted in [`control`](super::control).
+//! the worker, and what is asked of a periodic task is noted in [`control`](crate::feature).
 //! The [question](Question::Gate) is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
@@ -29,7 +29,7 @@
 //! # A tick that waits
 //!
 //! To be asked again is another deadline for the entry in the queue, as everything in
-//! [`control`](super::control) is. What the entry does not say is for which moment the run was planned and
+//! [`control`](crate::feature) is. What the entry does not say is for which moment the run was planned and
 //! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
 //! task was queued. A worker that takes the task for just that deadline has the same tick before it, unless
 //! the gate was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
@@ -53,11 +53,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::Dispatcher;
+use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
     entry::{Requeue, Timing},
-    gate::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick},
+    feature::Dispatcher,
     sync::{Arc, Weak},
     task::{Call, Core, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task},
     time::Timestamp,
@@ -93,19 +93,19 @@ struct AwaitedReply {
 
 /// A tick about which the gate was asked, and has not answered yet.
 #[derive(Clone, Copy)]
-pub(super) struct OpenTick {
+pub(crate) struct OpenTick {
     is_extra: bool,
     /// The deadline with which the task is queued for that.
     entry: Timestamp,
 }
 
 impl OpenTick {
-    pub(super) fn new(call: &Call<'_>, entry: Timestamp) -> Self {
+    pub(crate) fn new(call: &Call<'_>, entry: Timestamp) -> Self {
         Self { is_extra: call.run.is_extra(), entry }
     }
 
     /// Returns `true` if the task is due for another tick: another plan may be one for the same moment.
-    pub(super) fn is_outdated(self, due: Timestamp, is_replanned: bool) -> bool {
+    pub(crate) fn is_outdated(self, due: Timestamp, is_replanned: bool) -> bool {
         self.entry != due || is_replanned && !self.is_extra
     }
 }

@@ -16,7 +16,7 @@
 //! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
 //!
 //! A change says when the entry is due. Whether it is parked all the same, because the task waits for its turn, is
-//! known to its [group](super::membership), which is asked before the entry is moved. A group parks a member under
+//! known to its [group](crate::Group), which is asked before the entry is moved. A group parks a member under
 //! that member's lock alone, so none is parked meanwhile; and a thread that has just let the member go waits for this
 //! lock, and moves the entry then.
 //!
@@ -43,12 +43,14 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
+mod standing;
 mod waiting;
+mod wall;
 
 use std::mem;
 
+use self::standing::Standing;
 pub(super) use self::waiting::change_waiting;
-use super::standing::Standing;
 use crate::{
     entry::EntryMover,
     schedule::{MissedRuns, Schedule, WallPlan},
@@ -315,7 +317,7 @@ impl Parts<'_> {
     }
 
     /// Returns how the task stands by its entry and by what was asked of it.
-    pub(super) fn kept_standing(&mut self, due: Timestamp) -> Standing {
+    fn kept_standing(&mut self, due: Timestamp) -> Standing {
         self.control().map_or(Standing::planned(due), |control| control.standing(due))
     }
 

@@ -5,31 +5,30 @@
 //! asks the control whether an entry stands for an extra run, and the control asks whether the task has a gate. What a
 //! handle asks of a task that has a feature (to move it, to pause it, to enter its group) is in the feature's file, too.
 //!
-//! `layers/tests/rate.rs` is a fifth, for the tests: at most so many runs in a minute. The seam is not public, since what
-//! is called under a lock must not be the user's. A [gate](crate::gate) is the feature that asks the user.
+//! `feature/tests/rate.rs` is a fifth, for the tests: at most so many runs in a minute. The seam is not public, since what
+//! is called under a lock must not be the user's. A [`gate`] is the feature that asks the user.
 
 mod at_shutdown;
 mod control;
-mod gate;
+pub mod gate;
 mod group;
 mod limit;
-mod membership;
 #[cfg(all(test, not(any(shuttle, loom))))]
-#[path = "layers/tests/rate.rs"]
+#[path = "feature/tests/rate.rs"]
 mod rate;
-mod standing;
-mod wall;
 
-pub use self::at_shutdown::ShutdownPolicy;
 #[cfg(all(test, not(any(shuttle, loom))))]
 pub(crate) use self::rate::RateLimit;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
     control::{Change, Changed, Control},
     gate::{GateQuestion, Gated, HeldLease},
-    group::{EndStage, GroupLimits, GroupState, Joining, Keeps, Member, Roll},
+    group::{GroupLimits, GroupState, Joining, Keeps, Member, Membership, Roll},
     limit::TimeLimit,
-    membership::Membership,
+};
+pub use self::{
+    at_shutdown::ShutdownPolicy,
+    group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
 use crate::{
     sync::{Arc, Weak},

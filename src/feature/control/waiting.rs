@@ -1,10 +1,9 @@
 //! A change of a task that waits in the queue: its entry is moved, in one step under the lock of the task and that of
 //! the queue.
 
-use super::{Carried, Change};
+use super::{Carried, Change, standing::Standing};
 use crate::{
     entry::{EntryMover, Moved, Timing},
-    layers::standing::Standing,
     schedule::Schedule,
     task::{Parts, Plan, Replan},
 };
@@ -21,7 +20,7 @@ struct Stood {
 /// # Errors
 ///
 /// Returns the change if a worker has taken the task meanwhile.
-pub(in crate::layers) fn change_waiting(
+pub(in crate::feature) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
     mover: &mut dyn EntryMover,

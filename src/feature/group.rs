@@ -1,8 +1,12 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
 //! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why each member starts eventually, is in `layers::group`; what it takes to move and to end
+//! decides, and why each member starts eventually, is in [`state`]; what it takes to move and to end
 //! members is in `pool::groups`.
+
+mod membership;
+mod roll;
+mod state;
 
 use std::{
     fmt,
@@ -13,12 +17,17 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use self::{
+    membership::Membership,
+    roll::{EndStage, Keeps, Member, Roll},
+    state::{GroupLimits, GroupState, Joining},
+};
 #[cfg(feature = "histograms")]
 use crate::histogram::RunHistograms;
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
-    layers::{EndStage, GroupState, Keeps, ShutdownPolicy},
+    feature::ShutdownPolicy,
     pool::IfRunning,
     statistics::Totals,
     sync::Arc,

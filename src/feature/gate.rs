@@ -65,11 +65,14 @@
 //! [failure handler](crate::Builder::failure_handler), and the tick is skipped: a gate that fails is shut. A
 //! panic of [`Lease::leave`] is reported, and changes nothing.
 
+mod asked;
+
 use std::{
     fmt, mem,
     time::{Duration, Instant, SystemTime},
 };
 
+pub(crate) use self::asked::{GateQuestion, Gated, HeldLease, OpenTick};
 use crate::{
     CancellationToken, Failure, TaskId,
     sync::{Arc, Mutex},

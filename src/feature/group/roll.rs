@@ -32,7 +32,7 @@ use super::GroupLimits;
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
-    layers::{AtShutdown, ShutdownPolicy},
+    feature::{AtShutdown, ShutdownPolicy},
     shutdown_report::{EndedTasks, TaskSummary},
     statistics::{Ended, Totals},
     sync::{Arc, Weak},

@@ -1,10 +1,10 @@
 //! How a task stands that is in the queue: when its planned run is, what else was asked of it, and when its entry is
 //! due by that.
 //!
-//! It is plain data. [`control`](super::control) derives it from the entry that it finds and from what it has kept
+//! It is plain data. [`control`](super) derives it from the entry that it finds and from what it has kept
 //! beside it, has a [change](Change) applied, and moves the entry to where it then belongs.
 
-use super::control::Change;
+use super::Change;
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
