@@ -71,9 +71,7 @@ impl Membership {
         let member = Member::new(task, ticket, due, self.at_shutdown);
         self.group.roll().enter(member, is_delayed)
     }
-}
 
-impl Membership {
     pub(crate) fn before_run(&mut self, task: &Core<'_>, call: &Call<'_>) -> Result<(), Verdict> {
         if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
@@ -176,8 +174,7 @@ impl Membership {
 
 /// A task that may be in a group, as the pool sees it.
 impl Task {
-    /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it
-    /// came too late.
+    /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it came too late.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
