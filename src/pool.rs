@@ -350,13 +350,13 @@ impl Pool {
     ) -> A {
         let mut entry = self.entry(ticket);
         let done = act(&mut entry);
-        self.call_worker(entry);
+        self.call_worker(entry.is_moved, entry.wake);
         done
     }
 
     /// Calls a worker for an entry that may have been moved: wakes the waiter that has to know, and starts a worker if
     /// none would come.
-    fn call_worker(self: &Arc<Self>, QueuedEntry { is_moved, wake, .. }: QueuedEntry<'_>) {
+    fn call_worker(self: &Arc<Self>, is_moved: bool, wake: Option<Waker>) {
         wake_all(wake);
         if is_moved {
             self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));

@@ -73,7 +73,7 @@ impl Dispatcher for Pool {
             Some((task, entry))
         });
         for (task, entry) in moved.collect::<Vec<_>>() {
-            self.call_worker(entry);
+            self.call_worker(entry.is_moved, entry.wake);
             discard(task);
         }
         discard(self);
