@@ -94,8 +94,8 @@ fn an_observer_is_told_of_everything_in_its_order() {
         time.advance(ms(3));
         ends.next().unwrap_or(Ok(()))
     };
-    executor.task().name("sweep").repeat(every(ms(10)).times(2), body).unwrap();
-    clock.advance(ms(1));
+    executor.task().name("sweep").repeat(every(ms(10)).first_in(ms(1)).times(2), body).unwrap();
+    clock.advance(ms(2));
     clock.run_until_idle();
     clock.advance(ms(9));
     clock.run_until_idle();

@@ -12,7 +12,7 @@ use std::{
 };
 
 use real::{
-    Clock, ConfigError, Done, DropPolicy, Failure, FailureReport, Handle, Limit,
+    Clock, ConfigError, Done, DropPolicy, Failure, FailureReport, Handle, Limit, Observer,
     RejectedExecutionHandler, SlowRun, Starvation, Submission, TaskContext, TaskRun, ThreadFactory,
     WouldDeadlock,
 };
@@ -243,6 +243,7 @@ impl Builder {
         precise(lead: Duration);
         on_thread_start(callback: impl Fn() + Send + Sync + 'static);
         on_thread_stop(callback: impl Fn() + Send + Sync + 'static);
+        observer(observer: impl Observer + 'static);
         // Which look from the timer thread.
         warn_after(limit: Duration);
         on_slow_run(callback: impl Fn(&SlowRun) + Send + Sync + 'static);
