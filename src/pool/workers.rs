@@ -194,14 +194,10 @@ impl Roster {
         self.slots.binary_search_by_key(&number, |slot| slot.number).ok()
     }
 
-    fn slot(&mut self, number: usize) -> Option<&mut WorkerSlot> {
-        self.index_of(number).map(|index| &mut self.slots[index])
-    }
-
     /// Returns `true` if the worker is there and was not started before.
     fn mark_started(&mut self, number: usize) -> bool {
-        let Some(slot) = self.slot(number) else { return false };
-        if mem::replace(&mut slot.has_started, true) {
+        let Some(index) = self.index_of(number) else { return false };
+        if mem::replace(&mut self.slots[index].has_started, true) {
             return false;
         }
         self.started += 1;
@@ -212,7 +208,8 @@ impl Roster {
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        if let Some(slot) = self.slot(number).filter(|slot| slot.has_started) {
+        let slot = self.index_of(number).map(|index| &mut self.slots[index]);
+        if let Some(slot) = slot.filter(|slot| slot.has_started) {
             let before = mem::replace(&mut slot.will_search, will_search);
             self.about_to_search =
                 self.about_to_search + usize::from(will_search) - usize::from(before);
