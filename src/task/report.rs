@@ -222,10 +222,8 @@ impl fmt::Display for FailureReport<'_> {
             (name, id) => format!("task{}{}", name.unwrap_or_default(), id.unwrap_or_default()),
         };
         let what = self.source.describe();
-        match what.strip_suffix("a task") {
-            Some(before) => write!(f, "{before}{task}")?,
-            None => f.write_str(what)?,
-        }
+        let of_task = what.strip_suffix("a task").map(|before| before.to_owned() + &task);
+        f.write_str(of_task.as_deref().unwrap_or(what))?;
         let is_attempt =
             |run: &u64| attempt.is_some_and(|attempt| u64::from(attempt.number) == *run);
         if let Some(run) = run.filter(|run| !is_attempt(run)) {
