@@ -257,10 +257,13 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 pub(crate) fn contain_located<R>(
     call: impl FnOnce() -> R,
 ) -> Result<R, (PanicPayload, Option<PanicLocation>)> {
+    if !are_locations_noted() {
+        return contain(call).map_err(|payload| (payload, None));
+    }
     // Saved and restored: this may be a call inside a call.
-    let outer = are_locations_noted().then(|| replace_begun(Some(Vec::new())));
+    let outer = replace_begun(Some(Vec::new()));
     let result = contain(call);
-    let begun = outer.and_then(replace_begun);
+    let begun = replace_begun(outer);
     result.map_err(|payload| located(payload, begun))
 }
 
