@@ -88,6 +88,9 @@ pub trait Observer: Send + Sync {
     fn terminated(&self) {}
 }
 
+/// Hears nothing.
+impl Observer for () {}
+
 /// A run that has ended; the argument of [`Observer::run_ended`].
 #[derive(Clone, Debug)]
 pub struct EndedRun<'a> {
