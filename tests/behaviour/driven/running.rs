@@ -2,7 +2,7 @@
 
 use std::{thread, time::Duration};
 
-use punctual::{CallerRunsPolicy, FailurePolicy, Handle, MissedRuns};
+use punctual::{CallerRunsPolicy, EndedRun, FailurePolicy, Handle, MissedRuns, Observer};
 
 use super::{NANO, SECOND, driven, driven_with, run_for, runs};
 use crate::support::Log;
@@ -200,4 +200,25 @@ fn a_bound_is_kept() {
     assert_eq!(executor.run_due(), 2);
     assert!(tasks.iter().all(|task| task.is_done()));
     assert!(executor.submit(|| ()).is_ok_and(|task| !task.is_done()), "there is room again");
+}
+
+/// A run is told of before the call returns that ran it: the driver reads the clock at the end of its round.
+#[test]
+fn an_observer_hears_of_each_run_in_its_round() {
+    struct Hears(Log<(Duration, Duration)>);
+    impl Observer for Hears {
+        fn run_ended(&self, run: &EndedRun<'_>) {
+            self.0.push((run.lateness(), run.run_time()));
+        }
+    }
+    let log = Log::new();
+    let (clock, mut executor) = driven_with(|builder| builder.observer(Hears(log.clone())));
+    for _ in 0..2 {
+        let time = clock.clone();
+        executor.schedule(SECOND, move || time.advance(2 * SECOND)).unwrap();
+    }
+    clock.advance(SECOND);
+    assert_eq!(executor.run_due(), 2);
+    let seconds = [(0, 2), (2, 2)].map(|(late, took)| (late * SECOND, took * SECOND));
+    assert_eq!(log.entries(), seconds);
 }

@@ -212,18 +212,3 @@ fn a_run_that_was_put_off_is_late_by_its_plan() {
     assert_eq!([at(planned), at(due), at(started), at(ended)], [2, 6, 6, 7].map(ms));
     assert!(moments.try_recv().is_err(), "a question is no run");
 }
-
-/// In an executor without threads a run is told of before the call returns that ran it.
-#[test]
-fn a_driver_tells_of_each_run_in_its_round() {
-    let (told, clock) = (Told::new("it"), ManualClock::new());
-    let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
-    let mut driven = builder.observer(told.clone()).build_driven().unwrap();
-    let time = clock.clone();
-    driven.schedule(ms(1), move || time.advance(ms(2))).unwrap();
-    clock.advance(ms(1));
-    driven.run_due();
-    let lines =
-        ["taken 0ns late", "before run 1", "after run 1, true", "- 1 1 false: 0ns late, 2ms"];
-    assert_eq!(told.take(), lines.map(|line| format!("it: {line}")));
-}
