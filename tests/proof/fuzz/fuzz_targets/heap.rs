@@ -9,10 +9,7 @@ use std::{collections::BTreeSet, rc::Rc, time::Duration};
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use punctual::{
-    DelayQueue, ManualClock,
-    delay_queue::Key,
-};
+use punctual::{DelayQueue, ManualClock, delay_queue::Key};
 
 /// One operation. Deadlines are given in nanoseconds from now; the largest value of a byte means
 /// never. An element is named by the number of elements inserted after it, whether they are still
