@@ -247,7 +247,7 @@ impl Driver {
 
     /// Runs everything when it is due, until `poll` has an answer, and sleeps in between.
     pub(crate) fn drive_until<R>(&mut self, mut poll: impl FnMut(&Waker) -> Option<R>) -> R {
-        // What is awaited may be the end of the pool.
+        // The caller may await the end of the pool.
         self.pool().remove_released();
         let (clock, parker) = (self.pool().clock().clone(), Parker::current());
         let attending = Attending::begin(&clock, &parker);

@@ -1,9 +1,9 @@
-//! The steps of a taking that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)): the bound on
-//! pending tasks gets its permit back, and whoever observes runs is told.
+//! The steps of a take that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)): the worker gives
+//! the permit of the bound on pending tasks back, and calls the observers of runs.
 //!
 //! Two readings of the clock say how long a run took, and a third would cost more than all the rest of what is recorded. A
 //! worker reads the clock when it looks for a task, which it does right after each run. So the facts of a run are kept until
-//! then, and that reading is its end. Therefore an outcome may be seen before its run is told of.
+//! then, and that reading is its end. Therefore another thread may see an outcome before the observers hear of its run.
 
 use std::cell::{Cell, RefCell};
 

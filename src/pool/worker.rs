@@ -119,7 +119,7 @@ impl Runner {
         }
     }
 
-    /// Runs a task, and tells whoever wants to know of it.
+    /// Runs a task, with the steps of [`Takes`] around it.
     #[inline(never)]
     fn process_followed(
         &self,

@@ -1,4 +1,4 @@
-//! Observers: what an executor tells of its work while it works, and to whom.
+//! Observers: the values that an executor calls while it works, and the points at which it calls them.
 //!
 //! An [`Observer`] is told at a few *points*. The observers of an executor are in one list, with the points at which each
 //! wants to be told. At a point at which nobody does the executor tests one bit, and makes nothing that it would have to
@@ -17,8 +17,8 @@ use crate::{
     unwind::{Callback, Contained},
 };
 
-/// Whoever is told what an executor does: a bridge to metrics, a trace, a health check, a log. Each method does nothing by
-/// default. Set by [`Builder::observer`](crate::Builder::observer); an executor may have several, which are told one after
+/// Receives the events of an executor, as a bridge to metrics, a trace, a health check or a log does. Each method does nothing
+/// by default. Set by [`Builder::observer`](crate::Builder::observer); an executor may have several, which are told one after
 /// the other, in the order in which they were given.
 ///
 /// They are called on the executor's threads, between tasks, so a slow one makes the executor slow. None of them can wait

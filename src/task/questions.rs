@@ -10,7 +10,7 @@
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
 //!    trigger has, or has panicked.
 //!
-//! What is noted about the run meanwhile is kept in [`CallExtras`], which the runs of a plain task do not have.
+//! [`CallExtras`] keeps the notes about the run meanwhile; the runs of a plain task have none.
 
 use super::{
     Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, extensions::Question,

@@ -73,7 +73,7 @@ fn a_change_of_policy_is_not_missed() {
 
 /// Adds a worker that the pool counts as started and that has finished its first search.
 fn add_worker(pool: &Pool) -> usize {
-    let permit = pool.workers.spawn_permit(&|_| true).expect("nobody else starts one");
+    let permit = pool.workers.spawn_permit(&|_| true).expect("no other thread starts a worker");
     let (number, _) = permit.add_worker();
     pool.workers.mark_started(number);
     pool.workers.search_done(number);

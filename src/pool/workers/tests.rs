@@ -154,7 +154,7 @@ fn at_most_one_relief_worker_is_started_at_a_time() {
     let may_start = |is_left| workers.try_spawn_permit(|| is_left).is_some();
     let numbers = start_workers(&workers, 2);
     assert_eq!([false, true].map(may_start), [false, true]);
-    let permit = workers.spawn_permit(&|_| true).expect("nobody else starts one");
+    let permit = workers.spawn_permit(&|_| true).expect("no other thread starts a worker");
     assert!(!may_start(true), "another thread starts one");
     let (new, _) = permit.add_worker();
     drop(permit);
