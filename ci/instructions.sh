@@ -2,7 +2,7 @@
 # How many instructions each call executes (benches/instructions.rs), and how many of them are
 # read-modify-writes or fences, counted by callgrind in the profile that users have and in the one with
 # fat LTO, and held against benches/instructions.txt: fails if a call executes more than 3 % more
-# instructions (and more than six), or if it has a read-modify-write more. With --write the figures are written anew.
+# instructions (and more than eight), or if it has a read-modify-write more. With --write the figures are written anew.
 # With --parts it shows instead what an element of a delay queue costs from its insertion to its end, by how
 # 100,000 of them come and go (benches/parts.rs).
 #
@@ -87,8 +87,9 @@ awk '
   !(key in before) { print "new, and without a figure: " $0; failed = 1; next }
   {
     ratio = $3 / before[key]
-    # The deadlines begin at the present, so entries are not spread over buckets quite alike.
-    is_spread = ($3 - before[key]) ^ 2 <= 36
+    # The deadlines begin at the present, so entries are not spread over buckets quite alike; and the difference
+    # of two instants takes seven instructions more if its nanoseconds borrow from the seconds.
+    is_spread = ($3 - before[key]) ^ 2 <= 64
     if (!is_spread && ratio > 1.03) { printf "grown by %.1f %%: %s (%d before)\n", 100 * (ratio - 1), $0, before[key]; failed = 1 }
     if (!is_spread && ratio < 0.97) { printf "less by %.1f %%, to be written down: %s (%d before)\n", 100 * (1 - ratio), $0, before[key] }
     # They are exact, but for a table that grows now and then, and for the end of the worker.
