@@ -63,6 +63,33 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
     assert_eq!(server.value("select count(*) from punctual.job_worker"), "0", "it has left");
 }
 
+/// What an acknowledged job must not depend on, and what costs a claim much: both are set by the queue, whatever a role has set.
+#[test]
+fn the_settings_of_a_role_do_not_weaken_a_commit() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    opened(|| Postgres::on(&executor, server.url()).migrate());
+    server.sql("create table public.seen (commit text, jit text)");
+    server.sql(
+        "create function note() returns trigger language plpgsql as $$ begin \
+         insert into public.seen values (current_setting('synchronous_commit'), current_setting('jit')); return new; end $$",
+    );
+    server.sql(
+        "create trigger note after insert on punctual.job for each row execute function note()",
+    );
+    for (asked, held) in [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")] {
+        server.sql(&format!("alter role punctual set synchronous_commit = {asked}"));
+        server.sql("alter role punctual set jit = on");
+        server.sql("truncate public.seen");
+        let queue = sender(&executor, &server.url());
+        queue.after(LONG, Work { number: 1, millis: 0 }).enqueue().unwrap();
+        assert_eq!(
+            server.value("select commit || ' ' || jit from public.seen"),
+            format!("{held} off")
+        );
+    }
+}
+
 #[test]
 fn a_role_without_rights_is_told_so() {
     let server = Server::start();
