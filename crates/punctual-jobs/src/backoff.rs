@@ -6,9 +6,6 @@
 
 use std::time::Duration;
 
-/// How many attempts a job has, unless something else was said.
-pub(crate) const MAX_ATTEMPTS: u32 = 25;
-
 /// Returns the delay after `attempts` attempts that have failed.
 pub(crate) fn exponential(attempts: u32) -> Duration {
     Duration::from_secs_f64(f64::from(attempts.min(10)).exp())

@@ -1,8 +1,11 @@
 //! The errors of a queue: when it is opened, and when it is used.
+//!
+//! The message of each contains those of its sources, because a driver says "db error" and leaves the rest to the next
+//! source, and a log that prints the message alone would not say what is wrong.
 
 use std::{error::Error, fmt, time::Duration};
 
-use crate::InvalidName;
+use crate::{InvalidName, job::with_sources};
 
 /// An error of something else, kept as the source of one of ours.
 pub(crate) type Source = Box<dyn Error + Send + Sync>;
@@ -75,20 +78,36 @@ impl fmt::Display for OpenError {
                 "the periodic job {name:?} has a trigger that counts from when this process started, so \
                  no two machines agree on its ticks: use trigger::cron or punctual_jobs::aligned"
             ),
-            Self::Refused(_) => f.write_str("the executor has refused a task of the queue"),
-            Self::TransactionPooling(_) => f.write_str(
+            Self::Refused(source) => {
+                write!(
+                    f,
+                    "the executor has refused a task of the queue: {}",
+                    with_sources(&**source)
+                )
+            }
+            Self::TransactionPooling(source) => write!(
+                f,
                 "the connection goes through a pooler with pool_mode = transaction, where sessions are \
-                 not kept: connect to the server directly, or set pool_mode = session",
+                 not kept: connect to the server directly, or set pool_mode = session: {}",
+                with_sources(&**source)
             ),
-            Self::Address(_) => f.write_str("the address of the PostgreSQL server cannot be read"),
-            Self::Server(_) => f.write_str("the PostgreSQL server could not be used"),
+            Self::Address(source) => write!(
+                f,
+                "the address of the PostgreSQL server cannot be read: {}",
+                with_sources(&**source)
+            ),
+            Self::Server(source) => {
+                write!(f, "the PostgreSQL server could not be used: {}", with_sources(&**source))
+            }
             Self::NewerTables { found, known } => write!(
                 f,
                 "the tables of the jobs have version {found}, and this program knows them up to version {known}: \
                  use the version of punctual-jobs that has made them, or a newer one"
             ),
             Self::Setting(what) => f.write_str(what),
-            Self::Thread(_) => f.write_str("the thread of the queue could not be started"),
+            Self::Thread(source) => {
+                write!(f, "the thread of the queue could not be started: {source}")
+            }
         }
     }
 }
@@ -110,7 +129,8 @@ impl Error for OpenError {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum QueueError {
-    /// The payload could not be made into JSON. Nothing was stored.
+    /// The payload could not be made into JSON, or the JSON does not make a job again: a number in it is not finite, for
+    /// instance. Nothing was stored.
     Payload {
         /// The name of the job.
         name: &'static str,
@@ -145,23 +165,28 @@ pub enum QueueError {
 impl fmt::Display for QueueError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Payload { name, .. } => {
-                write!(f, "the payload of a job {name:?} cannot be made into JSON")
-            }
+            Self::Payload { name, source } => write!(
+                f,
+                "the payload of a job {name:?} cannot be made into JSON that a run could read again: {source}"
+            ),
             Self::NoHandler { name } => write!(
                 f,
                 "nothing in this process handles the job {name:?}: add a handler with Jobs::on"
             ),
             Self::InvalidName(invalid) => invalid.fmt(f),
             Self::ShutDown => f.write_str("the queue was shut down"),
-            Self::Refused(_) => f.write_str("the executor has refused the task of a job"),
+            Self::Refused(source) => {
+                write!(f, "the executor has refused the task of a job: {}", with_sources(&**source))
+            }
             Self::TimedOut { timeout } => {
                 write!(
                     f,
                     "there was no answer within {timeout:?}; what was asked for may be done later"
                 )
             }
-            Self::Server(_) => f.write_str("the PostgreSQL server could not be asked"),
+            Self::Server(source) => {
+                write!(f, "the PostgreSQL server could not be asked: {}", with_sources(&**source))
+            }
             Self::Lost => {
                 f.write_str("the claim of this run is lost: another machine may run the job")
             }

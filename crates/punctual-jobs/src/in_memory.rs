@@ -134,8 +134,8 @@ impl Board {
         }
         let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
         let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
-        let new_job =
-            tick_job(&periodic.schedule, name, payload, self.definitions.max_attempts(name));
+        let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
+        let new_job = tick_job(&periodic.schedule, name, payload, max_attempts);
         let mut enqueued = Vec::new();
         // Weak: the board has the handle of this task, and would keep itself alive.
         let me = self.me.clone();

@@ -16,8 +16,8 @@ use serde::{Serialize, de::DeserializeOwned};
 /// A kind of job: its name, and the payload that a job of this kind has.
 ///
 /// The name is what is stored, and what another program, or another version of this one, knows the kind
-/// by. So it must not change while jobs of the kind are waiting. The payload is stored as JSON; what does
-/// not come out of JSON as it went in does not arrive.
+/// by. So it must not change while jobs of the kind are waiting. The payload is stored as JSON. What cannot be read again is
+/// refused when it is sent; an `Option` of a number that is not finite arrives as `None`.
 ///
 /// ```
 /// use punctual_jobs::Job;
@@ -36,6 +36,14 @@ use serde::{Serialize, de::DeserializeOwned};
 pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// The name of the kind, of 1 to 128 bytes, without a NUL.
     const NAME: &'static str;
+
+    /// How many attempts a job of this kind has, at least one. It is stored with the job, so it holds wherever the job was sent
+    /// from and wherever it runs, unless the sender says otherwise: for all jobs of the kind by
+    /// [`Jobs::max_attempts`](crate::Jobs::max_attempts), for one by [`JobBuilder::max_attempts`](crate::JobBuilder::max_attempts).
+    const MAX_ATTEMPTS: u32 = 25;
+
+    /// How long an attempt may take where it runs, unless [`Jobs::time_limit`](crate::Jobs::time_limit) says otherwise there.
+    const TIME_LIMIT: Option<Duration> = None;
 }
 
 /// The id of a job: the same in every attempt, and never given again by the same queue or database.

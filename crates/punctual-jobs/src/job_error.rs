@@ -101,11 +101,23 @@ impl JobError {
     }
 }
 
-/// The message is that of the error, and of its sources after it. `JobError` is no
+/// Any error, a boxed one and a text become one. The message is that of the error, and of its sources after it. `JobError` is no
 /// [`Error`] itself, or this could not be written.
-impl<E: Error + Send + Sync + 'static> From<E> for JobError {
+///
+/// ```
+/// use punctual_jobs::JobError;
+///
+/// fn port(text: &str) -> Result<u16, JobError> {
+///     let port = text.parse()?;
+///     if port < 1024 { Err("it is reserved")? }
+///     Ok(port)
+/// }
+/// assert_eq!(port("80").unwrap_err().to_string(), "it is reserved");
+/// assert_eq!(port("x").unwrap_err().to_string(), "invalid digit found in string");
+/// ```
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for JobError {
     fn from(error: E) -> Self {
-        Self(Verdict::TryAgain(with_sources(&error)))
+        Self(Verdict::TryAgain(with_sources(&*error.into())))
     }
 }
 

@@ -89,6 +89,7 @@ pub(crate) struct Periodic {
     pub(crate) schedule: String,
     /// The name of the job's kind.
     pub(crate) name: &'static str,
+    pub(crate) max_attempts: u32,
     pub(crate) trigger: BoxedTrigger,
     pub(crate) payload: Result<Payload, serde_json::Error>,
 }
@@ -130,9 +131,10 @@ impl Jobs {
         self
     }
 
-    /// Sets how many attempts a job of this kind has, at least one; without this call it is 25.
+    /// Sets how many attempts a job of this kind has that this program sends, at least one; without this call it is what the
+    /// [kind](Job::MAX_ATTEMPTS) says, which is the right place if several programs send it.
     pub fn max_attempts<J: Job>(mut self, max_attempts: u32) -> Self {
-        self.definition::<J>().max_attempts = max_attempts.clamp(1, i16::MAX as u32);
+        self.definition::<J>().max_attempts = clamped(max_attempts);
         self
     }
 
@@ -230,7 +232,9 @@ impl Jobs {
     ) -> Self {
         self.definition::<J>();
         let (trigger, payload) = (BoxedTrigger::new(trigger), Payload::of(&job));
-        self.periodic.push(Periodic { schedule: name.into(), name: J::NAME, trigger, payload });
+        let max_attempts = attempts_of::<J>();
+        let (schedule, name) = (name.into(), J::NAME);
+        self.periodic.push(Periodic { schedule, name, max_attempts, trigger, payload });
         self
     }
 
@@ -315,9 +319,9 @@ impl Jobs {
             definition: Definition {
                 name: J::NAME,
                 handler: None,
-                max_attempts: backoff::MAX_ATTEMPTS,
+                max_attempts: attempts_of::<J>(),
                 backoff: None,
-                time_limit: None,
+                time_limit: J::TIME_LIMIT,
                 limits: Limits::default(),
             },
         });
@@ -326,6 +330,15 @@ impl Jobs {
         }
         &mut kind.definition
     }
+}
+
+/// The database stores the number in two bytes.
+pub(crate) fn clamped(max_attempts: u32) -> u32 {
+    max_attempts.clamp(1, i16::MAX as u32)
+}
+
+pub(crate) fn attempts_of<J: Job>() -> u32 {
+    clamped(J::MAX_ATTEMPTS)
 }
 
 /// A schedule is known by its name, in the database too.
@@ -356,9 +369,9 @@ impl Definitions {
         Self { kinds, on_discarded, outcomes }
     }
 
-    /// Returns how many attempts a job of this name has.
-    pub(crate) fn max_attempts(&self, name: &str) -> u32 {
-        self.kinds.get(name).map_or(backoff::MAX_ATTEMPTS, |kind| kind.max_attempts)
+    /// Returns how many attempts a job has that is sent from here. The number of its kind holds unless this program defines it.
+    pub(crate) fn max_attempts(&self, name: &str, of_kind: u32) -> u32 {
+        self.kinds.get(name).map_or(of_kind, |kind| kind.max_attempts)
     }
 
     /// Says that all attempts of a job have failed: to the callback, or else on standard error, since the

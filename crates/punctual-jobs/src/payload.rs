@@ -1,8 +1,11 @@
 //! Payloads: the text that a job takes to wherever it runs.
 //!
-//! A payload is written as JSON once, when the job is enqueued, and read once, when a handler is called. Between the
+//! A payload is written as JSON when the job is enqueued, and read when a handler is called. Between the
 //! two it is a text that nothing parses, on either queue: what a parser in the middle does to numbers and keys
 //! cannot happen.
+//!
+//! The sender reads it once as well: a job that no run could read, because a number in it is not finite or its type does
+//! not read what it writes, would fail in each of its attempts, days later and elsewhere.
 
 use std::{fmt, sync::Arc};
 
@@ -15,8 +18,11 @@ use crate::{Job, JobError};
 pub(crate) struct Payload(Arc<str>);
 
 impl Payload {
+    /// Writes the job, and reads it once. The error is that of either.
     pub(crate) fn of<J: Job>(job: &J) -> Result<Self, serde_json::Error> {
-        serde_json::to_string(job).map(|text| Self(text.into()))
+        let text = serde_json::to_string(job)?;
+        serde_json::from_str::<J>(&text)?;
+        Ok(Self(text.into()))
     }
 
     /// Makes the job again. The error says what kind of fault there is, and where. What serde says beyond that
@@ -109,5 +115,14 @@ mod tests {
         let payload = Payload::of(&job).expect("it is JSON");
         assert_eq!(payload.read::<Secret>().expect("it is JSON"), job);
         assert!(format!("{payload:?}").ends_with(" bytes"));
+    }
+
+    /// JSON has no such numbers, and serde writes `null` for them, which is none.
+    #[test]
+    fn a_number_that_is_not_finite_is_refused() {
+        for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let error = Payload::of(&Secret { number, most: 0 }).expect_err("nothing can read it");
+            assert!(error.is_data(), "{error}");
+        }
     }
 }

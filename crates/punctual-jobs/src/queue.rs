@@ -19,7 +19,11 @@ use punctual::WouldDeadlock;
 use crate::{
     Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
     JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When, jobs::Definitions, names::Names, outcomes::Outcomes, payload::Payload,
+    ShutdownReport, When,
+    jobs::{Definitions, attempts_of, clamped},
+    names::Names,
+    outcomes::Outcomes,
+    payload::Payload,
     run,
 };
 
@@ -136,7 +140,7 @@ impl JobQueue {
             keeps_moment: false,
             is_unique: false,
             ordering_key: None,
-            max_attempts: self.definitions.max_attempts(J::NAME),
+            max_attempts: self.definitions.max_attempts(J::NAME, attempts_of::<J>()),
             priority: Priority::Normal,
             limit_key: None,
         });
@@ -208,8 +212,8 @@ impl JobQueue {
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn max_attempts_of(&self, kind: &str) -> u32 {
-        self.definitions.max_attempts(kind)
+    pub(crate) fn max_attempts_of(&self, name: &str, of_kind: u32) -> u32 {
+        self.definitions.max_attempts(name, of_kind)
     }
 
     /// Shuts the queue down. It takes no more jobs and starts none. It waits for at most `patience` for
@@ -369,7 +373,7 @@ impl JobBuilder<'_> {
     /// Sets how many attempts this job has, at least one.
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
         if let Ok(new_job) = &mut self.new_job {
-            new_job.max_attempts = max_attempts.clamp(1, i16::MAX as u32);
+            new_job.max_attempts = clamped(max_attempts);
         }
         self
     }

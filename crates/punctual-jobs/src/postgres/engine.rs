@@ -81,7 +81,8 @@ pub(super) fn open(
 ) -> Result<JobQueue, OpenError> {
     let runtime = new_runtime()?;
     let definitions = opening.definitions;
-    let declared = Declared::of(opening.declared, |kind| definitions.max_attempts(kind))?;
+    let declared =
+        Declared::of(opening.declared, |kind, default| definitions.max_attempts(kind, default))?;
     let engine =
         PostgresEngine::new(executor, settings, &definitions, declared, runtime.handle().clone());
     let (tell, told) = mpsc::channel();

@@ -29,7 +29,9 @@ impl OpenQueue for Simulated {
         let (executor, mut settings) = settings.checked()?;
         settings.address.simulated = Some(network);
         let definitions = opening.definitions;
-        let declared = Declared::of(opening.declared, |kind| definitions.max_attempts(kind))?;
+        let declared = Declared::of(opening.declared, |kind, default| {
+            definitions.max_attempts(kind, default)
+        })?;
         let engine =
             PostgresEngine::new(executor, settings, &definitions, declared, runtime.clone());
         let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);

@@ -109,7 +109,7 @@ impl PostgresEngine {
         if !periodic.trigger.share(&periodic.schedule) {
             return Err(OpenError::NotOnWallClock { name });
         }
-        let max_attempts = self.definitions.max_attempts(name);
+        let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
         let schedule = Arc::new(NotedSchedule {
             new_job: tick_job(&periodic.schedule, name, payload, max_attempts),
             name: periodic.schedule,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual_jobs::{Job, JobError, JobRun, JobState, Jobs};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, SHORT, World, standard};
 
@@ -54,6 +54,32 @@ pub(crate) fn a_job_has_as_many_attempts_as_it_was_sent_with<W: World>() {
     world.expect(&["call 1", "flaky is discarded after 1"]);
 }
 
+#[derive(Serialize, Deserialize)]
+struct Scarce {}
+
+impl Job for Scarce {
+    const NAME: &'static str = "scarce";
+    const MAX_ATTEMPTS: u32 = 2;
+    const TIME_LIMIT: Option<Duration> = Some(SHORT);
+}
+
+/// The two numbers of the kind hold without a word where it is defined.
+pub(crate) fn a_kind_says_its_attempts_and_its_time_limit<W: World>() {
+    let world = W::open(|scene| {
+        let (log, told) = (scene.log.clone(), scene.log.clone());
+        Jobs::new()
+            .on(move |run: &JobRun, _: Scarce| {
+                log.say(format!("{} {}", run.attempt(), run.is_last_attempt()));
+                run.token().wait();
+                Ok(())
+            })
+            .backoff::<Scarce>(|_| SHORT)
+            .on_discarded(move |job| told.say(job.last_error.contains("time limit").to_string()))
+    });
+    world.queue().now(Scarce {}).enqueue().unwrap();
+    world.expect(&["1 false", "2 true", "true"]);
+}
+
 pub(crate) fn a_panic_fails_the_attempt<W: World>() {
     let world = W::open(|scene| {
         let log = scene.log.clone();
@@ -82,16 +108,18 @@ pub(crate) fn the_delay_is_asked_for_with_the_attempts<W: World>() {
     world.expect(&["call 1", "after 1", "call 2", "after 2", "call 3"]);
 }
 
-/// A job that is sent as a text, and read as a number.
-#[derive(Deserialize)]
-struct Changed {
-    _number: u32,
+/// A kind as the program that sends it knows it, and as the one that runs it does.
+#[derive(Serialize, Deserialize)]
+struct Before(String);
+
+impl Job for Before {
+    const NAME: &'static str = "changed";
+    const MAX_ATTEMPTS: u32 = 1;
 }
 
-impl Serialize for Changed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str("a text")
-    }
+#[derive(Serialize, Deserialize)]
+struct Changed {
+    _number: u32,
 }
 
 impl Job for Changed {
@@ -110,7 +138,7 @@ pub(crate) fn a_payload_that_cannot_be_decoded_fails_with_its_name<W: World>() {
             .max_attempts::<Changed>(1)
             .on_discarded(move |job| discarded.say(job.last_error.clone()))
     });
-    world.queue().now(Changed { _number: 1 }).enqueue().unwrap();
+    world.queue().now(Before("a text".to_owned())).enqueue().unwrap();
     world.until("the end", || world.log().len() == 1);
     let error = &world.log().lines()[0];
     let fault = "it does not fit the type of the kind, at line 1 column 8";

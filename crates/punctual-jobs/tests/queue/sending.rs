@@ -94,6 +94,25 @@ pub(crate) fn a_payload_that_is_no_json_is_refused<W: World>() {
     assert!(matches!(error, QueueError::Payload { name: "odd", .. }), "{error}");
 }
 
+#[derive(Serialize, Deserialize)]
+struct Measured(f64);
+
+impl Job for Measured {
+    const NAME: &'static str = "measured";
+}
+
+/// JSON has no such numbers; they would be `null`, which no run can read.
+pub(crate) fn a_payload_that_no_run_could_read_is_refused<W: World>() {
+    let world = W::open(|scene| standard(scene).on(|_, _: Measured| Ok(())));
+    for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let error = world.queue().now(Measured(number)).enqueue().unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, QueueError::Payload { name: "measured", .. }), "{text}");
+        assert!(text.contains("invalid type: null, expected f64"), "{text}");
+    }
+    world.queue().now(Measured(f64::MAX)).enqueue().unwrap();
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Everything {
     text: String,

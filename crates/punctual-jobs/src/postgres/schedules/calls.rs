@@ -75,7 +75,8 @@ impl<'a> Schedules<'a> {
     /// [`on_edit`](Schedule::on_edit) is for programs that declare it, and not kept.
     #[doc(alias = "upsert")]
     pub fn put(self, schedule: Schedule) -> ScheduleCall<'a, bool> {
-        let definition = Definition::new(schedule, |kind| self.queue.max_attempts_of(kind));
+        let definition =
+            Definition::new(schedule, |kind, default| self.queue.max_attempts_of(kind, default));
         let params = definition.map(Definition::boxed);
         self.ask(texts::PUT, params, |rows| Ok(rows.first().is_some_and(|row| row.get(0))))
     }

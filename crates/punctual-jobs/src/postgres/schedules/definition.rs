@@ -7,7 +7,12 @@ use punctual::trigger::{Cron, CronError, Missing, Repeated, cron};
 use super::timing::Calendar;
 #[cfg(test)]
 use super::timing::{Timing, seed_of};
-use crate::{CatchUp, InvalidName, Job, aligned, names::Names, payload::Payload};
+use crate::{
+    CatchUp, InvalidName, Job, aligned,
+    jobs::{attempts_of, clamped},
+    names::Names,
+    payload::Payload,
+};
 
 /// What a tick does while jobs of its schedule wait or run. A job that waits for its next attempt is one of them.
 ///
@@ -78,6 +83,8 @@ pub struct Schedule {
     pub(super) kind: &'static str,
     pub(super) payload: Result<Payload, serde_json::Error>,
     pub(super) max_attempts: Option<u32>,
+    /// How many attempts the kind says.
+    pub(super) of_kind: u32,
     pub(super) catch_up: CatchUp,
     pub(super) overlap: Overlap,
     pub(super) on_edit: OnEdit,
@@ -124,6 +131,7 @@ impl Schedule {
             kind: J::NAME,
             payload: Payload::of(job),
             max_attempts: None,
+            of_kind: attempts_of::<J>(),
             catch_up: CatchUp::Last(Duration::from_secs(3600)),
             overlap: Overlap::QueueOne,
             on_edit: OnEdit::default(),
@@ -184,7 +192,7 @@ impl Schedule {
 
     /// Sets how many attempts the job of a tick has; without this call as many as those of its kind.
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
-        self.max_attempts = Some(max_attempts.clamp(1, i16::MAX as u32));
+        self.max_attempts = Some(clamped(max_attempts));
         self
     }
 

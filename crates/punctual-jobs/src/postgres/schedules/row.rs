@@ -55,7 +55,7 @@ impl Definition {
     /// Makes the parameters of a schedule, whose jobs have so many attempts unless it says otherwise.
     pub(in crate::postgres) fn new(
         schedule: Schedule,
-        max_attempts: impl FnOnce(&str) -> u32,
+        max_attempts: impl FnOnce(&str, u32) -> u32,
     ) -> Result<Self, QueueError> {
         schedule.check().map_err(QueueError::InvalidName)?;
         let kind = schedule.kind;
@@ -68,7 +68,8 @@ impl Definition {
             Calendar::Period(_) => None,
         };
         let (expression, zone) = cron.unzip();
-        let max_attempts = schedule.max_attempts.unwrap_or_else(|| max_attempts(kind));
+        let max_attempts =
+            schedule.max_attempts.unwrap_or_else(|| max_attempts(kind, schedule.of_kind));
         let mut definition = Self {
             expression,
             zone,

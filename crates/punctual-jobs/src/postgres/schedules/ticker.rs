@@ -214,7 +214,7 @@ pub(in crate::postgres) struct Declared {
 impl Declared {
     pub(in crate::postgres) fn of(
         schedules: Vec<super::Schedule>,
-        max_attempts: impl Fn(&str) -> u32,
+        max_attempts: impl Fn(&str, u32) -> u32,
     ) -> Result<Vec<Self>, OpenError> {
         let declared = |schedule| {
             let definition = super::row::Definition::new(schedule, &max_attempts)
