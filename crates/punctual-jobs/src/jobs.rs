@@ -379,11 +379,7 @@ impl Definitions {
     pub(crate) fn tell_discarded(&self, discarded: &DiscardedJob) {
         match &self.on_discarded {
             Some(callback) => callback(discarded),
-            // Not `eprintln`, which panics if nothing can be written there.
-            None => {
-                let line = format!("punctual-jobs: {discarded}");
-                let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
-            }
+            None => print_line(&discarded.to_string()),
         }
     }
 
@@ -402,6 +398,12 @@ impl Definitions {
         names.sort_unstable();
         names
     }
+}
+
+/// Says something on standard error that no callback is told. Not by `eprintln`, which panics if nothing can be written there.
+pub(crate) fn print_line(text: &str) {
+    let line = format!("punctual-jobs: {}\n", in_one_line(text));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Returns the text with its control characters escaped: an error may say anything, and is neither to begin a

@@ -27,6 +27,7 @@ use super::{
     tables,
     telling::Telling,
     ticks::new_planner,
+    unheard::Unheard,
     worker::work,
 };
 use crate::{
@@ -57,6 +58,7 @@ pub(super) struct PostgresEngine {
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
     pub(super) telling: Telling,
+    unheard: Unheard,
     /// Wakes the worker to look for jobs.
     pub(super) wake: Notify,
     /// Raised when the queue is closed.
@@ -158,6 +160,7 @@ impl PostgresEngine {
             runtime,
             claims: Claims::default(),
             telling: Telling::default(),
+            unheard: Unheard::default(),
             wake: Notify::new(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -277,9 +280,12 @@ impl PostgresEngine {
         });
     }
 
-    /// Tells the user of an event, on a thread of the executor. Returns `false` if that takes no task.
+    /// Tells the program of an event, on a thread of the executor, if it listens. Returns `false` if that takes no task.
     pub(super) fn tell(&self, event: QueueEvent) -> bool {
-        let Some(closure) = self.settings.on_event.clone() else { return true };
+        let Some(closure) = self.settings.on_event.clone() else {
+            self.unheard.note(&event);
+            return true;
+        };
         self.executor.task().abort_if_rejected().execute(move || closure(&event)).is_ok()
     }
 

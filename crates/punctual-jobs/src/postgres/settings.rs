@@ -315,7 +315,8 @@ impl Postgres {
         self
     }
 
-    /// Sets what is told of events that the queue has dealt with. It is called on a thread of the executor.
+    /// Sets what is told of events that the queue has dealt with. It is called on a thread of the executor. Without this call
+    /// a server that is [away](QueueEvent::ServerAway) or [refuses](QueueEvent::ServerRefused) is a line on standard error, once a minute.
     pub fn on_event(mut self, closure: impl Fn(&QueueEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(closure));
         self

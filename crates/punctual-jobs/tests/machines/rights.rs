@@ -1,6 +1,12 @@
 //! Whose the tables are: rights, schemas, versions, and leases that differ.
 
-use std::{sync::mpsc, time::Duration};
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres, Schedule};
@@ -88,6 +94,35 @@ fn the_settings_of_a_role_do_not_weaken_a_commit() {
             format!("{held} off")
         );
     }
+}
+
+/// A claim that is refused is a line on standard error if no program listens. The program is this test again.
+#[test]
+fn a_missing_grant_is_not_silent() {
+    const CHILD: &str = "PUNCTUAL_TEST_URL";
+    if let Ok(url) = std::env::var(CHILD) {
+        let executor = ScheduledThreadPoolExecutor::new(1);
+        let _queue = opened(|| Jobs::new().on(|_, _: Tick| Ok(())).open(postgres(&executor, &url)));
+        thread::sleep(LONG);
+        return;
+    }
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    opened(|| Postgres::on(&executor, server.url()).migrate());
+    server.sql("create role app login");
+    server.sql(&documented_grants());
+    server.sql("revoke usage on sequence punctual.job_claim from app");
+    sender(&executor, &server.url()).now(Tick {}).enqueue().unwrap();
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", "rights::a_missing_grant_is_not_silent", "--nocapture"]);
+    program.env(CHILD, server.url().replace("user=punctual", "user=app"));
+    let mut program = program.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let lines = BufReader::new(program.stderr.take().unwrap()).lines();
+    let said = lines.map(Result::unwrap).find(|line| line.starts_with("punctual-jobs: "));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let said = said.unwrap_or_default();
+    assert!(said.contains("permission denied for sequence job_claim"), "{said}");
 }
 
 #[test]
