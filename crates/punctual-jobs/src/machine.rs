@@ -5,10 +5,14 @@ pub(crate) fn name_of_this() -> String {
     format!("{}:{}", without_space(&host()), std::process::id())
 }
 
-/// Returns the name with each white space and control character replaced: in the tables a space ends it.
+/// A name is in each row of a claim.
+const LONGEST: usize = 128;
+
+/// Returns the first characters of the name, with each white space and control character replaced: in the tables a space ends it.
 pub(crate) fn without_space(name: &str) -> String {
     let replaced = |letter: char| letter.is_whitespace() || letter.is_control();
-    let name: String = name.chars().map(|it| if replaced(it) { '_' } else { it }).collect();
+    let name: String =
+        name.chars().take(LONGEST).map(|it| if replaced(it) { '_' } else { it }).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
@@ -30,6 +34,7 @@ mod tests {
     fn a_name_has_no_space_and_is_not_empty() {
         assert_eq!(without_space("a b\tc\0"), "a_b_c_");
         assert_eq!(without_space(""), "unnamed");
+        assert_eq!(without_space(&"é".repeat(1 << 20)).chars().count(), LONGEST);
         assert!(name_of_this().ends_with(&format!(":{}", std::process::id())));
     }
 }

@@ -182,16 +182,26 @@ impl PostgresEngine {
                 return Err(OpenError::TransactionPooling(what.into()));
             }
             tables::make(address).await?;
-            let server = |error: AskError| OpenError::Server(error.into_source());
-            self.declare().await.map_err(server)?;
-            if self.handled_names().is_empty() {
-                return Ok(());
-            }
-            self.beat().await.map_err(server)
+            self.begin_to_ask().await.map_err(|error| OpenError::Server(error.into_source()))
         };
         let no_answer =
             |_| OpenError::Server(format!("no answer within {request_timeout:?}").into());
         tokio::time::timeout(request_timeout, begin).await.map_err(no_answer)?
+    }
+
+    /// Makes the connections, so that a server or a role that allows too few of them is an error now, and not a queue without
+    /// runs later.
+    async fn begin_to_ask(&self) -> Result<(), AskError> {
+        self.declare().await?;
+        self.verbs.ask("select", &[]).await?;
+        if self.handled_names().is_empty() {
+            return Ok(());
+        }
+        let _place_of_the_listener = self.settings.address.connect().await?;
+        for connection in [&self.work, &self.pulse, &self.ticking] {
+            connection.ask("select", &[]).await?;
+        }
+        self.beat().await
     }
 
     fn begin_schedules(&self, periodic: Vec<Periodic>) -> Result<(), OpenError> {

@@ -232,7 +232,8 @@ impl fmt::Display for QueueEvent {
 
 impl Postgres {
     /// Runs handlers on this executor, and keeps jobs in the database at this address: a URL, or a list of
-    /// keys and values, as [`tokio_postgres::Config`] reads them.
+    /// keys and values, as [`tokio_postgres::Config`] reads them. A span that is set below and is longer than a year counts as a
+    /// year.
     pub fn on(executor: &Handle, url: impl Into<String>) -> Self {
         Self {
             executor: executor.clone(),
@@ -273,7 +274,8 @@ impl Postgres {
     }
 
     /// Sets how many jobs this process runs at a time; without this call as many as the executor has
-    /// workers.
+    /// workers. More than ten thousand count as that. With more slots than workers, jobs that this process has claimed wait for its
+    /// workers while another machine may be idle.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
         self
@@ -287,13 +289,14 @@ impl Postgres {
     }
 
     /// Sets what this machine calls itself in the [list of jobs](crate::JobQueue::list) and in the table of workers;
-    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`.
+    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`, and what is beyond
+    /// 128 characters is cut off.
     pub fn machine(mut self, name: impl Into<String>) -> Self {
         self.machine = Some(name.into());
         self
     }
 
-    /// Has this machine write its runs into the [history](crate::JobQueue::history), and sets for how long runs are kept after
+    /// Has this machine write its runs into the [history](crate::JobQueue::history), and sets for how long, a hundred years at most, runs are kept after
     /// they have ended, by the server's clock; without this call it writes none. A run costs one row in a table with three
     /// indexes, and a fourth for runs of schedules, written by the statement that writes down its end. Set it on all machines: the runs that a machine finds
     /// [lost](crate::JobOutcome::Lost) it writes as well, whichever machine they were on, and the shortest time decides when a run goes.
@@ -336,8 +339,9 @@ impl Postgres {
     pub(super) fn checked(self) -> Result<(Handle, Settings), OpenError> {
         let config: Config =
             self.url.parse().map_err(|error| OpenError::Address(Box::new(error)))?;
-        let heartbeat = self.heartbeat.unwrap_or(self.lease / 4);
-        if heartbeat.is_zero() || heartbeat > self.lease / 2 || self.lease < SHORTEST_LEASE {
+        let lease = self.lease.min(LONGEST);
+        let heartbeat = self.heartbeat.unwrap_or(lease / 4);
+        if heartbeat.is_zero() || heartbeat > lease / 2 || lease < SHORTEST_LEASE {
             return Err(OpenError::Setting(
                 "the lease has to be at least 100 ms, and at least twice the heartbeat",
             ));
@@ -347,16 +351,16 @@ impl Postgres {
         }
         let schema = self.schema.map_or_else(|| Ok(Schema::default()), Schema::new)?;
         let connector = encryption::connector().map_err(OpenError::Server)?;
-        let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size()).max(1);
+        let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size());
         let settings = Settings {
             address: Address::new(config, connector, schema),
-            lease: self.lease,
+            lease,
             heartbeat,
-            poll: self.poll,
-            slots,
-            request_timeout: self.request_timeout,
-            tick_deadline: self.tick_deadline,
-            history: self.history,
+            poll: self.poll.min(LONGEST),
+            slots: slots.clamp(1, MOST_SLOTS),
+            request_timeout: self.request_timeout.min(LONGEST),
+            tick_deadline: self.tick_deadline.min(LONGEST),
+            history: self.history.map(|keep| keep.min(100 * LONGEST)),
             machine: self
                 .machine
                 .map_or_else(machine::name_of_this, |it| machine::without_space(&it)),
@@ -368,6 +372,12 @@ impl Postgres {
 
 /// A shorter one would take every pause of a process for its end.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
+/// A longer span is no longer one that a clock can add to each of its moments.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// More rows than one statement is to claim.
+const MOST_SLOTS: usize = 10_000;
 
 impl Sealed for Postgres {}
 

@@ -2,6 +2,7 @@
 
 use std::{
     os::unix::net::UnixListener,
+    sync::mpsc,
     time::{Duration, Instant},
 };
 
@@ -11,7 +12,10 @@ use punctual_jobs::{InMemory, JobRun, Jobs, OpenError, Postgres, QueueError};
 use crate::{
     kinds::{Tick, Work},
     machine::{drained, postgres, sender, start},
-    support::{block_on, for_some, opened, pgbouncer::PgBouncer, place::Place, server::Server},
+    support::{
+        LONG, block_on, for_some, opened, pgbouncer::PgBouncer, place::Place, receive,
+        server::Server, wait_until,
+    },
 };
 
 #[test]
@@ -25,6 +29,49 @@ fn transaction_pooling_is_refused() {
     let pooler = PgBouncer::start(&server, "session", 20);
     let queue = opened(|| Jobs::new().open(postgres(&executor, pooler.url())));
     queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
+}
+
+/// A queue that handles jobs has five connections, and one that only sends has one.
+#[test]
+fn a_role_with_too_few_connections_is_told_so() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    opened(|| Postgres::on(&executor, server.url()).migrate());
+    server.sql("create role app login connection limit 4");
+    server.sql(
+        "grant all on all tables in schema punctual to app; grant usage on schema punctual to app",
+    );
+    server.sql("grant all on all sequences in schema punctual to app");
+    let url = server.url().replace("user=punctual", "user=app");
+    let open = |jobs: Jobs| jobs.open(postgres(&executor, &url));
+    let error = open(Jobs::new().on(|_: &JobRun, _: Work| Ok(()))).unwrap_err();
+    assert!(error.to_string().contains("too many connections for role"), "{error}");
+    wait_until("they are closed", || {
+        server.value("select count(*) from pg_stat_activity where usename = 'app'") == "0"
+    });
+    opened(|| open(Jobs::new()));
+    server.sql("alter role app connection limit 5");
+    opened(|| open(Jobs::new().on(|_: &JobRun, _: Work| Ok(()))));
+}
+
+/// Spans that no clock can add, more slots than a statement can claim, and a name that is a book.
+#[test]
+fn the_largest_settings_work() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (tell, told) = mpsc::channel();
+    let most = || {
+        let jobs =
+            Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.clone().send(job.number)?));
+        let most = Duration::MAX;
+        let settings = Postgres::on(&executor, server.url()).lease(most).poll(most);
+        let settings = settings.request_timeout(most).tick_deadline(most).history(most);
+        jobs.open(settings.slots(usize::MAX).machine("m".repeat(1 << 20)))
+    };
+    let queue = most().unwrap();
+    queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
+    assert_eq!(receive(&told, "its run"), 7);
+    queue.shutdown_within(LONG, LONG).unwrap();
 }
 
 #[test]
