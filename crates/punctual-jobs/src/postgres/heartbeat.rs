@@ -9,6 +9,15 @@
 //! it ends here before it ends at the server. If no answer comes until then, the tokens of all runs are raised: by
 //! then another machine may have begun. An answer that comes says which claims stand, and the others are lost.
 //!
+//! # An outage is not held against the machines
+//!
+//! While the server is away no machine can prolong its lease, and the machine that comes back first would take all others for dead.
+//! So a machine sweeps only if it has been answered for the length of a lease without a failure, and the server sweeps nothing
+//! before it has been up for so long: by then each machine that lives has been heard. The first protects from an outage of the
+//! network and from a standby that takes over, and the second from a machine that is started during the outage.
+//!
+//! # The last tenth of a lease
+//!
 //! In its last tenth the server still lets this machine claim jobs. They would be swept a moment later, beside their runs. So
 //! nothing is claimed, and a claim that arrives is freed, until a heartbeat is answered.
 
@@ -30,6 +39,8 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
     let (heartbeat, lease) = (engine.settings.heartbeat, engine.settings.lease);
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
+    // From when on this machine may sweep; `None` after a question without an answer.
+    let mut sweeps_from = Some(stood);
     loop {
         let (now, over) = (Instant::now(), stood + trusted);
         // The end of the lease is not slept through, however soon the last question has failed.
@@ -39,15 +50,22 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
         let asked = Instant::now();
         let deadline = over.max(asked + heartbeat);
         rounds += 1;
-        match timeout_at(deadline, engine.round(rounds)).await {
+        let may_sweep = sweeps_from.is_some_and(|from| asked >= from);
+        match timeout_at(deadline, engine.round(rounds, may_sweep)).await {
             Ok(Ok(())) => {
                 stood = asked;
+                sweeps_from = sweeps_from.or(Some(asked + lease));
                 if engine.claims.prolong() {
                     engine.wake.notify_one();
                 }
             }
-            Ok(Err(error)) => engine.report_failure(&error),
+            Ok(Err(error)) => {
+                // A statement that was refused is an answer.
+                sweeps_from = sweeps_from.filter(|_| error.is_of_the_statement());
+                engine.report_failure(&error);
+            }
             Err(_) => {
+                sweeps_from = None;
                 let error = "there was no answer in time".to_owned();
                 engine.report(QueueEvent::ServerAway { error });
             }
@@ -57,10 +75,12 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
 }
 
 impl PostgresEngine {
-    async fn round(&self, rounds: u64) -> Result<(), AskError> {
+    async fn round(&self, rounds: u64, may_sweep: bool) -> Result<(), AskError> {
         self.beat().await?;
         self.look_at_claims().await?;
-        self.sweep().await?;
+        if may_sweep {
+            self.sweep().await?;
+        }
         self.tell_of_discarded().await?;
         if rounds % 16 == 0 {
             self.pulse.ask(statements::FORGET, &[]).await?;
@@ -120,7 +140,9 @@ impl PostgresEngine {
     async fn sweep(&self) -> Result<(), AskError> {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
-        for row in self.pulse.ask(statement, &[(&DIED, Type::TEXT)]).await? {
+        let lease = self.settings.lease.as_secs_f64();
+        let params = [(&DIED as _, Type::TEXT), (&lease as _, Type::FLOAT8)];
+        for row in self.pulse.ask(statement, &params).await? {
             let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
             self.definitions.outcomes.note_lost(row.get(0), attempts);
         }

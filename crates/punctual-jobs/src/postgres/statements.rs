@@ -297,8 +297,9 @@ macro_rules! sweep {
   select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
             $columns,
             " from @schema.job j
-   where claim is not null and not exists (
-     select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())
+   where claim is not null and pg_postmaster_start_time() + make_interval(secs => $2) < clock_timestamp()
+     and not exists (
+       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())
    for update skip locked
 ), gone as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
@@ -317,7 +318,8 @@ select name, count(*), (select count(*) from told) from dead group by name"
     };
 }
 
-/// $1 error: fails the attempts of workers whose lease is over, each by the end that it has set itself. Who
+/// $1 error, $2 seconds for which the server has to be up: fails the attempts of workers whose lease is over, each by the end that
+/// it has set itself. Who
 /// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
 /// told if one of them had an ordering key or a slot, for which another job may wait.
 pub(crate) const SWEEP: &str = sweep!("", "");

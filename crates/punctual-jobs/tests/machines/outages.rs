@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobRun, Jobs};
+use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+use punctual_jobs::{JobRun, JobState, Jobs};
 
 use crate::{
     kinds::Work,
@@ -50,6 +50,51 @@ fn connections_come_back_and_leave_nothing_behind() {
     assert!(sent.iter().all(|number| ran.contains(number)), "none that was stored is lost");
     // The process, the test, the harness, the workers, and the queue.
     assert!(numbers("threads")[0] <= 4 + SLOTS as i64, "{:?}", numbers("threads"));
+}
+
+/// While a server is down no machine can say that it lives. When it is up again, that is held against none of them: each job runs
+/// once, and what it returns counts.
+#[test]
+fn an_outage_is_not_held_against_the_machines() {
+    let mut server = Server::start();
+    let (tell, told) = std::sync::mpsc::channel();
+    let go_on = CancellationToken::new();
+    // The second one is the first to be heard when the server is up.
+    let open = |executor: &ScheduledThreadPoolExecutor, heartbeat| {
+        opened(|| {
+            let (tell, go_on) = (tell.clone(), go_on.clone());
+            let jobs = Jobs::new().on(move |_: &JobRun, job: Work| {
+                tell.send(job.number)?;
+                go_on.wait();
+                Ok(())
+            });
+            jobs.open(postgres(executor, &server.url()).lease(LEASE).heartbeat(heartbeat))
+        })
+    };
+    let executors = [3, 3].map(ScheduledThreadPoolExecutor::new);
+    let queues = [open(&executors[0], LEASE / 2), open(&executors[1], LEASE / 50)];
+    let ids: Vec<_> = (0..6)
+        .map(|number| {
+            queues[0].now(Work { number, millis: 0 }).max_attempts(1).enqueue().unwrap().id()
+        })
+        .collect();
+    let mut began: Vec<i64> = ids.iter().map(|_| receive(&told, "each begins")).collect();
+    server.stop();
+    // The outage itself: it is longer than the lease.
+    std::thread::sleep(2 * LEASE);
+    server.again();
+    let up = format!(
+        "select clock_timestamp() - pg_postmaster_start_time() > make_interval(secs => {})",
+        3 * LEASE.as_secs()
+    );
+    wait_until("a sweep that believes the leases", || server.value(&up) == "t");
+    go_on.cancel();
+    for id in ids {
+        wait_until("its end", || queues[1].state(id).unwrap() == JobState::Gone);
+    }
+    began.extend(told.try_iter());
+    began.sort_unstable();
+    assert_eq!(began, [0, 1, 2, 3, 4, 5], "none began a second time");
 }
 
 #[test]
