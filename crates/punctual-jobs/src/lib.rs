@@ -17,6 +17,7 @@
 //! }
 //! impl Job for Remind {
 //!     const NAME: &'static str = "remind";
+//!     const MAX_ATTEMPTS: u32 = 5;
 //! }
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(4);
@@ -24,8 +25,7 @@
 //!     .on(|run: &JobRun, job: Remind| {
 //!         println!("{} for {}, {}", job.text, job.user, run.id());
 //!         Ok(())
-//!     })
-//!     .max_attempts::<Remind>(5);
+//!     });
 //!
 //! let queue = jobs.open(InMemory::on(&executor))?; // or Postgres::on(&executor, url)
 //! queue.after(Duration::from_secs(86_400), Remind { user: 42, text: "tea".into() })
