@@ -27,8 +27,9 @@
 //!
 //! **One thread**, named `punctual-jobs`, with a tokio runtime of its own, talks to the server. No user code runs on
 //! it: handlers and callbacks run on the executor, and a handler that hangs stops no heartbeat. Triggers are asked on a
-//! thread of the [planner](ticks) of ticks, if there are schedules. There are five connections, so that nothing waits
-//! behind what may be slow: for the verbs, for the worker, for the heartbeat, for the rows of schedules, and one that listens.
+//! thread of the [planner](ticks) of ticks, if there are schedules. There are six connections, so that nothing waits
+//! behind what may be slow: for the verbs, for what reads much, for the worker, for the heartbeat, for the rows of schedules, and
+//! one that listens.
 //!
 //! # Locks
 //!

@@ -151,6 +151,8 @@ pub(super) enum AskError {
     Server(Error),
     /// A row was locked by other transactions for so long.
     Locked(Duration),
+    /// The server has accepted a job for so long, and has stored none.
+    LeftOut(Duration),
 }
 
 impl AskError {
@@ -195,6 +197,10 @@ impl fmt::Display for AskError {
             Self::Silent(limit) => write!(f, "the server did not answer for {limit:?}"),
             Self::Server(error) => error.fmt(f),
             Self::Locked(limit) => write!(f, "other transactions kept a row locked for {limit:?}"),
+            Self::LeftOut(limit) => write!(
+                f,
+                "the server has stored no row for {limit:?}: look for a trigger of the program's own that leaves it out"
+            ),
         }
     }
 }
@@ -202,7 +208,7 @@ impl fmt::Display for AskError {
 impl StdError for AskError {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self {
-            Self::Silent(_) | Self::Locked(_) => None,
+            Self::Silent(_) | Self::Locked(_) | Self::LeftOut(_) => None,
             Self::Server(error) => error.source(),
         }
     }
@@ -213,6 +219,7 @@ pub(super) struct Connection {
     address: Address,
     /// After which silence another one is made.
     limit: Duration,
+    greeting: &'static str,
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
 }
 
@@ -235,7 +242,13 @@ impl Drop for Session {
 
 impl Connection {
     pub(super) fn new(address: Address, limit: Duration) -> Self {
-        Self { address, limit, session: tokio::sync::Mutex::new(None) }
+        let session = tokio::sync::Mutex::new(None);
+        Self { address, limit, greeting: statements::GREETING, session }
+    }
+
+    /// Has statements wait for locks no longer than those of callers may.
+    pub(super) fn for_verbs(self) -> Self {
+        Self { greeting: statements::GREETING_OF_VERBS, ..self }
     }
 
     /// Sends a statement, and returns the rows of its answer.
@@ -282,7 +295,7 @@ impl Connection {
                 return Ok(Arc::clone(session));
             }
             *session = None;
-            let made = Session::open(&self.address).await?;
+            let made = Session::open(&self.address, self.greeting).await?;
             Ok(Arc::clone(session.insert(Arc::new(made))))
         };
         timeout(limit, found).await.unwrap_or(Err(AskError::Silent(limit)))
@@ -298,13 +311,13 @@ impl Connection {
 }
 
 impl Session {
-    async fn open(address: &Address) -> Result<Self, AskError> {
+    async fn open(address: &Address, greeting: &str) -> Result<Self, AskError> {
         let (client, driver) = address.connect().await?;
         // Its error is that of the statements.
         let driver = tokio::spawn(driver);
         let heard = Mutex::new(Instant::now());
         let session = Self { client, heard, driver, prepared: Mutex::default() };
-        let greeted = session.client.batch_execute(statements::GREETING).await;
+        let greeted = session.client.batch_execute(greeting).await;
         greeted.map_err(AskError::Server)?;
         Ok(session)
     }

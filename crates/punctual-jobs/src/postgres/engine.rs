@@ -47,6 +47,8 @@ pub(super) struct PostgresEngine {
     pub(super) settings: Settings,
     /// For the requests of callers.
     pub(super) verbs: Connection,
+    /// For lists, counts and the history, which may read much; made for the first of them.
+    pub(super) looks: Connection,
     /// For claiming jobs, and for writing down how runs have ended.
     pub(super) work: Connection,
     /// For the heartbeat and for fencing tokens.
@@ -151,7 +153,8 @@ impl PostgresEngine {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: settings.connection(settings.request_timeout),
+            verbs: settings.connection(settings.request_timeout).for_verbs(),
+            looks: settings.connection(settings.request_timeout),
             work: settings.connection(silence),
             pulse: settings.connection(silence),
             ticking: settings.connection(silence),

@@ -100,11 +100,11 @@ impl PostgresEngine {
             (&limit as _, Type::INT8),
             (&filter.limit_key as _, Type::TEXT),
         ];
-        Ok(self.ask(LIST, &params).await?.iter().map(status).collect())
+        Ok(self.looks.ask(LIST, &params).await?.iter().map(status).collect())
     }
 
     pub(super) async fn counts_by_kind(&self) -> Result<Vec<KindCounts>, AskError> {
-        Ok(self.ask(COUNTS, &[]).await?.iter().map(counts).collect())
+        Ok(self.looks.ask(COUNTS, &[]).await?.iter().map(counts).collect())
     }
 
     pub(super) async fn retry_job(&self, id: JobId) -> Result<JobRetry, AskError> {

@@ -74,7 +74,7 @@ impl PostgresEngine {
             (&filter.before as _, Type::INT8),
             (&limit as _, Type::INT8),
         ];
-        Ok(self.ask(HISTORY, &params).await?.iter().map(past_run).collect())
+        Ok(self.looks.ask(HISTORY, &params).await?.iter().map(past_run).collect())
     }
 }
 

@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]), as that says.
+//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]), as that says.
 //!
 //! # Ordering keys
 //!
@@ -28,6 +28,21 @@
 //! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
 //! transaction of the program's own has begun. On the queue's connections there is none, and both are one.
 
+macro_rules! greeting {
+    ($lock_timeout:literal) => {
+        concat!(
+            "set session characteristics as transaction isolation level read committed, read write;
+set lock_timeout = '",
+            $lock_timeout,
+            "';
+set jit = off;
+select pg_catalog.set_config('synchronous_commit', 'on', false)
+  where pg_catalog.current_setting('synchronous_commit') = 'off';
+set search_path = pg_catalog"
+        )
+    };
+}
+
 /// Said on each connection of the queue's when it is made: what a database or a role has set otherwise does not
 /// hold here.
 ///
@@ -36,13 +51,11 @@
 ///
 /// The server compiles a statement (`jit`) if it expects much work. Where dead rows have made its estimates grow, each claim
 /// would pay for that compilation and gain nothing.
-pub(crate) const GREETING: &str = "\
-set session characteristics as transaction isolation level read committed, read write;
-set lock_timeout = '100ms';
-set jit = off;
-select pg_catalog.set_config('synchronous_commit', 'on', false)
-  where pg_catalog.current_setting('synchronous_commit') = 'off';
-set search_path = pg_catalog";
+pub(crate) const GREETING: &str = greeting!("100ms");
+
+/// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
+/// a lock has all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
+pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
 
 /// The version of the tables.
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";

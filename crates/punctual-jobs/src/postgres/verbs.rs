@@ -2,7 +2,8 @@
 //!
 //! Each is one statement on one connection, where they follow each other without waiting. If a transaction of
 //! the program's own holds the job, the statement fails at once and is asked again after a pause, until the limit:
-//! one key that is held does not keep other callers from an answer.
+//! one key that is held does not keep other callers from an answer. Lists, counts and the history have a connection of their
+//! own, because they may read much.
 
 use std::time::{Duration, SystemTime};
 
@@ -92,12 +93,27 @@ impl PostgresEngine {
         statement: &str,
         params: &[Param<'_>],
     ) -> Result<Vec<Row>, AskError> {
+        self.ask_until(statement, params, Some).await
+    }
+
+    /// Asks until the answer says something. The pauses grow, and there is no question after the limit.
+    async fn ask_until<T>(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+        read: impl Fn(Vec<Row>) -> Option<T>,
+    ) -> Result<T, AskError> {
+        let limit = self.settings.request_timeout;
         let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
         loop {
-            let answer = self.verbs.ask(statement, params).await;
-            let is_held = answer.as_ref().is_err_and(AskError::is_lock);
-            if !is_held || begun.elapsed() + pause > self.settings.request_timeout {
-                return answer;
+            let why = match self.verbs.ask(statement, params).await.map(&read) {
+                Ok(Some(read)) => return Ok(read),
+                Ok(None) => AskError::LeftOut(limit),
+                Err(error) if error.is_lock() => error,
+                Err(error) => return Err(error),
+            };
+            if begun.elapsed() + pause > limit {
+                return Err(why);
             }
             sleep(pause).await;
             pause = (2 * pause).min(LONGEST_PAUSE);
@@ -107,13 +123,10 @@ impl PostgresEngine {
     pub(super) async fn enqueue(&self, new_job: NewJob) -> Result<JobHandle, AskError> {
         let when = new_job.when;
         let enqueue = Enqueue::new(new_job, self.executor.clock());
-        loop {
-            let rows = self.ask(enqueue.statement(), &enqueue.params()).await?;
-            if let Some(job) = enqueue.handle(&rows) {
-                self.wake_when_due(when);
-                return Ok(job);
-            }
-        }
+        let read = |rows: Vec<Row>| enqueue.handle(&rows);
+        let job = self.ask_until(enqueue.statement(), &enqueue.params(), read).await?;
+        self.wake_when_due(when);
+        Ok(job)
     }
 
     pub(super) async fn move_job(&self, key: &str, when: When) -> Result<Rescheduling, AskError> {

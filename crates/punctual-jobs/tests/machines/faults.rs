@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobId, JobQueue, JobRun, JobState, Jobs, Postgres};
+use punctual_jobs::{HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres};
 use rustix::process::Signal;
 
 use crate::{
@@ -330,8 +330,7 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
             .await
             .unwrap();
         let blocked = queue.after(hour, Work { number: 3, millis: 0 }).key("k").enqueue_async();
-        server.has_one_wait().await;
-        // All of this is while the transaction is open. No limit of the queue ends so soon.
+        // All of this is while the transaction is open, and after that question. No limit of the queue ends so soon.
         queue.now(Work { number: 4, millis: 0 }).enqueue().unwrap();
         assert_eq!(receive(&told, "another job"), 4);
         beats_async(&server, std::process::id(), 4).await;
@@ -339,6 +338,67 @@ fn a_transaction_that_holds_a_key_stops_nobody() {
         transaction.rollback().await.unwrap();
         assert!(blocked.wait(LONG).is_ok(), "it was asked again until the key was free");
     });
+}
+
+/// Each of the callers that wait for a key has the connection for a moment, so that others have their answers in time.
+#[test]
+fn hundreds_that_wait_for_a_key_hold_up_no_other_caller() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let limit = Duration::from_secs(10);
+    let queue =
+        opened(|| Jobs::new().open(postgres(&executor, &server.url()).request_timeout(limit)));
+    crate::support::block_on(async {
+        let mut client = server.connect().await;
+        let transaction = client.transaction().await.unwrap();
+        let job = |number| queue.after(LONG, Work { number, millis: 0 });
+        job(0).key("k").enqueue_in(&transaction).await.unwrap();
+        let blocked: Vec<_> =
+            (1..=400).map(|number| job(number).key("k").enqueue_async()).collect();
+        for number in 401..=420 {
+            job(number).enqueue().unwrap();
+        }
+        drop(blocked);
+        transaction.rollback().await.unwrap();
+    });
+}
+
+/// A trigger of the program's own leaves the row out. The pauses between the questions grow, and they end with the limit.
+#[test]
+fn a_job_that_a_trigger_leaves_out_is_an_error_and_no_storm() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let limit = Duration::from_secs(2);
+    let queue =
+        opened(|| Jobs::new().open(postgres(&executor, &server.url()).request_timeout(limit)));
+    server.sql("create sequence public.asked");
+    server.sql(
+        "create function public.leave_out() returns trigger language plpgsql as \
+         $$ begin perform nextval('public.asked'); return null; end $$",
+    );
+    server.sql("create trigger leave_out before insert on punctual.job for each row execute function public.leave_out()");
+    queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap_err();
+    let asked = || server.value("select last_value from public.asked").parse::<u32>().unwrap();
+    // 20, 40, 80 … 1000 ms.
+    assert!((2..20).contains(&asked()), "{}", asked());
+}
+
+/// A list or a count that takes long is on a connection of its own.
+#[test]
+fn a_look_holds_up_no_enqueue() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let limit = Duration::from_secs(10);
+    let queue =
+        opened(|| Jobs::new().open(postgres(&executor, &server.url()).request_timeout(limit)));
+    server.sql("alter table punctual.job_run rename to kept");
+    server.sql("insert into punctual.kept (job, name, attempt, machine, began, outcome) values (1, 'work', 1, 'm', now(), 'succeeded')");
+    server.sql("create view punctual.job_run as select kept.* from punctual.kept, (select pg_sleep(3600) offset 0) as slow");
+    let look = queue.history_async(&HistoryFilter::new());
+    let sleeps = "select count(*) from pg_stat_activity where wait_event = 'PgSleep'";
+    wait_until("the look reads", || server.value(sleeps) == "1");
+    queue.after(LONG, Work { number: 2, millis: 0 }).enqueue().unwrap();
+    drop(look);
 }
 
 /// The clock of a machine is `ahead` of the server's by so many seconds: by an hour, for which no test waits.
