@@ -3,13 +3,19 @@
 //! One statement ends all claims whose runs have ended while the last one was under way. It names each claim, so what
 //! comes too late changes nothing: the job is another machine's, or has another payload, or is
 //! gone. If it has no answer it is asked again, because then a claim that it has ended is one that does not stand.
+//!
+//! A constraint or a trigger of the program's own may refuse a row, and then the server refuses the whole statement. The ends are
+//! written in halves until the row is alone. Its claim stays this machine's, so that the job does not run again, and its slot is free;
+//! the event names the job, and each heartbeat asks once more, until the cause is mended or this machine ends.
 
 use std::collections::HashMap;
 
 use tokio_postgres::types::Type;
 
-use super::{claims::Claimed, connection::AskError, engine::PostgresEngine, statements};
-use crate::{JobOutcome, When, run::Outcome};
+use super::{
+    claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
+};
+use crate::{JobOutcome, When, job::with_sources, run::Outcome};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -120,11 +126,20 @@ impl Became {
 /// In seconds: 31 years.
 const LONGEST_DELAY: f64 = 1e9;
 
+/// The ends that could not be written down.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    /// They are asked for again soon: there was no answer, or a transaction holds the job.
+    pub(super) soon: Vec<Ended>,
+    /// The server has refused each of them alone.
+    pub(super) refused: Vec<Ended>,
+}
+
 impl PostgresEngine {
-    /// Returns the ends that could not be written down.
-    pub(super) async fn write(&self, mut all: Vec<Ended>) -> Vec<Ended> {
+    pub(super) async fn write(&self, mut all: Vec<Ended>) -> Unwritten {
+        let mut unwritten = Unwritten::default();
         if all.is_empty() {
-            return all;
+            return unwritten;
         }
         match self.end(&all).await {
             Ok(became) => {
@@ -135,14 +150,30 @@ impl PostgresEngine {
                     let became = became(&ended);
                     self.is_written(ended, became.unwrap_or(Became::Lost));
                 }
-                held
+                unwritten.soon = held;
             }
+            Err(error) if error.is_of_the_rows() => match &all[..] {
+                [alone] => {
+                    let (id, error) = (alone.job.id, with_sources(&error));
+                    let error = format!("the end of the job {id}: {error}");
+                    self.report(QueueEvent::ServerRefused { error });
+                    unwritten.refused = all;
+                }
+                _ => {
+                    for half in [all.split_off(all.len() / 2), all] {
+                        let left = Box::pin(self.write(half)).await;
+                        unwritten.soon.extend(left.soon);
+                        unwritten.refused.extend(left.refused);
+                    }
+                }
+            },
             Err(error) => {
                 self.report_failure(&error);
                 all.iter_mut().for_each(|ended| ended.may_be_written = true);
-                all
+                unwritten.soon = all;
             }
         }
+        unwritten
     }
 
     /// Returns the state of the job of each claim.

@@ -29,7 +29,7 @@ use tokio_postgres::types::Type;
 use super::{
     connection::AskError, engine::PostgresEngine, limiting, settings::QueueEvent, statements,
 };
-use crate::JobId;
+use crate::{JobId, job::with_sources};
 
 /// The error of an attempt whose process has died.
 const DIED: &str = "the process that ran the attempt has died, or was not heard of for too long";
@@ -51,12 +51,17 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
         let deadline = over.max(asked + heartbeat);
         rounds += 1;
         let may_sweep = sweeps_from.is_some_and(|from| asked >= from);
-        match timeout_at(deadline, engine.round(rounds, may_sweep)).await {
+        match timeout_at(deadline, engine.live()).await {
             Ok(Ok(())) => {
                 stood = asked;
                 sweeps_from = sweeps_from.or(Some(asked + lease));
                 if engine.claims.prolong() {
                     engine.wake.notify_one();
+                }
+                // The lease stands, whatever becomes of these: what they fail for may be a single row.
+                let tidied = timeout_at(deadline, engine.tidy(rounds, may_sweep)).await;
+                if let Ok(Err(error)) = tidied {
+                    engine.report_failure(&error);
                 }
             }
             Ok(Err(error)) => {
@@ -75,9 +80,13 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
 }
 
 impl PostgresEngine {
-    async fn round(&self, rounds: u64, may_sweep: bool) -> Result<(), AskError> {
+    /// Prolongs the lease, and asks which claims stand.
+    async fn live(&self) -> Result<(), AskError> {
         self.beat().await?;
-        self.look_at_claims().await?;
+        self.look_at_claims().await
+    }
+
+    async fn tidy(&self, rounds: u64, may_sweep: bool) -> Result<(), AskError> {
         if may_sweep {
             self.sweep().await?;
         }
@@ -137,11 +146,33 @@ impl PostgresEngine {
         }
     }
 
+    /// Frees the jobs of dead workers. If the server refuses to, each of them alone: a trigger or a constraint of the program's own
+    /// may refuse one row, which stays as it is, and is reported.
     async fn sweep(&self) -> Result<(), AskError> {
+        match self.sweep_some(None).await {
+            Err(error) if error.is_of_the_rows() => {}
+            swept => return swept,
+        }
+        let lease = self.settings.lease.as_secs_f64();
+        for row in self.pulse.ask(statements::DEAD, &[(&lease as _, Type::FLOAT8)]).await? {
+            let id: i64 = row.get(0);
+            match self.sweep_some(Some(id)).await {
+                Err(error) if error.is_of_the_rows() => {
+                    let error = format!("a job of a dead process, {id}: {}", with_sources(&error));
+                    self.report(QueueEvent::ServerRefused { error });
+                }
+                swept => swept?,
+            }
+        }
+        Ok(())
+    }
+
+    async fn sweep_some(&self, alone: Option<i64>) -> Result<(), AskError> {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
         let lease = self.settings.lease.as_secs_f64();
-        let params = [(&DIED as _, Type::TEXT), (&lease as _, Type::FLOAT8)];
+        let params =
+            [(&DIED as _, Type::TEXT), (&lease as _, Type::FLOAT8), (&alone as _, Type::INT8)];
         for row in self.pulse.ask(statement, &params).await? {
             let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
             self.definitions.outcomes.note_lost(row.get(0), attempts);

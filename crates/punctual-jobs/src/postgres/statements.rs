@@ -38,6 +38,8 @@ set lock_timeout = '",
 set jit = off;
 select pg_catalog.set_config('synchronous_commit', 'on', false)
   where pg_catalog.current_setting('synchronous_commit') = 'off';
+select pg_catalog.set_config('client_encoding', 'SQL_ASCII', false)
+  where pg_catalog.current_setting('server_encoding') = 'SQL_ASCII';
 set search_path = pg_catalog"
         )
     };
@@ -48,6 +50,8 @@ set search_path = pg_catalog"
 ///
 /// A commit that the server has not written to its disk loses acknowledged jobs if the server crashes, and gives their fencing
 /// tokens a second time. A role may ask for more than that, so only `off` is changed.
+///
+/// A database without an encoding holds any bytes, and the server would refuse a claim of many jobs for one that is not UTF-8.
 ///
 /// The server compiles a statement (`jit`) if it expects much work. Where dead rows have made its estimates grow, each claim
 /// would pay for that compilation and gain nothing.
@@ -303,16 +307,31 @@ pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 pub(crate) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
+/// The claims of workers whose lease is over, if the server has been up for so many seconds.
+macro_rules! of_the_dead {
+    ($seconds:literal) => {
+        concat!(
+            " from @schema.job j
+   where claim is not null and pg_postmaster_start_time() + make_interval(secs => ",
+            $seconds,
+            ") < clock_timestamp()
+     and not exists (
+       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())"
+        )
+    };
+}
+
+/// $1 seconds, as for [`SWEEP`]: the ids of the jobs that it would free.
+pub(crate) const DEAD: &str = concat!("select id", of_the_dead!("$1"), " order by id");
+
 macro_rules! sweep {
     ($columns:literal, $history:literal) => {
         concat!(
             "with dead as (
   select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
             $columns,
-            " from @schema.job j
-   where claim is not null and pg_postmaster_start_time() + make_interval(secs => $2) < clock_timestamp()
-     and not exists (
-       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())
+            of_the_dead!("$2"),
+            " and ($3 is null or id = $3)
    for update skip locked
 ), gone as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
@@ -331,7 +350,7 @@ select name, count(*), (select count(*) from told) from dead group by name"
     };
 }
 
-/// $1 error, $2 seconds for which the server has to be up: fails the attempts of workers whose lease is over, each by the end that
+/// $1 error, $2 seconds for which the server has to be up, $3 a job if it is for that one alone: fails the attempts of workers whose lease is over, each by the end that
 /// it has set itself. Who
 /// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
 /// told if one of them had an ordering key or a slot, for which another job may wait.

@@ -56,6 +56,10 @@ struct Worker {
     left: Vec<Ended>,
     again: Instant,
     retries: bool,
+    /// Those that the server has refused, which hold no slots, and when they are asked for again.
+    refused_ends: Vec<Ended>,
+    refused_again: Instant,
+    retries_refused: bool,
     /// When there is a token for a job that waits for one.
     token: Option<Instant>,
     /// Nothing is claimed until then: the executor had no room.
@@ -80,6 +84,9 @@ pub(super) async fn work(engine: &Arc<PostgresEngine>) {
         left: Vec::new(),
         again: Instant::now(),
         retries: false,
+        refused_ends: Vec::new(),
+        refused_again: Instant::now(),
+        retries_refused: false,
         token: None,
         restrained: None,
         restraint: FIRST_RESTRAINT,
@@ -116,6 +123,9 @@ impl Worker {
                     self.looks = true;
                 }
                 () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
+                () = sleep_until(self.refused_again), if !self.refused_ends.is_empty() => {
+                    self.retries_refused = true;
+                }
             }
             self.looks |= self.sources.are_freed_by(&self.ended);
             self.looks &= !is_stopping;
@@ -161,12 +171,19 @@ impl Worker {
         if std::mem::take(&mut self.retries) {
             ended.append(&mut self.left);
         }
+        if std::mem::take(&mut self.retries_refused) {
+            ended.append(&mut self.refused_ends);
+        }
         // The first one is sent first.
-        let (mut left, claimed) = tokio::join!(engine.write(ended), self.look(free));
+        let (mut unwritten, claimed) = tokio::join!(engine.write(ended), self.look(free));
         if self.left.is_empty() {
             self.again = Instant::now() + PAUSE;
         }
-        self.left.append(&mut left);
+        self.left.append(&mut unwritten.soon);
+        if self.refused_ends.is_empty() {
+            self.refused_again = Instant::now() + engine.settings.heartbeat;
+        }
+        self.refused_ends.append(&mut unwritten.refused);
         for row in claimed {
             let (engine, job) = (Arc::clone(&self.engine), claimed_by(&row));
             self.running.spawn(async move {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
 use punctual_jobs::{HistoryFilter, JobId, JobQueue, JobRun, JobState, Jobs, Postgres};
 use rustix::process::Signal;
 
@@ -18,7 +18,7 @@ use crate::{
     support::{
         LONG, opened,
         proxy::Proxy,
-        receive,
+        receive, receive_until,
         replica::{Replica, Said},
         server::Server,
         wait_until,
@@ -381,6 +381,158 @@ fn a_job_that_a_trigger_leaves_out_is_an_error_and_no_storm() {
     let asked = || server.value("select last_value from public.asked").parse::<u32>().unwrap();
     // 20, 40, 80 … 1000 ms.
     assert!((2..20).contains(&asked()), "{}", asked());
+}
+
+/// The server refuses the end of one run, in a statement with the ends of others. Those are written, the slot is free, and the job
+/// does not run again; it ends when the cause is mended.
+#[test]
+fn an_end_that_is_refused_stops_no_other() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (tell, told) = std::sync::mpsc::channel();
+    let (say, said) = std::sync::mpsc::channel();
+    let queue = opened(|| {
+        let (tell, say) = (tell.clone(), say.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send(job.number)?));
+        let settings = postgres(&executor, &server.url()).heartbeat(Duration::from_millis(100));
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    server.sql(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin \
+         if old.payload like '%:3,%' then raise exception 'kept'; end if; return old; end $$",
+    );
+    server.sql("create trigger refuse before delete on punctual.job for each row execute function public.refuse()");
+    let ids: Vec<_> = (0..40)
+        .map(|number| queue.now(Work { number, millis: 0 }).enqueue().unwrap().id())
+        .collect();
+    for id in ids.iter().filter(|id| **id != ids[3]) {
+        wait_until("its end", || queue.state(*id).unwrap() == JobState::Gone);
+    }
+    let mut ran: Vec<_> = ids.iter().map(|_| receive(&told, "each run")).collect();
+    ran.sort_unstable();
+    assert_eq!(ran, (0..40).collect::<Vec<_>>());
+    let named = format!("the end of the job {}", ids[3]);
+    receive_until(&said, "the event that names it", |event| event.contains(&named));
+    assert_eq!(queue.state(ids[3]).unwrap(), JobState::Running);
+    server.sql("drop trigger refuse on punctual.job");
+    wait_until("its end", || queue.state(ids[3]).unwrap() == JobState::Gone);
+    assert_eq!(told.try_recv().ok(), None, "none ran again");
+}
+
+/// The server refuses one row of a sweep. The other jobs of the dead machine run elsewhere, and the lease of this one stands.
+#[test]
+fn a_row_that_is_refused_stops_no_sweep() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(4);
+    let (tell, told) = std::sync::mpsc::channel();
+    let (say, said) = std::sync::mpsc::channel();
+    let sender = sender(&executor, &server.url());
+    let ids: Vec<_> = (0..5)
+        .map(|number| sender.after(LONG, Work { number, millis: 0 }).enqueue().unwrap().id())
+        .collect();
+    server.sql(
+        "create function public.refuse() returns trigger language plpgsql as $$ begin \
+         if old.payload like '%:3,%' and old.claim is not null then raise exception 'kept'; end if; return new; end $$",
+    );
+    // All of them are claimed by a process that is not there.
+    server.sql(
+        "update punctual.job set claim = nextval('punctual.job_claim'), claimed_at = now(), worker = 'dead 1', attempts = 1",
+    );
+    server.sql("create trigger refuse before update on punctual.job for each row execute function public.refuse()");
+    let queue = opened(|| {
+        let (tell, say) = (tell.clone(), say.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send(job.number)?));
+        let settings = postgres(&executor, &server.url()).lease(LEASE).heartbeat(LEASE / 15);
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    let named = format!("a job of a dead process, {}", ids[3]);
+    receive_until(&said, "the event that names it", |event| event.contains(&named));
+    let mut ran: Vec<_> = (0..4).map(|_| receive(&told, "the others")).collect();
+    ran.sort_unstable();
+    assert_eq!(ran, [0, 1, 2, 4]);
+    queue.now(Work { number: 5, millis: 0 }).enqueue().unwrap();
+    assert_eq!(receive(&told, "a new one"), 5);
+}
+
+/// A table that is locked for two leases: the sweep and the ends wait for it, and the heartbeat does not. The claims stand.
+#[test]
+fn a_lock_on_the_history_loses_no_claim() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (tell, told) = std::sync::mpsc::channel();
+    let (say, said) = std::sync::mpsc::channel();
+    let go_on = CancellationToken::new();
+    let queue = opened(|| {
+        let (tell, say, go_on) = (tell.clone(), say.clone(), go_on.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| {
+            tell.send(job.number)?;
+            go_on.wait();
+            Ok(())
+        });
+        let settings = postgres(&executor, &server.url()).lease(LEASE).heartbeat(LEASE / 15);
+        let settings = settings.history(LONG);
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    let job = queue.now(Work { number: 1, millis: 0 }).enqueue().unwrap();
+    assert_eq!(receive(&told, "its run"), 1);
+    // Of a process that has died, so that the sweep has something to write down.
+    let dead = queue.after(LONG, Work { number: 2, millis: 0 }).max_attempts(1).enqueue().unwrap();
+    crate::support::block_on(async {
+        let (mut client, other) = (server.connect().await, server.connect().await);
+        let transaction = client.transaction().await.unwrap();
+        transaction.batch_execute("lock table punctual.job_run in share mode").await.unwrap();
+        other.batch_execute(&format!(
+            "update punctual.job set claim = nextval('punctual.job_claim'), claimed_at = now(), worker = 'dead 1', attempts = 1
+              where id = {}", dead.id()
+        )).await.unwrap();
+        beats_async(&server, std::process::id(), 30).await;
+        transaction.rollback().await.unwrap();
+    });
+    wait_until("the dead one's", || !matches!(queue.state(dead.id()).unwrap(), JobState::Running));
+    go_on.cancel();
+    wait_until("its end", || queue.state(job.id()).unwrap() == JobState::Gone);
+    assert!(said.try_iter().all(|event| !event.contains("is lost")), "the claim stands");
+    assert_eq!(told.try_recv().ok(), None, "it runs once");
+}
+
+/// Such a row is stored by plain SQL in a database that checks no encoding.
+#[test]
+fn a_payload_without_an_encoding_fails_alone() {
+    let server = Server::start();
+    server.sql("create database plain encoding 'SQL_ASCII' locale 'C' template template0");
+    let url = server.url().replace("dbname=postgres", "dbname=plain");
+    assert_ne!(url, server.url());
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let (tell, told) = std::sync::mpsc::channel();
+    opened(|| Postgres::on(&executor, url.clone()).migrate());
+    crate::support::block_on(async {
+        let (client, driver) = url
+            .parse::<tokio_postgres::Config>()
+            .unwrap()
+            .connect(tokio_postgres::NoTls)
+            .await
+            .unwrap();
+        tokio::spawn(driver);
+        let odd = "insert into punctual.job (name, payload, max_attempts) values ('work', E'\"\\xff\"', 1)";
+        client.batch_execute(odd).await.unwrap();
+    });
+    let sender = sender(&executor, &url);
+    for number in 0..20 {
+        sender.now(Work { number, millis: 0 }).enqueue().unwrap();
+    }
+    let _queue = opened(|| {
+        let (tell, lost) = (tell.clone(), tell.clone());
+        let jobs =
+            Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send(job.number.to_string())?));
+        let jobs = jobs.on_discarded(move |job| drop(lost.send(job.last_error.clone())));
+        jobs.open(postgres(&executor, &url))
+    });
+    let said: Vec<_> = (0..21).map(|_| receive(&told, "all of them")).collect();
+    assert_eq!(
+        said.iter().filter(|said| said.contains("cannot be decoded")).count(),
+        1,
+        "{said:?}"
+    );
 }
 
 /// A list or a count that takes long is on a connection of its own.
