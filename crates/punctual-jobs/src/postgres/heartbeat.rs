@@ -12,9 +12,9 @@
 //! # An outage is not held against the machines
 //!
 //! While the server is away no machine can prolong its lease, and the machine that comes back first would take all others for dead.
-//! So a machine sweeps only if it has been answered for the length of a lease without a failure, and the server sweeps nothing
-//! before it has been up for so long: by then each machine that lives has been heard. The first protects from an outage of the
-//! network and from a standby that takes over, and the second from a machine that is started during the outage.
+//! So a machine sweeps only if it has been answered for the length of a lease without a failure: by then each machine that lives has
+//! been heard. A machine that is started during the outage has seen no failure. It asks the server, which counts a machine whose lease ended
+//! before the server's start as alive until it has been up for a lease.
 //!
 //! # The last tenth of a lease
 //!

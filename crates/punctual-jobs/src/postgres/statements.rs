@@ -307,16 +307,18 @@ pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
 pub(crate) const FORGET: &str =
     "delete from @schema.job_worker where until < now() - interval '1 hour'";
 
-/// The claims of workers whose lease is over, if the server has been up for so many seconds.
+/// The claims of workers whose lease is over. One whose lease ended while the server was down counts as alive for so many seconds
+/// after the server's start.
 macro_rules! of_the_dead {
     ($seconds:literal) => {
         concat!(
             " from @schema.job j
-   where claim is not null and pg_postmaster_start_time() + make_interval(secs => ",
+   where claim is not null and not exists (
+     select 1 from @schema.job_worker w
+      where w.id = j.worker and (w.until >= clock_timestamp() or w.until < pg_postmaster_start_time()
+        and pg_postmaster_start_time() + make_interval(secs => ",
             $seconds,
-            ") < clock_timestamp()
-     and not exists (
-       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp())"
+            ") >= clock_timestamp()))"
         )
     };
 }
@@ -350,7 +352,7 @@ select name, count(*), (select count(*) from told) from dead group by name"
     };
 }
 
-/// $1 error, $2 seconds for which the server has to be up, $3 a job if it is for that one alone: fails the attempts of workers whose lease is over, each by the end that
+/// $1 error, $2 seconds for which the server has to be up if the lease ended before its start, $3 a job if it is for that one alone: fails the attempts of workers whose lease is over, each by the end that
 /// it has set itself. Who
 /// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
 /// told if one of them had an ordering key or a slot, for which another job may wait.
