@@ -14,8 +14,8 @@
 //! | part | what it owns | under which lock | steps with other parts |
 //! |---|---|---|---|
 //! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`, `with_entry` |
-//! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
-//! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
+//! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
+//! | [`Rejections`] | the handler for tasks that are not admitted, and its counts | one around the handler |
 //! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
 //! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
 //! | [`Spawner`](workers) | what threads are started with | one around the factory | `start_service` |
@@ -72,9 +72,8 @@ mod driver;
 mod groups;
 mod lifecycle;
 mod observing;
-mod pool_ref;
-mod rejecting;
 mod shutdown;
+mod submitting;
 mod takes;
 mod timeouts;
 mod worker;
@@ -86,22 +85,20 @@ use std::{mem, task::Waker, time::Duration};
 pub use self::observing::Histograms;
 pub use self::observing::{RunningTask, Starvation};
 use self::{
-    admission::Capacity,
+    admission::{Capacity, Rejections},
     groups::Groups,
     lifecycle::Lifecycle,
     observing::Observing,
-    rejecting::Rejections,
     shutdown::Policies,
     timeouts::Timeouts,
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
-    admission::{NotQueued, Staffing},
     deadlock::{JoinGuard, Role},
     driver::Driver,
     lifecycle::Phase,
     observing::ObservingConfig,
-    pool_ref::{PoolRef, PoolRefs},
+    submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
 };
 use crate::{
