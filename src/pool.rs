@@ -87,16 +87,15 @@ pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::{Capacity, Rejections},
     groups::Groups,
-    lifecycle::Lifecycle,
+    lifecycle::{Lifecycle, Policies},
     observing::Observing,
-    shutdown::Policies,
     timeouts::Timeouts,
     workers::{Spawner, Workers},
 };
 pub(crate) use self::{
-    deadlock::{JoinGuard, Role},
+    deadlock::JoinGuard,
     driver::Driver,
-    lifecycle::Phase,
+    lifecycle::{Phase, Role},
     observing::ObservingConfig,
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
@@ -217,7 +216,7 @@ impl Pool {
             workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
             spawner: Spawner::new(&config),
             lifecycle: Lifecycle::new(),
-            policies: Policies::new(&config),
+            policies: Policies::new(config.keep_delayed, config.keep_periodic),
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),

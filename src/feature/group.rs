@@ -408,7 +408,7 @@ impl Group {
     /// refused: the group may need the calling thread.
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         let pool = self.handle.pool();
-        if pool.would_wait_for_itself() {
+        if pool.lifecycle.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
         let deadline = pool.clock().read().after(timeout);

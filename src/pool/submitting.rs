@@ -40,7 +40,7 @@ use std::{io, mem, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, Phase, Pool, Workers, admission::CountOnDrop, deadlock::Role};
+use super::{Config, Phase, Pool, Workers, admission::CountOnDrop, lifecycle::Role};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason,
     drained::DrainedTask,
@@ -389,7 +389,7 @@ impl Refuser for Pool {
     }
 
     fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
-        if self.capacity.bound.is_none() || self.has_caller_as(Role::Worker) {
+        if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;
         }
         let (clock, queue) = (self.clock(), &self.queue);

@@ -53,11 +53,7 @@
 
 use std::{io, time::Duration};
 
-use super::{
-    IfRunning, Pool, PoolRef,
-    deadlock::{PoolScope, Role},
-    workers::factory_error,
-};
+use super::{IfRunning, Pool, PoolRef, lifecycle::Role, workers::factory_error};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
@@ -190,7 +186,7 @@ impl TimerThread {
         self.has_begun = true;
         let Self { pool, queue, .. } = &self;
         // A caller that joins the pool's threads waits for this thread, too.
-        let _scope = PoolScope::enter(pool, Role::Stopper);
+        let _scope = pool.lifecycle.enter(Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         set_timer_slack(pool.spawner.timer_slack);
         let free = &pool.timeouts.free;
@@ -282,7 +278,7 @@ impl Pool {
     /// is no other.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
-        if !self.is_driven && is_needed() && !self.has_caller_as(Role::Starter) {
+        if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
             let started = self.start_timer_thread(&is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
@@ -290,7 +286,7 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
-        if self.has_caller_as(Role::Starter) {
+        if self.lifecycle.has_caller_as(Role::Starter) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }
@@ -303,7 +299,7 @@ impl Pool {
         let first = timers.thread.starting(|| timers.make_queue(self.clock()));
         let started = timers.thread.queue().map_or(Ok(()), |queue| {
             let (thread, starting) =
-                (TimerThread::new(self, queue), PoolScope::enter(self, Role::Starter));
+                (TimerThread::new(self, queue), self.lifecycle.enter(Role::Starter));
             let name = format!("{}-timeouts", self.spawner.thread_name);
             let started = || _ = first.map(Starting::succeed);
             self.spawner.start_thread(starting, permit, (name, None), started, || thread.work())

@@ -16,11 +16,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use super::{
-    Pool,
-    deadlock::{PoolScope, Role},
-    takes::Takes,
-};
+use super::{Pool, lifecycle::Role, takes::Takes};
 use crate::{
     CancelReason,
     entry::Timing,
@@ -57,7 +53,7 @@ impl WorkerThread {
     pub(super) fn work(self) {
         // Until the very end: the hooks below must not wait for this thread either.
         let Runner { pool, number, .. } = &self.runner;
-        let _scope = PoolScope::enter(pool, Role::Worker);
+        let _scope = pool.lifecycle.enter(Role::Worker);
         pool.workers.begin(*number, &pool.queue);
         let hooks = &pool.callbacks.hooks;
         let parker = Parker::current();

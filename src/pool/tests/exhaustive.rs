@@ -66,8 +66,7 @@ fn a_change_of_policy_is_not_missed() {
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || {
-            other.policies.set_keep_periodic(false);
-            other.policy_changed();
+            other.set_policy(|policies| &policies.keep_periodic, false);
         });
         pool.shutdown();
         setter.join().expect("nobody panics");

@@ -10,7 +10,7 @@ use super::{SpawnPermit, Workers};
 use crate::{
     pool::{
         Config, Pool,
-        deadlock::{PoolScope, Role},
+        lifecycle::{PoolScope, Role},
         worker::{Runner, WorkerThread},
     },
     shared::Replaceable,
@@ -97,7 +97,7 @@ impl Pool {
             // The caller is the only worker.
             return Ok(false);
         }
-        if self.has_caller_as(Role::Starter) {
+        if self.lifecycle.has_caller_as(Role::Starter) {
             // The thread factory submits something, for which a worker is being started as well.
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
@@ -177,7 +177,7 @@ impl Pool {
         let name = format!("{}-{number}", self.spawner.thread_name);
         let runner = Runner::new(Arc::clone(self), number, stats, true);
         let worker = WorkerThread { runner, name: name.clone() };
-        let starting = PoolScope::enter(self, Role::Starter);
+        let starting = self.lifecycle.enter(Role::Starter);
         let started = || self.workers.begin(number, &self.queue);
         self.spawner
             .start_thread(starting, permit, (name, Some(number)), started, || worker.work())?;
@@ -199,7 +199,7 @@ impl Pool {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {
             return;
         }
-        let _scope = PoolScope::enter(self, Role::Stopper);
+        let _scope = self.lifecycle.enter(Role::Stopper);
         let reason = self.lifecycle.phase().reason();
         for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
             // A task that is never due waits for a change, as a parked one does.
