@@ -7,29 +7,37 @@
 //! ```
 //!
 //! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
-//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, and is
-//! handed what it needs of others as an argument. [`Pool`] alone knows them all: it has the steps that need several.
-//! These functions stand beside the part that they are about.
+//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, knows no
+//! pool, and is handed what it needs of others as an argument.
 //!
-//! | part | what it owns | under which lock | steps with other parts |
-//! |---|---|---|---|
-//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`, `with_entry` |
+//! | part | what it owns | under which lock |
+//! |---|---|---|
+//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters |
 //! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
 //! | [`Rejections`] | the handler for tasks that are not admitted, and its counts | one around the handler |
-//! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
-//! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
-//! | [`Spawner`](workers) | what threads are started with | one around the factory | `start_service` |
-//! | [`Lifecycle`](lifecycle) | how far the pool has come, and what holds up termination | its own | `shutdown`, `stop`, `shutdown_now`, `deregister`, `join` |
-//! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |
-//! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
-//! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
-//! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
-//! | [`Callbacks`] | what the builder was given; it never changes | none | – |
+//! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and that of the waits |
+//! | [`Spawner`] | what threads are started with | one around the factory |
+//! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
+//! | [`Policies`] | what a shutdown keeps | none |
+//! | [`Groups`] | the groups that are alive | that of their list |
+//! | [`Timeouts`] | the timer thread and its queue | those of that queue |
+//! | [`Observing`] | what is watched of workers and runs | those of the recorders |
+//! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
-//! A [`worker`] has its pool, and a [`driver`] is in place of all threads. Where a thread holds two of these locks at
-//! once, the roster's and the lifecycle's come before those of the queue, as a task's does (`docs/locks.md`).
+//! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:
 //!
-//! This file has what ends a task and takes its entry out of the queue, and what moves an entry.
+//! | protocol | its steps |
+//! |---|---|
+//! | [`submitting`] | offer, rescue and rejection |
+//! | [`worker`] | take, run, queue again |
+//! | [`driver`] | the same, in place of all threads |
+//! | [`staffing`] | start a worker, and go without one |
+//! | [`deadlock`] | enter a wait, or refuse it |
+//! | [`shutdown`] | stop, tidy, and wait for the end |
+//! | this file | cancel a task, and take out or move its entry |
+//!
+//! Where a thread holds two of these locks at once, the roster's and the lifecycle's come before those of the queue, as
+//! a task's does (`docs/locks.md`).
 //!
 //! # Cancelling
 //!
@@ -73,6 +81,7 @@ mod groups;
 mod lifecycle;
 mod observing;
 mod shutdown;
+mod staffing;
 mod submitting;
 mod takes;
 mod timeouts;
@@ -90,7 +99,7 @@ use self::{
     lifecycle::{Lifecycle, Policies},
     observing::Observing,
     timeouts::Timeouts,
-    workers::{Spawner, Workers},
+    workers::Workers,
 };
 pub(crate) use self::{
     deadlock::JoinGuard,
@@ -109,9 +118,9 @@ use crate::{
     shutdown_report::EndLog,
     sync::Arc,
     task::{Around, Cancellation, Hooks, Point, Submission, Task},
-    thread_factory::{self, ThreadFactory},
+    thread_factory::{self, Spawner, ThreadFactory},
     time::{Clock, Timestamp},
-    unwind::{Callback, Contained, discard, wake_all},
+    unwind::{Callback, Contained, Replaceable, discard, wake_all},
 };
 
 /// The settings that a pool is made with; the builder fills them in.
@@ -157,7 +166,7 @@ pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
-/// [`Replaceable`](crate::shared).
+/// [`Replaceable`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
@@ -214,7 +223,12 @@ impl Pool {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: Capacity::new(config.max_pending),
             workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
-            spawner: Spawner::new(&config),
+            spawner: Spawner {
+                factory: Replaceable::new(config.thread_factory),
+                thread_name: config.thread_name,
+                stack_size: config.stack_size,
+                timer_slack: config.timer_slack,
+            },
             lifecycle: Lifecycle::new(),
             policies: Policies::new(config.keep_delayed, config.keep_periodic),
             token: make_token(clock.clone()),
@@ -355,7 +369,7 @@ impl Pool {
     fn call_worker(self: &Arc<Self>, is_moved: bool, wake: Option<Waker>) {
         wake_all(wake);
         if is_moved {
-            self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+            self.compensate_or_report();
         }
     }
 }

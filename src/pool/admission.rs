@@ -25,11 +25,10 @@
 
 use crate::{
     rejection::{RejectedExecutionHandler, Room},
-    shared::Replaceable,
     statistics::Totals,
     sync::atomic::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
-    unwind::Callback,
+    unwind::{Callback, Replaceable},
     wait::{self, Place, Watched},
 };
 

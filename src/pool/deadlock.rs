@@ -1,4 +1,4 @@
-//! Deadlock detection: a wait that could never end is refused.
+//! Deadlock detection, a protocol of the pool: a wait that could never end is refused.
 //!
 //! # Waits for tasks
 //!
@@ -43,49 +43,19 @@
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
 //! another (`Task::needs_worker`).
 
-use super::{Phase, Pool, Role, Workers};
+use super::{Phase, Pool, Role, workers::Awaited};
 use crate::{
     WouldDeadlock,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Run, Task},
     trace,
     unwind::discard,
 };
 
-/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
-/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
-pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
-
-/// The waits of a pool's workers, one entry for each worker that waits.
-#[derive(Default)]
-pub(crate) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
-
 /// A worker that waits, as the registry knows; until this is dropped.
 pub(crate) struct JoinGuard<'a> {
     pool: &'a Pool,
     awaited: Arc<Awaited>,
-}
-
-impl JoinRegistry {
-    /// Returns how many workers wait.
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
-    }
-
-    /// Adds an entry. Returns how many there are then.
-    fn add(&self, awaited: Arc<Awaited>) -> usize {
-        let mut entries = self.0.lock();
-        entries.push(awaited);
-        entries.len()
-    }
-
-    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
-    fn remove(&self, awaited: &Arc<Awaited>) {
-        let mut entries = self.0.lock();
-        if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
-            entries.swap_remove(index);
-        }
-    }
 }
 
 impl Pool {
@@ -130,7 +100,7 @@ impl Pool {
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
-        let started = self.start_worker(Workers::wanted).map(drop);
+        let started = self.start_worker().map(drop);
         started.unwrap_or_else(|error| trace::spawn_failed(&error));
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }
@@ -143,7 +113,7 @@ impl Pool {
 
     /// Returns `true` if a worker does not wait, or waits for something that is not stuck.
     fn is_worker_left(&self) -> bool {
-        let all = self.workers.joins.0.lock().clone();
+        let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();
         let is_left = stuck < self.workers.size();
         discard(all);

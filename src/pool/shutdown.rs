@@ -141,7 +141,7 @@ impl<'a> Stopping<'a> {
         let called_off = called_off.into_iter().flatten().flatten().collect();
         pool.end_called_off(called_off, reason, IfRunning::LetReturn);
         if pool.workers.is_short() {
-            pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
+            pool.compensate_or_report();
         }
     }
 }

@@ -40,7 +40,7 @@ use std::{io, mem, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
-use super::{Config, Phase, Pool, Workers, admission::CountOnDrop, lifecycle::Role};
+use super::{Config, Phase, Pool, admission::CountOnDrop, lifecycle::Role};
 use crate::{
     CancelReason, RejectedExecutionError, RejectionReason,
     drained::DrainedTask,
@@ -332,7 +332,7 @@ impl Pool {
         if self.workers.is_complete() || self.queue.is_closed() {
             return Ok(Staffing::Complete);
         }
-        let started = self.start_worker(Workers::wanted).map(|_| Staffing::Complete);
+        let started = self.start_worker().map(|_| Staffing::Complete);
         started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
@@ -341,7 +341,7 @@ impl Pool {
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = match staffing {
-            _ if self.workers.started() == 0 => self.start_worker(Workers::wanted).map(drop),
+            _ if self.workers.started() == 0 => self.start_worker().map(drop),
             Staffing::Complete => self.compensate(),
             // It has just been tried.
             Staffing::Short => Ok(()),

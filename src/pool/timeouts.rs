@@ -53,7 +53,7 @@
 
 use std::{io, time::Duration};
 
-use super::{IfRunning, Pool, PoolRef, lifecycle::Role, workers::factory_error};
+use super::{IfRunning, Pool, PoolRef, lifecycle::Role};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
@@ -66,6 +66,7 @@ use crate::{
         scoped_thread_local,
     },
     task::{Cancellation, Drops, Node, Task},
+    thread_factory::factory_error,
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::discard,
@@ -298,14 +299,13 @@ impl Pool {
         let timers = &self.timeouts;
         let first = timers.thread.starting(|| timers.make_queue(self.clock()));
         let started = timers.thread.queue().map_or(Ok(()), |queue| {
-            let (thread, starting) =
-                (TimerThread::new(self, queue), self.lifecycle.enter(Role::Starter));
+            let thread = TimerThread::new(self, queue);
             let name = format!("{}-timeouts", self.spawner.thread_name);
-            let started = || _ = first.map(Starting::succeed);
-            self.spawner.start_thread(starting, permit, (name, None), started, || thread.work())
+            let started = Box::new(|| _ = first.map(Starting::succeed));
+            self.start_thread(permit, (name, None), started, Box::new(|| thread.work()))
         });
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+        self.compensate_or_report();
         self.deregister();
         started
     }

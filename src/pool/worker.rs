@@ -285,7 +285,7 @@ impl Drop for WorkerThread {
         // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and
         // workers that wait for tasks may have relied on this one.
         if pool.queue.is_closed() || pool.has_only_waiting_workers() {
-            pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
+            pool.compensate_or_report();
         }
     }
 }

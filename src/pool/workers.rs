@@ -112,15 +112,14 @@
 //! | `read` of [`Workers::count`] | the ready list, then all stripes |
 
 mod retiring;
-mod spawning;
 
 use std::{io, mem, time::Duration};
 
-use self::retiring::Staying;
+pub(super) use self::retiring::Awaited;
+use self::retiring::{JoinRegistry, Staying};
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::{PoolView, Retirement};
-pub(super) use self::spawning::{Spawner, factory_error};
-use super::{deadlock::JoinRegistry, keep};
+use super::keep;
 use crate::{
     queue::DelayedWorkQueue,
     statistics::{Totals, WorkerStats},
@@ -149,7 +148,7 @@ pub(crate) struct Workers {
     keep_alive: AtomicU64,
     staying: Staying,
     /// The waits of workers without a limit.
-    pub(crate) joins: JoinRegistry,
+    pub(super) joins: JoinRegistry,
 }
 
 /// The workers that there are.

@@ -30,12 +30,49 @@
 
 use super::{Roster, Workers};
 use crate::{
-    pool::deadlock::JoinRegistry,
     queue::DelayedWorkQueue,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Clock, Timestamp},
     unwind::wake_all,
 };
+
+/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
+/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
+pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
+
+/// The waits of a pool's workers, one entry for each worker that waits.
+#[derive(Default)]
+pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
+
+impl JoinRegistry {
+    /// Returns how many workers wait.
+    pub(in crate::pool) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Adds an entry. Returns how many there are then.
+    pub(in crate::pool) fn add(&self, awaited: Arc<Awaited>) -> usize {
+        let mut entries = self.0.lock();
+        entries.push(awaited);
+        entries.len()
+    }
+
+    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
+    pub(in crate::pool) fn remove(&self, awaited: &Arc<Awaited>) {
+        let mut entries = self.0.lock();
+        if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
+            entries.swap_remove(index);
+        }
+    }
+
+    /// Returns a copy, to be looked at outside of the lock.
+    pub(in crate::pool) fn all(&self) -> Vec<Arc<Awaited>> {
+        self.0.lock().clone()
+    }
+}
 
 /// The answer to an idle worker that asks whether it may retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
