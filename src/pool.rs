@@ -326,7 +326,6 @@ impl Pool {
     }
 
     /// Ends a task as cancelled, unless it has ended.
-    #[inline(always)]
     fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
         let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {

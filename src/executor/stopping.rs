@@ -97,9 +97,9 @@ impl Handle {
         pool.shutdown();
         let is_over = pool.await_or_stop(
             (patience, grace),
-            |deadline| pool.can_run_until(deadline),
-            |limit| pool.await_termination(limit),
-            || {
+            &|deadline| pool.can_run_until(deadline),
+            &|limit| pool.await_termination(limit),
+            &|| {
                 for task in pool.shutdown_now() {
                     log.cancelled(task.id().0, || task.name());
                 }
@@ -238,7 +238,7 @@ impl ScheduledThreadPoolExecutor {
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
-        pool.join()
+        pool.join(false)
     }
 
     /// Closes as [`close`](Self::close) does until `limit` is reached, before or during the wait.
@@ -281,7 +281,7 @@ impl ScheduledThreadPoolExecutor {
         if pool.lifecycle.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
-        pool.join()
+        pool.join(false)
     }
 
     /// Closes as [`close`](Self::close) does, but does not wait: the threads continue by themselves
@@ -387,7 +387,7 @@ impl Drop for ScheduledThreadPoolExecutor {
         }
         let pool = self.handle.pool();
         if matches!(self.on_drop.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
-            pool.join_unless_given_up();
+            _ = pool.join(true);
         }
     }
 }

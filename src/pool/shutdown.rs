@@ -196,9 +196,9 @@ impl Pool {
     pub(crate) fn await_or_stop(
         &self,
         (patience, grace): (Duration, Duration),
-        can_come: impl Fn(Timestamp) -> bool,
-        await_end: impl Fn(Duration) -> Result<bool, WouldDeadlock>,
-        stop: impl FnOnce(),
+        can_come: &dyn Fn(Timestamp) -> bool,
+        await_end: &dyn Fn(Duration) -> Result<bool, WouldDeadlock>,
+        stop: &dyn Fn(),
     ) -> Result<bool, WouldDeadlock> {
         let deadline = self.clock().read().after(patience);
         let looks = !self.clock().is_manual() && !self.is_driven;
@@ -222,20 +222,14 @@ impl Pool {
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit. When this returns, the threads are gone as well.
-    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
-        self.await_termination(Duration::MAX)?;
-        self.workers.join_threads();
-        Ok(())
-    }
-
-    /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
-    /// over.
-    pub(crate) fn join_unless_given_up(&self) {
-        let is_over = self.await_end(Duration::MAX, true);
-        if is_over.is_ok() && self.lifecycle.phase() == Phase::Terminated {
+    /// Waits for termination without a limit, or, for the owner's drop, until a shutdown with a deadline is over. Once the
+    /// pool has terminated, the threads are gone as well when this returns.
+    pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
+        self.await_end(Duration::MAX, or_given_up)?;
+        if self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }
+        Ok(())
     }
 
     /// Takes the entries of those tasks out of the closed queue whose closures this thread is dropping. A thread that

@@ -47,9 +47,7 @@ use crate::{
     entry::{Ticket, Timing},
     feature::{Change, Changed},
     queue::{QueueEntry, Refusal, RefusedElement},
-    rejection::{
-        CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Rejection, Room,
-    },
+    rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
     statistics::Totals,
     sync::{Arc, thread, thread_number},
     task::Task,
@@ -217,56 +215,66 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler until it has a final answer, or fails the submission if it is not to be asked.
+    /// Offers a task once more for as long as the handler says so.
     #[cold]
     fn reject(
         &self,
-        mut not_admitted: NotAdmitted,
+        mut refused: NotAdmitted,
         now: Timestamp,
         timing: Timing,
         asks_handler: bool,
     ) -> Result<Ticket, NotQueued> {
-        let pool = self.pool();
-        let counting = CountOnDrop(&pool.rejections.rejected);
-        let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
+        let counting = CountOnDrop(&self.pool().rejections.rejected);
         loop {
-            let NotAdmitted { reason, sequence, task: own } = not_admitted;
-            if trace::is_listening() {
-                trace::rejected(sequence, own.name().as_deref(), &reason);
+            let (task, sequence) = (Arc::clone(&refused.task), refused.sequence);
+            let permit = self.ask_handler(refused, timing.due(), asks_handler)?;
+            match self.retry(task, permit, sequence, now, timing) {
+                Err(again) => refused = again,
+                Ok(ticket) => {
+                    // It has been admitted, so it does not count as rejected.
+                    mem::forget(counting);
+                    return Ok(ticket);
+                }
             }
-            let task = pool.refused_task(Arc::clone(&own), sequence, timing.due());
-            let is_final =
-                matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown);
-            if is_final || !asks_handler {
-                return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
-            }
+        }
+    }
+
+    /// Asks the handler, or fails the submission if it is not to be asked. Returns the permit with which the task is to be
+    /// offered once more, if that is the answer.
+    fn ask_handler(
+        &self,
+        NotAdmitted { reason, sequence, task: own }: NotAdmitted,
+        due: Timestamp,
+        asks_handler: bool,
+    ) -> Result<Option<CapacityPermit>, NotQueued> {
+        let pool = self.pool();
+        if trace::is_listening() {
+            trace::rejected(sequence, own.name().as_deref(), &reason);
+        }
+        let task = pool.refused_task(Arc::clone(&own), sequence, due);
+        let is_final = matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown);
+        let decision = if is_final || !asks_handler {
+            Decision::Abort(task)
+        } else {
             // Contained also where it panics: if the handler has been replaced meanwhile, this
             // thread may be the last to hold it.
             let handler = Contained::new(pool.rejections.handler.get());
-            let rejected = RejectedTask::new(&refuser, task, &reason);
-            let Rejection(decision) = handler.rejected_execution(rejected);
-            drop(handler);
-            let is_own =
-                |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
-            not_admitted = match decision {
-                Decision::Abort(task) if is_own(&task) => {
-                    return Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)));
-                }
-                Decision::Retry(mut task, permit) if is_own(&task) => {
-                    drop(task.task.take());
-                    match self.retry(own, permit, sequence, now, timing) {
-                        Err(not_admitted) => not_admitted,
-                        Ok(ticket) => {
-                            // It has been admitted, so it does not count as rejected.
-                            mem::forget(counting);
-                            return Ok(ticket);
-                        }
-                    }
-                }
-                Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
-                    return Err(NotQueued::Handled(sequence));
-                }
-            };
+            let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
+            handler.rejected_execution(RejectedTask::new(&refuser, task, &reason)).0
+        };
+        let is_own =
+            |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
+        match decision {
+            Decision::Abort(task) if is_own(&task) => {
+                Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)))
+            }
+            Decision::Retry(mut task, permit) if is_own(&task) => {
+                drop(task.task.take());
+                Ok(permit)
+            }
+            Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
+                Err(NotQueued::Handled(sequence))
+            }
         }
     }
 

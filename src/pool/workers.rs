@@ -98,18 +98,8 @@
 //! a time; so an idle pool makes no wake-ups, whatever its core size. How such a worker comes to
 //! retire when nothing is pending any more: [`retiring`].
 //!
-//! # Locks
-//!
-//! One lock protects everything in [`Roster`]. These functions call a closure under it, which looks
-//! at the queue while the count cannot change. The closure takes the locks below one after the
-//! other, except for the ready list and the stripes, which nest in this order:
-//!
-//! | closure | locks that it takes |
-//! |---|---|
-//! | `view` of [`Workers::try_retire`] | the join registry; the queue's list of waiters; the ready list, then each stripe |
-//! | `leave_queue` of [`Workers::try_retire`] | the queue's list of waiters |
-//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's list of waiters |
-//! | `read` of [`Workers::count`] | the ready list, then all stripes |
+//! One lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
+//! call a closure under it, which looks at the queue while the count cannot change (`docs/locks.md`).
 
 mod retiring;
 
