@@ -63,15 +63,7 @@
 //! waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). To the rule in [`workers`] a
 //! task that gets a moment has just been queued, and the same argument holds.
 //!
-//! # The cost of a task
-//!
-//! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
-//! twelve read-modify-writes: six for locks (the stripe twice, the task), four for the counts of
-//! the node (the queue's and the future's, and the one that std keeps for weak references), two for
-//! that of the pool reference. To schedule it, drop the future and run it takes a second reading, and
-//! fourteen: the stripe's lock, the ready list's and twice the task's, four for the node, two for the
-//! pool reference. [`execute`](crate::Handle::execute) makes no future, and takes four less.
-//! `ci/instructions.sh` counts them. Which thread is woken, and when none is:
+//! What a task costs: `docs/decisions/0045-what-a-call-still-costs.md`. Which thread is woken, and when none is:
 //! [`queue`](crate::queue).
 
 mod admission;

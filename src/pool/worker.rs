@@ -271,7 +271,7 @@ impl Runner {
     fn be_compensated(&self) {
         self.is_relied_on.set(false);
         self.search_done();
-        self.pool.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.pool.compensate_or_report();
     }
 }
 
