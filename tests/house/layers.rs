@@ -379,6 +379,17 @@ fn each_setting_has_one_name() {
     }
 }
 
+/// A part of the pool owns its state, is handed what it needs of others, and does not name the pool.
+#[test]
+fn the_parts_of_the_pool_do_not_name_it() {
+    for part in ["admission.rs", "lifecycle.rs", "workers.rs", "workers/retiring.rs"] {
+        let text = fs::read_to_string(root().join("src/pool").join(part)).expect("a source");
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let mut words = code.flat_map(|line| line.split(|it: char| !it.is_alphanumeric()));
+        assert!(!words.any(|word| word == "Pool"), "{part}");
+    }
+}
+
 /// The core: what a plain task passes through between its submission and its end, and the queue.
 fn is_core(path: &str) -> bool {
     const FILES: [&str; 11] = [
