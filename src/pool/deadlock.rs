@@ -9,8 +9,8 @@
 //! * *No worker is left that could run it*: every other worker already waits, without a limit, for
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
-//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`] lists what workers wait for: a
-//! task, a body, or the answer of a completion service. It asks each [`Awaited`] whether it is stuck.
+//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`](super::workers) lists what workers
+//! wait for: a task, a body, or the answer of a completion service. Each [`Awaited`] says whether it is stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!

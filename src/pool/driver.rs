@@ -50,7 +50,7 @@
 //! is in the [scope](super::lifecycle) of the pool's worker for as long as the driver lives, and not only
 //! while it runs a task: a wait of this thread for one of these tasks, or for the end of the pool, would
 //! never end and is refused, as it is in a task on the only worker of a pool. There is no timer thread
-//! either, so a time limit is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
+//! either, so a time limit is no reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
