@@ -11,10 +11,9 @@ use crate::{
     RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
     TaskContext, TaskRun, ThreadFactory,
     pool::{Callbacks, Config, ObservingConfig},
-    shared::share,
     sync::{Arc, cores},
     task::{Around, Closures, Point},
-    unwind::{Contained, note_locations},
+    unwind::{Contained, note_locations, share},
 };
 
 impl ScheduledThreadPoolExecutor {

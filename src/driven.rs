@@ -235,7 +235,8 @@ impl Deref for DrivenExecutor {
 impl Drop for DrivenExecutor {
     fn drop(&mut self) {
         let pool = self.handle.pool();
-        let (policy, is_inside) = (self.on_drop.carry_out(pool), pool.has_caller_as(Role::Stopper));
+        let (policy, is_inside) =
+            (self.on_drop.carry_out(pool), pool.lifecycle.has_caller_as(Role::Stopper));
         // Unless it is `Close`, it waits only for the answer of a gate to a task that is due, because no other thread
         // would run that task.
         if policy != DropPolicy::ShutdownNow && !is_inside {

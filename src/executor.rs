@@ -22,10 +22,9 @@ use crate::{
     Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
-    shared::share,
     sync::Arc,
     task::Task,
-    unwind::discard,
+    unwind::{discard, share},
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:

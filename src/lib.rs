@@ -193,7 +193,6 @@ mod drained;
 mod feature;
 mod pool;
 mod rejection;
-mod shared;
 mod shutdown_report;
 mod thread_factory;
 // Layer 2: the queue and the task, which do not know each other; the cancellation token, limits and schedules.

@@ -7,29 +7,37 @@
 //! ```
 //!
 //! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
-//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, and is
-//! handed what it needs of others as an argument. [`Pool`] alone knows them all: it has the steps that need several.
-//! These functions stand beside the part that they are about.
+//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, knows no
+//! pool, and is handed what it needs of others as an argument.
 //!
-//! | part | what it owns | under which lock | steps with other parts |
-//! |---|---|---|---|
-//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters | `cancel`, `remove`, `with_entry` |
-//! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
-//! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
-//! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
-//! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
-//! | [`Spawner`](workers) | what threads are started with | one around the factory | `start_service` |
-//! | [`Lifecycle`](lifecycle) | how far the pool has come, and what holds up termination | its own | `shutdown`, `stop`, `shutdown_now`, `deregister`, `join` |
-//! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |
-//! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
-//! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
-//! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
-//! | [`Callbacks`] | what the builder was given; it never changes | none | – |
+//! | part | what it owns | under which lock |
+//! |---|---|---|
+//! | [`queue`](crate::queue) | the pending tasks | that of a stripe, of the ready list, of the waiters |
+//! | [`Capacity`] | the bound on pending tasks, and the submitters that wait for room | its own |
+//! | [`Rejections`] | the handler for tasks that are not admitted, and its counts | one around the handler |
+//! | [`Workers`] | which workers there are, why idle ones stay, and what workers wait for | the roster's, and that of the waits |
+//! | [`Spawner`] | what threads are started with | one around the factory |
+//! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
+//! | [`Policies`] | what a shutdown keeps | none |
+//! | [`Groups`] | the groups that are alive | that of their list |
+//! | [`Timeouts`] | the timer thread and its queue | those of that queue |
+//! | [`Observing`] | what is watched of workers and runs | those of the recorders |
+//! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
-//! A [`worker`] has its pool, and a [`driver`] is in place of all threads. Where a thread holds two of these locks at
-//! once, the roster's and the lifecycle's come before those of the queue, as a task's does (`docs/locks.md`).
+//! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:
 //!
-//! This file has what ends a task and takes its entry out of the queue, and what moves an entry.
+//! | protocol | its steps |
+//! |---|---|
+//! | [`submitting`] | offer, rescue and rejection |
+//! | [`worker`] | take, run, queue again |
+//! | [`driver`] | the same, in place of all threads |
+//! | [`staffing`] | start a worker, and go without one |
+//! | [`deadlock`] | enter a wait, or refuse it |
+//! | [`shutdown`] | stop, tidy, and wait for the end |
+//! | this file | cancel a task, and take out or move its entry |
+//!
+//! Where a thread holds two of these locks at once, the roster's and the lifecycle's come before those of the queue, as
+//! a task's does (`docs/locks.md`).
 //!
 //! # Cancelling
 //!
@@ -55,15 +63,7 @@
 //! waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). To the rule in [`workers`] a
 //! task that gets a moment has just been queued, and the same argument holds.
 //!
-//! # The cost of a task
-//!
-//! One allocation, for its node. To schedule and cancel it takes one reading of the clock and
-//! twelve read-modify-writes: six for locks (the stripe twice, the task), four for the counts of
-//! the node (the queue's and the future's, and the one that std keeps for weak references), two for
-//! that of the pool reference. To schedule it, drop the future and run it takes a second reading, and
-//! fourteen: the stripe's lock, the ready list's and twice the task's, four for the node, two for the
-//! pool reference. [`execute`](crate::Handle::execute) makes no future, and takes four less.
-//! `ci/instructions.sh` counts them. Which thread is woken, and when none is:
+//! What a task costs: `docs/decisions/0045-what-a-call-still-costs.md`. Which thread is woken, and when none is:
 //! [`queue`](crate::queue).
 
 mod admission;
@@ -72,9 +72,9 @@ mod driver;
 mod groups;
 mod lifecycle;
 mod observing;
-mod pool_ref;
-mod rejecting;
 mod shutdown;
+mod staffing;
+mod submitting;
 mod takes;
 mod timeouts;
 mod worker;
@@ -86,22 +86,19 @@ use std::{mem, task::Waker, time::Duration};
 pub use self::observing::Histograms;
 pub use self::observing::{RunningTask, Starvation};
 use self::{
-    admission::Capacity,
+    admission::{Capacity, Rejections},
     groups::Groups,
-    lifecycle::Lifecycle,
+    lifecycle::{Lifecycle, Policies},
     observing::Observing,
-    rejecting::Rejections,
-    shutdown::Policies,
     timeouts::Timeouts,
-    workers::{Spawner, Workers},
+    workers::Workers,
 };
 pub(crate) use self::{
-    admission::{NotQueued, Staffing},
-    deadlock::{JoinGuard, Role},
+    deadlock::JoinGuard,
     driver::Driver,
-    lifecycle::Phase,
+    lifecycle::{Phase, Role},
     observing::ObservingConfig,
-    pool_ref::{PoolRef, PoolRefs},
+    submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
 };
 use crate::{
@@ -113,9 +110,9 @@ use crate::{
     shutdown_report::EndLog,
     sync::Arc,
     task::{Around, Cancellation, Hooks, Point, Submission, Task},
-    thread_factory::{self, ThreadFactory},
+    thread_factory::{self, Spawner, ThreadFactory},
     time::{Clock, Timestamp},
-    unwind::{Callback, Contained, discard, wake_all},
+    unwind::{Callback, Contained, Replaceable, discard, wake_all},
 };
 
 /// The settings that a pool is made with; the builder fills them in.
@@ -161,7 +158,7 @@ pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
-/// [`Replaceable`](crate::shared).
+/// [`Replaceable`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
@@ -218,9 +215,14 @@ impl Pool {
             queue: DelayedWorkQueue::new(clock.clone(), config.stripes, config.lead),
             capacity: Capacity::new(config.max_pending),
             workers: Workers::new(config.core_pool_size, config.core_timeout, config.keep_alive),
-            spawner: Spawner::new(&config),
+            spawner: Spawner {
+                factory: Replaceable::new(config.thread_factory),
+                thread_name: config.thread_name,
+                stack_size: config.stack_size,
+                timer_slack: config.timer_slack,
+            },
             lifecycle: Lifecycle::new(),
-            policies: Policies::new(&config),
+            policies: Policies::new(config.keep_delayed, config.keep_periodic),
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
@@ -316,7 +318,6 @@ impl Pool {
     }
 
     /// Ends a task as cancelled, unless it has ended.
-    #[inline(always)]
     fn end_as_cancelled(&self, task: &Task, id: u64, reason: CancelReason) -> Cancellation {
         let found = task.end_as_cancelled(id, reason, &self.callbacks.hooks);
         if found != Cancellation::TooLate {
@@ -359,7 +360,7 @@ impl Pool {
     fn call_worker(self: &Arc<Self>, is_moved: bool, wake: Option<Waker>) {
         wake_all(wake);
         if is_moved {
-            self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+            self.compensate_or_report();
         }
     }
 }

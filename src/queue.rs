@@ -62,9 +62,9 @@
 //! | `triggerTime`, `overflowFree` | `Timestamp::after`: it saturates, so nothing overflows | `time.rs` |
 //! | `setNextRunTime` | `Schedule::plan` | `schedule.rs` |
 //! | `runAndReset` | `Task::run` | `task/call.rs` |
-//! | `delayedExecute` | `PoolRef::admit` | `pool/pool_ref.rs` |
-//! | `ensurePrestart` | `Pool::ensure_worker` | `pool/admission.rs` |
-//! | `addWorker` | `Pool::start_worker` | `pool/workers/spawning.rs` |
+//! | `delayedExecute` | `PoolRef::admit` | `pool/submitting.rs` |
+//! | `ensurePrestart` | `Pool::ensure_worker` | `pool/submitting.rs` |
+//! | `addWorker` | `Pool::start_worker` | `pool/staffing.rs` |
 //! | `getTask` | `Runner::run_tasks` | `pool/worker.rs` |
 //! | `reExecutePeriodic` | `Runner::requeue` | `pool/worker.rs` |
 //! | `canRunInCurrentRunState` | `AdmissionState::is_closed_to` | `queue.rs` |

@@ -15,7 +15,7 @@
 //! The pages `docs/locks.md` and `docs/atomics.md` list every lock and every atomic of the crate.
 
 #[cfg(punctual_models)]
-#[path = "sync/model.rs"]
+#[path = "sync/tests/model.rs"]
 mod backend;
 #[cfg(not(punctual_models))]
 #[path = "sync/native.rs"]

@@ -1,8 +1,15 @@
-//! The thread factory, and the worker that it is handed as a value to be run.
+//! The thread factory, the worker that it is handed as a value to be run, and what a pool has its threads started with.
 
-use std::{fmt, io};
+use std::{fmt, io, time::Duration};
 
-use crate::sync::{Arc, thread};
+use crate::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        thread,
+    },
+    unwind::{PanicPayload, Replaceable, contain, discard, message_of},
+};
 
 /// Starts the threads of an executor. Set by
 /// [`Builder::thread_factory`](crate::Builder::thread_factory). Java: `ThreadFactory`.
@@ -84,15 +91,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    pub(crate) fn new(
-        name: String,
-        index: Option<usize>,
-        stack_size: Option<usize>,
-        work: Box<dyn FnOnce() + Send>,
-    ) -> Self {
-        Self { name, index, stack_size, work }
-    }
-
     /// Returns the name that the thread is to have.
     pub fn name(&self) -> &str {
         &self.name
@@ -127,4 +125,53 @@ impl fmt::Debug for Worker {
             .field("stack_size", &self.stack_size)
             .finish_non_exhaustive()
     }
+}
+
+/// The settings that the threads of a pool are started with.
+pub(crate) struct Spawner {
+    pub(crate) factory: Replaceable<dyn ThreadFactory>,
+    /// The beginning of the names of the threads.
+    pub(crate) thread_name: String,
+    pub(crate) stack_size: Option<usize>,
+    /// How late the system may wake a thread.
+    pub(crate) timer_slack: Duration,
+}
+
+impl Spawner {
+    /// Has the factory start a thread.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, and what the factory has panicked with, whose drop is user code.
+    pub(crate) fn new_thread(
+        &self,
+        name: String,
+        index: Option<usize>,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> Result<Option<thread::JoinHandle<()>>, (io::Error, Option<PanicPayload>)> {
+        let began = Arc::new(AtomicBool::new(false));
+        let begins = Arc::clone(&began);
+        let work = Box::new(move || {
+            // Ordering: read by the holder of the last reference.
+            begins.store(true, Ordering::Relaxed);
+            work();
+        });
+        let worker = Worker { name, index, stack_size: self.stack_size, work };
+        let factory = self.factory.get();
+        let made = contain(|| factory.new_thread(worker));
+        discard(factory);
+        let was_dropped = Arc::into_inner(began).is_some_and(|began| !began.into_inner());
+        match made {
+            Ok(Ok(_)) if was_dropped => Err((factory_error("dropped the worker"), None)),
+            Ok(made) => made.map_err(|error| (error, None)),
+            Err(payload) => {
+                let what = format!("panicked: {}", message_of(&*payload));
+                Err((factory_error(&what), Some(payload)))
+            }
+        }
+    }
+}
+
+pub(crate) fn factory_error(what: &str) -> io::Error {
+    io::Error::other(format!("the thread factory {what}"))
 }

@@ -16,7 +16,7 @@ use std::{
 
 use super::{Handle, ScheduledThreadPoolExecutor};
 use crate::{
-    DrainedTasks, Limit, ShutdownReport, WouldDeadlock,
+    CancelReason, DrainedTasks, Limit, ShutdownReport, WouldDeadlock,
     pool::{Phase, Pool},
     sync::Arc,
     wait::Place,
@@ -97,9 +97,9 @@ impl Handle {
         pool.shutdown();
         let is_over = pool.await_or_stop(
             (patience, grace),
-            |deadline| pool.can_run_until(deadline),
-            |limit| pool.await_termination(limit),
-            || {
+            &|deadline| pool.can_run_until(deadline),
+            &|limit| pool.await_termination(limit),
+            &|| {
                 for task in pool.shutdown_now() {
                     log.cancelled(task.id().0, || task.name());
                 }
@@ -187,7 +187,7 @@ impl Handle {
     /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
-        self.pool().policies.keeps_delayed()
+        self.pool().policies.keeps(CancelReason::Shutdown).delayed
     }
 
     /// Sets whether one-shot tasks that are not yet due run after a shutdown. Called after a shutdown,
@@ -195,15 +195,14 @@ impl Handle {
     /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().policies.set_keep_delayed(keep);
-        self.pool().policy_changed();
+        self.pool().set_policy(|policies| &policies.keep_delayed, keep);
     }
 
     /// Returns `true` if periodic tasks continue after a shutdown. Java:
     /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
-        self.pool().policies.keeps_periodic()
+        self.pool().policies.keeps(CancelReason::Shutdown).periodic
     }
 
     /// Sets whether periodic tasks continue after a shutdown; after one, as [for one-shot
@@ -211,8 +210,7 @@ impl Handle {
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
-        self.pool().policies.set_keep_periodic(keep);
-        self.pool().policy_changed();
+        self.pool().set_policy(|policies| &policies.keep_periodic, keep);
     }
 }
 
@@ -240,7 +238,7 @@ impl ScheduledThreadPoolExecutor {
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
         let pool = self.into_pool();
-        pool.join()
+        pool.join(false)
     }
 
     /// Closes as [`close`](Self::close) does until `limit` is reached, before or during the wait.
@@ -272,7 +270,7 @@ impl ScheduledThreadPoolExecutor {
         let deadline = limit.deadline(self.clock());
         self.shutdown();
         let pool = self.into_pool();
-        if pool.would_wait_for_itself() {
+        if pool.lifecycle.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
         let mut place = Place::default();
@@ -283,7 +281,7 @@ impl ScheduledThreadPoolExecutor {
         if pool.lifecycle.phase() != Phase::Terminated {
             drop(pool.shutdown_now());
         }
-        pool.join()
+        pool.join(false)
     }
 
     /// Closes as [`close`](Self::close) does, but does not wait: the threads continue by themselves
@@ -389,7 +387,7 @@ impl Drop for ScheduledThreadPoolExecutor {
         }
         let pool = self.handle.pool();
         if matches!(self.on_drop.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
-            pool.join_unless_given_up();
+            _ = pool.join(true);
         }
     }
 }

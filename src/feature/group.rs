@@ -383,9 +383,9 @@ impl Group {
         self.shutdown();
         let is_over = self.handle.pool().await_or_stop(
             (patience, grace),
-            |deadline| self.state.roll().can_run_until(deadline),
-            |limit| self.await_termination(limit),
-            || drop(self.shutdown_now()),
+            &|deadline| self.state.roll().can_run_until(deadline),
+            &|limit| self.await_termination(limit),
+            &|| drop(self.shutdown_now()),
         )?;
         let (ended, running) = self.state.roll().read_log();
         let running = running.into_iter().map(|member| {
@@ -408,7 +408,7 @@ impl Group {
     /// refused: the group may need the calling thread.
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         let pool = self.handle.pool();
-        if pool.would_wait_for_itself() {
+        if pool.lifecycle.would_wait_for_itself() {
             return Err(WouldDeadlock(()));
         }
         let deadline = pool.clock().read().after(timeout);

@@ -292,7 +292,7 @@ impl TaskHandle {
 
     /// Takes the task out of the queue of this pool, if it waits there. Returns `true` if it did.
     pub(crate) fn remove_from(&self, pool: &Arc<Pool>) -> bool {
-        self.pool_ref.belongs_to(pool) && pool.remove_pending(self.task(), self.ticket())
+        Arc::ptr_eq(self.pool_ref.pool(), pool) && pool.remove_pending(self.task(), self.ticket())
     }
 }
 

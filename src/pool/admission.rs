@@ -1,30 +1,4 @@
-//! Admission: how a task gets into the queue.
-//!
-//! ```text
-//!   ensure_worker ──▶ admit ──▶ capacity ──▶ queue.offer ──▶ enough workers? ──▶ the ticket
-//!                       ▲          │             │                 │ no
-//!                       │          ▼             ▼                 ▼
-//!                     retry ◀── rejection ◀──────┴────────────── rescue ──▶ the ticket
-//! ```
-//!
-//! A submission first ensures that there is a worker ([`workers`](super::workers)), unless it has seen that
-//! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
-//! for which no worker could be started was never queued.
-//!
-//! # Where admission meets shutdown
-//!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before the
-//! shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it. A task can
-//! still be refused with [`Saturated`](RejectionReason::Saturated) while the queue is being closed, since the
-//! bound is asked before that, and an admitted task can be taken back by a rescue, as follows.
-//!
-//! # Rescue
-//!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission
-//! looks again once the task is queued. If there are fewer workers than wanted, it starts one; if there is
-//! none at all and none can be started, it takes the task out again and reports the error. The head of
-//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
-//! other.
+//! What decides on admission beside the queue: the bound on pending tasks, and the handler for those that are refused.
 //!
 //! # Capacity
 //!
@@ -49,136 +23,14 @@
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
 
-use std::io;
-
-use super::{Pool, Workers, rejecting::NotAdmitted};
 use crate::{
-    RejectedExecutionError, RejectionReason,
-    entry::{Ticket, Timing},
-    queue::{Refusal, RefusedElement},
-    rejection::Room,
-    sync::Arc,
-    task::Task,
+    rejection::{RejectedExecutionHandler, Room},
+    statistics::Totals,
+    sync::atomic::{AtomicU64, Ordering},
     time::{Clock, Timestamp},
-    unwind::discard,
+    unwind::{Callback, Replaceable},
     wait::{self, Place, Watched},
 };
-
-impl Pool {
-    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
-    /// Fails only if there is none at all, since a pool that has one can do its work.
-    #[inline]
-    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
-        // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
-        if self.workers.is_complete() || self.queue.is_closed() {
-            return Ok(Staffing::Complete);
-        }
-        let started = self.start_worker(Workers::wanted).map(|_| Staffing::Complete);
-        started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
-    }
-
-    /// Offers a task to the queue, if there is capacity for it or a permit has been acquired already.
-    #[inline(always)]
-    pub(super) fn offer(
-        self: &Arc<Self>,
-        task: Arc<Task>,
-        Arrival { stripe, now, timing, staffing, .. }: Arrival,
-        permit: Permit,
-    ) -> Result<Ticket, NotAdmitted> {
-        if permit == Permit::ToAcquire && !self.capacity.try_acquire(|| self.queue.is_closed()) {
-            let sequence = self.queue.next_sequence(stripe, now);
-            return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
-        }
-        match self.queue.offer(stripe, now, timing, task) {
-            Ok(ticket) if self.workers.is_complete() => Ok(ticket),
-            Ok(ticket) => self.rescue(ticket, staffing),
-            Err(RefusedElement { why, sequence, element: task }) => {
-                self.capacity.release();
-                let reason = match why {
-                    Refusal::Closed => RejectionReason::Shutdown,
-                    Refusal::Full => RejectionReason::Full,
-                };
-                Err(NotAdmitted { reason, sequence, task })
-            }
-        }
-    }
-
-    /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
-    /// takes the task out again; see the head of the module.
-    #[cold]
-    fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
-        let started = match staffing {
-            _ if self.workers.started() == 0 => self.start_worker(Workers::wanted).map(drop),
-            Staffing::Complete => self.compensate(),
-            // It has just been tried.
-            Staffing::Short => Ok(()),
-        };
-        let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
-            return Ok(ticket);
-        };
-        // If it is not there, a worker has run it, or another thread has removed it.
-        let removed = self.queue.remove(ticket).or_else(|| {
-            // It may have been moved since it was submitted, to another slot.
-            let all = self.queue.snapshot();
-            let moved = all.iter().find(|one| one.ticket.sequence == ticket.sequence);
-            let moved = moved.map(|one| one.ticket);
-            discard(all);
-            self.queue.remove(moved?)
-        });
-        // Others may have left the start to this thread.
-        self.end_stranded();
-        let Some(task) = removed else { return Ok(ticket) };
-        self.entry_removed();
-        let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
-        Err(NotAdmitted { reason, sequence, task })
-    }
-}
-
-/// How a task that was submitted comes to the queue.
-#[derive(Clone, Copy)]
-pub(crate) struct Arrival {
-    /// The stripe of the queue that the submitter uses.
-    pub(super) stripe: usize,
-    pub(super) now: Timestamp,
-    pub(super) timing: Timing,
-    pub(super) staffing: Staffing,
-    /// The rejection handler decides if the pool does not admit the task; otherwise the submission fails.
-    pub(super) asks_handler: bool,
-}
-
-/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
-#[derive(Clone, Copy)]
-pub(crate) enum Staffing {
-    Complete,
-    /// One was missing, and could not be started.
-    Short,
-}
-
-/// Whether the permit of the [capacity](Capacity) for a task has been acquired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Permit {
-    ToAcquire,
-    Acquired,
-}
-
-/// The fate of a task that was submitted and is not in the queue.
-pub(crate) enum NotQueued {
-    /// The rejection handler has dealt with it. It would have had this sequence.
-    Handled(u64),
-    /// The submission has failed. The error owns the task.
-    Refused(RejectedExecutionError),
-}
-
-impl NotQueued {
-    /// Returns the ticket of a task that was handled, which finds nothing in the queue.
-    #[cold]
-    pub(crate) fn ticket(self) -> Result<Ticket, RejectedExecutionError> {
-        match self {
-            Self::Handled(sequence) => Ok(Ticket::without_slot(sequence)),
-            Self::Refused(refused) => Err(refused),
-        }
-    }
-}
 
 /// The permits for pending tasks, if there is a bound; see the head of the module.
 pub(crate) struct Capacity {
@@ -186,7 +38,6 @@ pub(crate) struct Capacity {
     /// How many permits are acquired; not counted without a bound.
     acquired: Watched<usize>,
 }
-
 // What only a pool with a bound needs is in functions of their own, so that other pools have less to carry.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
@@ -266,5 +117,75 @@ fn grant(acquired: &mut usize, bound: usize, is_closed: impl FnOnce() -> bool) -
     is_granted.then_some(())
 }
 
+/// The handler of a pool, and how often it was needed.
+pub(crate) struct Rejections {
+    pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
+    /// The number of submissions that were not admitted.
+    pub(super) rejected: AtomicU64,
+    /// The number of these that were run on the thread that submitted them, and of those that panicked
+    /// there.
+    caller_runs: AtomicU64,
+    caller_panics: AtomicU64,
+}
+
+/// Counts a rejection when it is dropped, even if the handler panics.
+pub(super) struct CountOnDrop<'a>(pub(super) &'a AtomicU64);
+
+impl Drop for CountOnDrop<'_> {
+    fn drop(&mut self) {
+        // Relaxed: orders no other access; so for all counts here.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Rejections {
+    pub(super) fn new(handler: Callback<dyn RejectedExecutionHandler>) -> Self {
+        let (rejected, caller_runs, caller_panics) = Default::default();
+        Self { handler: Replaceable::new(handler), rejected, caller_runs, caller_panics }
+    }
+
+    /// Counts a submission that was not admitted, and of which the handler is not asked.
+    #[cold]
+    pub(crate) fn count(&self) {
+        drop(CountOnDrop(&self.rejected));
+    }
+
+    /// Counts a run on the thread that submitted the task.
+    pub(super) fn count_caller_run(&self, done: &Totals) {
+        self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
+        self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
+    }
+
+    /// Returns the three counts, in the order of the fields.
+    pub(crate) fn counts(&self) -> [u64; 3] {
+        let counts = [&self.rejected, &self.caller_runs, &self.caller_panics];
+        counts.map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::sync::Parker;
+
+    /// A submitter that was woken for a permit, and gives up at that moment, wakes the next one in its place.
+    #[test]
+    fn a_submitter_that_gives_up_passes_its_wake_up_on() {
+        let (capacity, parker) = (Capacity::new(Some(1)), Parker::current());
+        let place = Cell::new(Place::default());
+        assert!(capacity.try_acquire(|| false));
+        let gives_up = || {
+            // The one that gives up is the first on the list by now, so the permit is for that one.
+            let mut next = Place::default();
+            let answer = capacity.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
+            place.set(next);
+            capacity.release();
+            answer.is_none()
+        };
+        let room = capacity.acquire_before(&Clock::system(), Timestamp::NEVER, || false, gives_up);
+        assert_eq!(room, Room::GivenUp);
+        assert!(!capacity.acquired.forget(&mut place.get()), "it has been woken");
+    }
+}

@@ -1,4 +1,4 @@
-//! Deadlock detection: a wait that could never end is refused.
+//! Deadlock detection, a protocol of the pool: a wait that could never end is refused.
 //!
 //! # Waits for tasks
 //!
@@ -9,8 +9,8 @@
 //! * *No worker is left that could run it*: every other worker already waits, without a limit, for
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
-//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`] lists what workers wait for: a
-//! task, a body, or the answer of a completion service. It asks each [`Awaited`] whether it is stuck.
+//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`](super::workers) lists what workers
+//! wait for: a task, a body, or the answer of a completion service. Each [`Awaited`] says whether it is stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!
@@ -42,69 +42,20 @@
 //! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
 //! another (`Task::needs_worker`).
-//!
-//! # Waits for termination
-//!
-//! A pool terminates when its workers have ended and no shutdown is under way. So three kinds of
-//! threads would wait for themselves: the pool's workers; a thread that is shutting the pool down
-//! and runs user code there, since the captures of a task that it has cancelled may own the
-//! executor, whose drop would wait; and a thread that is starting a worker, since the thread
-//! factory is user code too.
-//!
-//! A thread can act for several pools at once (a task of one pool shuts down another). So each
-//! thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses of pools, which are
-//! valid as long as the guards live.
-//!
-//! A thread that is being torn down may have lost its stack already, and still drop an executor
-//! that a thread-local owned. It then counts as acting for no pool. That is right unless one of
-//! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
-use std::cell::RefCell;
-
-use super::{Pool, Workers};
+use super::{Phase, Pool, Role, workers::Awaited};
 use crate::{
     WouldDeadlock,
-    pool::Phase,
-    sync::{Arc, Mutex, thread_local},
+    sync::Arc,
     task::{Run, Task},
     trace,
     unwind::discard,
 };
 
-/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
-/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
-pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
-
-/// The waits of a pool's workers, one entry for each worker that waits.
-#[derive(Default)]
-pub(crate) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
-
 /// A worker that waits, as the registry knows; until this is dropped.
 pub(crate) struct JoinGuard<'a> {
     pool: &'a Pool,
     awaited: Arc<Awaited>,
-}
-
-impl JoinRegistry {
-    /// Returns how many workers wait.
-    pub(super) fn len(&self) -> usize {
-        self.0.lock().len()
-    }
-
-    /// Adds an entry. Returns how many there are then.
-    fn add(&self, awaited: Arc<Awaited>) -> usize {
-        let mut entries = self.0.lock();
-        entries.push(awaited);
-        entries.len()
-    }
-
-    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
-    fn remove(&self, awaited: &Arc<Awaited>) {
-        let mut entries = self.0.lock();
-        if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
-            entries.swap_remove(index);
-        }
-    }
 }
 
 impl Pool {
@@ -115,7 +66,7 @@ impl Pool {
         self: &Arc<Self>,
         task: impl FnOnce() -> Arc<Task>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !self.has_caller_as(Role::Worker) {
+        if !Run::is_any() && !self.lifecycle.has_caller_as(Role::Worker) {
             return Ok(None);
         }
         let task = task();
@@ -132,7 +83,8 @@ impl Pool {
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
     ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !self.has_caller_as(Role::Worker) || self.lifecycle.phase() >= Phase::Stopping {
+        if !self.lifecycle.has_caller_as(Role::Worker) || self.lifecycle.phase() >= Phase::Stopping
+        {
             return Ok(None);
         }
         self.register_join(awaited()).map(Some)
@@ -148,7 +100,7 @@ impl Pool {
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
-        let started = self.start_worker(Workers::wanted).map(drop);
+        let started = self.start_worker().map(drop);
         started.unwrap_or_else(|error| trace::spawn_failed(&error));
         if self.is_worker_left() { Ok(guard) } else { Err(WouldDeadlock(())) }
     }
@@ -161,7 +113,7 @@ impl Pool {
 
     /// Returns `true` if a worker does not wait, or waits for something that is not stuck.
     fn is_worker_left(&self) -> bool {
-        let all = self.workers.joins.0.lock().clone();
+        let all = self.workers.joins.all();
         let stuck = all.iter().filter(|awaited| awaited(!self.is_driven)).count();
         let is_left = stuck < self.workers.size();
         discard(all);
@@ -176,64 +128,4 @@ impl Drop for JoinGuard<'_> {
         // A worker that stayed because all others waited may retire now.
         workers.joins_decreased(queue);
     }
-}
-
-thread_local! {
-    static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The part that a thread plays in a pool.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
-    /// It runs the pool's tasks.
-    Worker,
-    /// It shuts the pool down, or brings about its termination.
-    Stopper,
-    /// It has the pool's thread factory start a thread.
-    Starter,
-}
-
-/// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
-pub(super) struct PoolScope((usize, Role));
-
-impl PoolScope {
-    pub(super) fn enter(pool: &Pool, role: Role) -> Self {
-        let scope = (address(pool), role);
-        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(scope));
-        Self(scope)
-    }
-}
-
-impl Drop for PoolScope {
-    fn drop(&mut self) {
-        // As a rule the last one that was entered. A [driver](super::driver) leaves when it is dropped,
-        // whatever was entered since.
-        let _ = SCOPES.try_with(|scopes| {
-            let mut scopes = scopes.borrow_mut();
-            if let Some(index) = scopes.iter().rposition(|scope| *scope == self.0) {
-                scopes.remove(index);
-            }
-        });
-    }
-}
-
-impl Pool {
-    /// Returns `true` if the pool cannot terminate before the calling thread has gone on: the thread acts for it, in
-    /// whichever role.
-    pub(crate) fn would_wait_for_itself(&self) -> bool {
-        any_scope(|(inside, _)| inside == address(self))
-    }
-
-    /// Returns `true` if the calling thread plays this part in the pool.
-    pub(crate) fn has_caller_as(&self, role: Role) -> bool {
-        any_scope(|scope| scope == (address(self), role))
-    }
-}
-
-fn any_scope(is_it: impl Fn((usize, Role)) -> bool) -> bool {
-    SCOPES.try_with(|scopes| scopes.borrow().iter().any(|scope| is_it(*scope))).unwrap_or(false)
-}
-
-fn address(pool: &Pool) -> usize {
-    std::ptr::from_ref(pool) as usize
 }

@@ -47,16 +47,16 @@
 //! # The thread at home
 //!
 //! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it
-//! is in the [scope](super::deadlock) of the pool's worker for as long as the driver lives, and not only
+//! is in the [scope](super::lifecycle) of the pool's worker for as long as the driver lives, and not only
 //! while it runs a task: a wait of this thread for one of these tasks, or for the end of the pool, would
 //! never end and is refused, as it is in a task on the only worker of a pool. There is no timer thread
-//! either, so a time limit is no reason to let such a wait begin ([`JoinRegistry`](super::deadlock)).
+//! either, so a time limit is no reason to let such a wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
 use super::{
     Pool,
-    deadlock::{PoolScope, Role},
+    lifecycle::{PoolScope, Role},
     timeouts::{ExpiryQueue, expire},
     worker::Runner,
 };
@@ -107,7 +107,7 @@ impl Driver {
             for_task: AsyncWaiter::new(),
             for_limit: AsyncWaiter::new(),
             for_end: Place::default(),
-            _at_home: PoolScope::enter(pool, Role::Worker),
+            _at_home: pool.lifecycle.enter(Role::Worker),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The phase of the pool, the parties that still hold up termination, and its waiters.
+//! The phase of the pool, the parties that still hold up termination, and its waiters; and what a shutdown keeps.
 //!
 //! ```text
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
@@ -25,14 +25,30 @@
 //!
 //! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of
 //! this module; the queue takes the lock of its ready list and of each stripe for the answer.
+//!
+//! # Threads that would wait for themselves
+//!
+//! Three kinds of threads must not wait for termination: the pool's workers; a thread that is shutting the pool down
+//! and runs user code there, since the captures of a task that it has cancelled may own the
+//! executor, whose drop would wait; and a thread that is starting a worker, since the thread
+//! factory is user code too.
+//!
+//! A thread can act for several pools at once (a task of one pool shuts down another). So each
+//! thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses, which are
+//! valid as long as the guards live.
+//!
+//! A thread that is being torn down may have lost its stack already, and still drop an executor
+//! that a thread-local owned. It then counts as acting for no pool. That is right unless one of
+//! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
-use std::task::Waker;
+use std::{cell::RefCell, ptr, task::Waker};
 
 use crate::{
     CancelReason,
+    feature::Keeps,
     sync::{
-        atomic::{AtomicU8, Ordering},
-        rank,
+        atomic::{AtomicBool, AtomicU8, Ordering},
+        rank, thread_local,
     },
     wait::{Place, Watched},
 };
@@ -93,7 +109,7 @@ impl Lifecycle {
 
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
-        // Ordering: see `Pool::policy_changed`.
+        // Ordering: see `Pool::set_policy`.
         match self.phase.load(Ordering::SeqCst) {
             0 => Phase::Running,
             1 => Phase::ShuttingDown,
@@ -180,8 +196,107 @@ impl Lifecycle {
 
     fn set(&self, progress: &mut Progress, phase: Phase) {
         progress.phase = progress.phase.max(phase);
-        // Ordering: see `Pool::policy_changed`.
+        // Ordering: see `Pool::set_policy`.
         self.phase.store(progress.phase as u8, Ordering::SeqCst);
+    }
+}
+
+/// The tasks that a pool keeps when it is shut down.
+// Ordering, of the first two: see `Pool::set_policy`. Of the third: a submitter sets it before it offers the task to the
+// queue, whose locks order it.
+pub(crate) struct Policies {
+    pub(crate) keep_delayed: AtomicBool,
+    pub(crate) keep_periodic: AtomicBool,
+    /// Whether some task may be kept by something else than its kind.
+    has_exceptions: AtomicBool,
+}
+
+impl Policies {
+    pub(super) fn new(keep_delayed: bool, keep_periodic: bool) -> Self {
+        let [keep_delayed, keep_periodic, has_exceptions] =
+            [keep_delayed, keep_periodic, false].map(AtomicBool::new);
+        Self { keep_delayed, keep_periodic, has_exceptions }
+    }
+
+    pub(crate) fn note_exception(&self) {
+        self.has_exceptions.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn has_exceptions(&self) -> bool {
+        self.has_exceptions.load(Ordering::Relaxed)
+    }
+
+    /// Returns the tasks that a pool in this phase keeps, if it was shut down.
+    pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
+        match phase {
+            Phase::Running => None,
+            Phase::ShuttingDown => Some(self.keeps(phase.reason())),
+            _ => Some(Keeps::none(phase.reason())),
+        }
+    }
+
+    /// Returns the tasks that the policies keep. The others end with `reason`.
+    pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
+        let [delayed, periodic] =
+            [&self.keep_delayed, &self.keep_periodic].map(|keep| keep.load(Ordering::SeqCst));
+        Keeps { delayed, periodic, chosen: true, reason }
+    }
+}
+
+thread_local! {
+    /// What the thread acts for: the addresses of lifecycles.
+    static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The part that a thread plays in a pool.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It runs the pool's tasks.
+    Worker,
+    /// It shuts the pool down, or brings about its termination.
+    Stopper,
+    /// It has the pool's thread factory start a thread.
+    Starter,
+}
+
+/// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
+pub(super) struct PoolScope((usize, Role));
+
+impl Drop for PoolScope {
+    fn drop(&mut self) {
+        // As a rule the last one that was entered. A [driver](super::driver) leaves when it is dropped,
+        // whatever was entered since.
+        let _ = SCOPES.try_with(|scopes| {
+            let mut scopes = scopes.borrow_mut();
+            if let Some(index) = scopes.iter().rposition(|scope| *scope == self.0) {
+                scopes.remove(index);
+            }
+        });
+    }
+}
+
+impl Lifecycle {
+    pub(super) fn enter(&self, role: Role) -> PoolScope {
+        let scope = (ptr::from_ref(self) as usize, role);
+        let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(scope));
+        PoolScope(scope)
+    }
+
+    /// Returns `true` if the calling thread plays this part in the pool.
+    pub(crate) fn has_caller_as(&self, role: Role) -> bool {
+        self.has_caller(|own| own == role)
+    }
+
+    /// Returns `true` if the pool cannot terminate before the calling thread has gone on: the thread acts for it, in
+    /// whichever role.
+    pub(crate) fn would_wait_for_itself(&self) -> bool {
+        self.has_caller(|_| true)
+    }
+
+    fn has_caller(&self, is_meant: impl Fn(Role) -> bool) -> bool {
+        let own = ptr::from_ref(self) as usize;
+        let is_own = |&(address, role): &(usize, Role)| address == own && is_meant(role);
+        SCOPES.try_with(|scopes| scopes.borrow().iter().any(is_own)).unwrap_or(false)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Shutdown: three ways to stop, the two policies, and waiting for termination.
+//! Shutdown, a protocol of the pool: three ways to stop, the two policies, and waiting for termination.
 //!
 //! | | the queue admits | taken out of the queue | tokens |
 //! |---|---|---|---|
@@ -15,15 +15,14 @@
 use std::time::Duration;
 
 use super::{
-    Config, IfRunning, Phase, Pool,
-    deadlock::{PoolScope, Role},
-    driver,
+    IfRunning, Phase, Policies, Pool, driver,
+    lifecycle::{PoolScope, Role},
 };
 use crate::{
     CancelReason, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
-    feature::{AtShutdown, Keeps, Roll},
+    feature::{AtShutdown, Roll},
     queue::{Admission, QueueEntry, SnapshotEntry},
     sync::{
         Arc,
@@ -38,66 +37,6 @@ use crate::{
 
 /// The time between two looks of a shutdown with a deadline at what may still come.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
-
-/// The tasks that a pool keeps when it is shut down.
-pub(crate) struct Policies {
-    keep_delayed: AtomicBool,
-    keep_periodic: AtomicBool,
-    /// Whether some task may be kept by something else than its kind.
-    has_exceptions: AtomicBool,
-}
-
-// Ordering, of all four: see `Pool::policy_changed`, which a thread that has changed a policy calls.
-impl Policies {
-    pub(super) fn new(config: &Config) -> Self {
-        Self {
-            keep_delayed: AtomicBool::new(config.keep_delayed),
-            keep_periodic: AtomicBool::new(config.keep_periodic),
-            has_exceptions: AtomicBool::new(false),
-        }
-    }
-
-    pub(crate) fn keeps_delayed(&self) -> bool {
-        self.keep_delayed.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn keeps_periodic(&self) -> bool {
-        self.keep_periodic.load(Ordering::SeqCst)
-    }
-
-    pub(crate) fn set_keep_delayed(&self, keep: bool) {
-        self.keep_delayed.store(keep, Ordering::SeqCst);
-    }
-
-    pub(crate) fn set_keep_periodic(&self, keep: bool) {
-        self.keep_periodic.store(keep, Ordering::SeqCst);
-    }
-
-    /// Notes that some task may be kept by something else than its kind. It is called before the task is offered to the
-    /// queue, whose locks order it.
-    pub(crate) fn note_exception(&self) {
-        self.has_exceptions.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn has_exceptions(&self) -> bool {
-        self.has_exceptions.load(Ordering::Relaxed)
-    }
-
-    /// Returns the tasks that a pool in this phase keeps, if it was shut down.
-    pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
-        match phase {
-            Phase::Running => None,
-            Phase::ShuttingDown => Some(self.keeps(phase.reason())),
-            _ => Some(Keeps::none(phase.reason())),
-        }
-    }
-
-    /// Returns the tasks that the policies keep. The others end with `reason`.
-    pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
-        let (delayed, periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        Keeps { delayed, periodic, chosen: true, reason }
-    }
-}
 
 // The three ways to stop.
 impl Pool {
@@ -147,7 +86,7 @@ impl Pool {
             return;
         }
         // Threads that wait for termination wait for this thread now.
-        let _scope = PoolScope::enter(self, Role::Stopper);
+        let _scope = self.lifecycle.enter(Role::Stopper);
         self.timeouts.close();
         if self.is_driven {
             self.workers.remove(driver::NUMBER);
@@ -172,7 +111,7 @@ impl<'a> Stopping<'a> {
     fn begin(pool: &'a Arc<Pool>, what: &'static str, phase: Phase) -> Self {
         pool.lifecycle.advance(phase);
         trace::lifecycle(what, &pool.spawner.thread_name);
-        Self { pool, phase, _scope: PoolScope::enter(pool, Role::Stopper) }
+        Self { pool, phase, _scope: pool.lifecycle.enter(Role::Stopper) }
     }
 
     /// Closes the queue as far as `admission` says. No submitter waits for capacity any longer.
@@ -202,7 +141,7 @@ impl<'a> Stopping<'a> {
         let called_off = called_off.into_iter().flatten().flatten().collect();
         pool.end_called_off(called_off, reason, IfRunning::LetReturn);
         if pool.workers.is_short() {
-            pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
+            pool.compensate_or_report();
         }
     }
 }
@@ -215,12 +154,13 @@ impl Drop for Stopping<'_> {
 
 // The two policies.
 impl Pool {
-    /// Applies a policy that was changed after a shutdown. The queue only ever closes further:
+    /// Changes a policy, and applies it if the pool was shut down. The queue only ever closes further:
     /// switching a policy on again brings nothing back.
     ///
-    /// Ordering: the setter writes the policy and then reads the phase; a shutdown advances the
+    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the
     /// phase and then reads the policies. All four are sequentially consistent; see `queue::waiters`.
-    pub(crate) fn policy_changed(self: &Arc<Self>) {
+    pub(crate) fn set_policy(self: &Arc<Self>, policy: fn(&Policies) -> &AtomicBool, keep: bool) {
+        policy(&self.policies).store(keep, Ordering::SeqCst);
         if self.lifecycle.phase() == Phase::ShuttingDown {
             self.shutdown();
         }
@@ -236,7 +176,7 @@ impl Pool {
     }
 
     fn await_end(&self, timeout: Duration, or_given_up: bool) -> Result<bool, WouldDeadlock> {
-        if self.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
+        if self.lifecycle.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         self.remove_released();
@@ -256,9 +196,9 @@ impl Pool {
     pub(crate) fn await_or_stop(
         &self,
         (patience, grace): (Duration, Duration),
-        can_come: impl Fn(Timestamp) -> bool,
-        await_end: impl Fn(Duration) -> Result<bool, WouldDeadlock>,
-        stop: impl FnOnce(),
+        can_come: &dyn Fn(Timestamp) -> bool,
+        await_end: &dyn Fn(Duration) -> Result<bool, WouldDeadlock>,
+        stop: &dyn Fn(),
     ) -> Result<bool, WouldDeadlock> {
         let deadline = self.clock().read().after(patience);
         let looks = !self.clock().is_manual() && !self.is_driven;
@@ -282,20 +222,14 @@ impl Pool {
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit. When this returns, the threads are gone as well.
-    pub(crate) fn join(&self) -> Result<(), WouldDeadlock> {
-        self.await_termination(Duration::MAX)?;
-        self.workers.join_threads();
-        Ok(())
-    }
-
-    /// Like [`join`](Self::join), for the owner's drop: it waits for nothing once a shutdown with a deadline is
-    /// over.
-    pub(crate) fn join_unless_given_up(&self) {
-        let is_over = self.await_end(Duration::MAX, true);
-        if is_over.is_ok() && self.lifecycle.phase() == Phase::Terminated {
+    /// Waits for termination without a limit, or, for the owner's drop, until a shutdown with a deadline is over. Once the
+    /// pool has terminated, the threads are gone as well when this returns.
+    pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
+        self.await_end(Duration::MAX, or_given_up)?;
+        if self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }
+        Ok(())
     }
 
     /// Takes the entries of those tasks out of the closed queue whose closures this thread is dropping. A thread that

@@ -53,11 +53,7 @@
 
 use std::{io, time::Duration};
 
-use super::{
-    IfRunning, Pool, PoolRef,
-    deadlock::{PoolScope, Role},
-    workers::factory_error,
-};
+use super::{IfRunning, Pool, PoolRef, lifecycle::Role};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
@@ -70,6 +66,7 @@ use crate::{
         scoped_thread_local,
     },
     task::{Cancellation, Drops, Node, Task},
+    thread_factory::factory_error,
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::discard,
@@ -190,7 +187,7 @@ impl TimerThread {
         self.has_begun = true;
         let Self { pool, queue, .. } = &self;
         // A caller that joins the pool's threads waits for this thread, too.
-        let _scope = PoolScope::enter(pool, Role::Stopper);
+        let _scope = pool.lifecycle.enter(Role::Stopper);
         pool.clock().worker_begins(&Parker::current());
         set_timer_slack(pool.spawner.timer_slack);
         let free = &pool.timeouts.free;
@@ -282,7 +279,7 @@ impl Pool {
     /// is no other.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
-        if !self.is_driven && is_needed() && !self.has_caller_as(Role::Starter) {
+        if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {
             let started = self.start_timer_thread(&is_needed);
             started.unwrap_or_else(|error| trace::spawn_failed(&error));
         }
@@ -290,7 +287,7 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
-        if self.has_caller_as(Role::Starter) {
+        if self.lifecycle.has_caller_as(Role::Starter) {
             // The thread factory submits something, and this thread has the permit.
             return Err(factory_error("uses its executor"));
         }
@@ -302,14 +299,13 @@ impl Pool {
         let timers = &self.timeouts;
         let first = timers.thread.starting(|| timers.make_queue(self.clock()));
         let started = timers.thread.queue().map_or(Ok(()), |queue| {
-            let (thread, starting) =
-                (TimerThread::new(self, queue), PoolScope::enter(self, Role::Starter));
+            let thread = TimerThread::new(self, queue);
             let name = format!("{}-timeouts", self.spawner.thread_name);
-            let started = || _ = first.map(Starting::succeed);
-            self.spawner.start_thread(starting, permit, (name, None), started, || thread.work())
+            let started = Box::new(|| _ = first.map(Starting::succeed));
+            self.start_thread(permit, (name, None), started, Box::new(|| thread.work()))
         });
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+        self.compensate_or_report();
         self.deregister();
         started
     }

@@ -16,11 +16,7 @@
 
 use std::{cell::Cell, rc::Rc};
 
-use super::{
-    Pool,
-    deadlock::{PoolScope, Role},
-    takes::Takes,
-};
+use super::{Pool, lifecycle::Role, takes::Takes};
 use crate::{
     CancelReason,
     entry::Timing,
@@ -57,7 +53,7 @@ impl WorkerThread {
     pub(super) fn work(self) {
         // Until the very end: the hooks below must not wait for this thread either.
         let Runner { pool, number, .. } = &self.runner;
-        let _scope = PoolScope::enter(pool, Role::Worker);
+        let _scope = pool.lifecycle.enter(Role::Worker);
         pool.workers.begin(*number, &pool.queue);
         let hooks = &pool.callbacks.hooks;
         let parker = Parker::current();
@@ -275,7 +271,7 @@ impl Runner {
     fn be_compensated(&self) {
         self.is_relied_on.set(false);
         self.search_done();
-        self.pool.compensate().unwrap_or_else(|error| trace::spawn_failed(&error));
+        self.pool.compensate_or_report();
     }
 }
 
@@ -289,7 +285,7 @@ impl Drop for WorkerThread {
         // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and
         // workers that wait for tasks may have relied on this one.
         if pool.queue.is_closed() || pool.has_only_waiting_workers() {
-            pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
+            pool.compensate_or_report();
         }
     }
 }

@@ -84,43 +84,27 @@
 //! already. So a thread that has had a permit looks when it has given it back.
 //!
 //! A worker that was about to search says under the lock of this module that it has searched. By
-//! then the queue knows that it waits, or it is one that takes an entry.
+//! then the queue knows that it waits, or it is one that takes an entry. How a worker that stays comes to retire:
+//! [`retiring`].
 //!
 //! Settings are changed under the lock of this module, also while the workers work. A retiring worker reads them under
-//! that lock; a submission reads them when its task is queued, and a thread that enlarges the core looks after
-//! that at the queue, and starts as many workers as there are new places and tasks. Where the core gets smaller the
-//! workers that are now too many are woken once, see that they are surplus, and retire after the keep-alive if no task
-//! comes.
+//! that lock; a submission reads them when its task is queued, so the queue's locks order it after the change; and a thread
+//! that enlarges the core looks after that at the queue, and starts as many workers as there are new places and tasks.
+//! Where the core gets smaller the workers that are now too many are woken once, see that they are surplus, and retire
+//! after the keep-alive if no task comes.
 //!
-//! # Staying
-//!
-//! A worker that stays because a task is pending sleeps until that is due, and not one keep-alive at
-//! a time; so an idle pool makes no wake-ups, whatever its core size. How such a worker comes to
-//! retire when nothing is pending any more: [`retiring`].
-//!
-//! # Locks
-//!
-//! One lock protects everything in [`Roster`]. These functions call a closure under it, which looks
-//! at the queue while the count cannot change. The closure takes the locks below one after the
-//! other, except for the ready list and the stripes, which nest in this order:
-//!
-//! | closure | locks that it takes |
-//! |---|---|
-//! | `view` of [`Workers::try_retire`] | the join registry; the queue's list of waiters; the ready list, then each stripe |
-//! | `leave_queue` of [`Workers::try_retire`] | the queue's list of waiters |
-//! | `is_uncovered` of [`Workers::try_spawn_permit`] | the queue's list of waiters |
-//! | `read` of [`Workers::count`] | the ready list, then all stripes |
+//! One lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
+//! call a closure under it, which looks at the queue while the count cannot change (`docs/locks.md`).
 
 mod retiring;
-mod spawning;
 
 use std::{io, mem, time::Duration};
 
-use self::retiring::Staying;
+pub(super) use self::retiring::Awaited;
+use self::retiring::{JoinRegistry, Staying};
 #[cfg(all(test, loom))]
 pub(super) use self::retiring::{PoolView, Retirement};
-pub(super) use self::spawning::{Spawner, factory_error};
-use super::{deadlock::JoinRegistry, keep};
+use super::keep;
 use crate::{
     queue::DelayedWorkQueue,
     statistics::{Totals, WorkerStats},
@@ -149,7 +133,7 @@ pub(crate) struct Workers {
     keep_alive: AtomicU64,
     staying: Staying,
     /// The waits of workers without a limit.
-    pub(crate) joins: JoinRegistry,
+    pub(super) joins: JoinRegistry,
 }
 
 /// The workers that there are.
@@ -311,8 +295,7 @@ impl Workers {
         self.roster.lock().worker_stats().map(Arc::clone).collect()
     }
 
-    // Settings. They are changed under the lock, and a thread that decides by them holds it, or asks again when the queue's
-    // locks have ordered it after the change. So all of it is relaxed.
+    // Settings; all of it is relaxed, as the head of the module says.
 
     #[inline]
     pub(crate) fn core_size(&self) -> usize {

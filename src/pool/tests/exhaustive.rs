@@ -3,7 +3,6 @@
 use std::{task::Waker, time::Duration};
 
 use super::{
-    admission::{Arrival, Permit},
     workers::{PoolView, Retirement},
     *,
 };
@@ -21,9 +20,14 @@ const STEP: Duration = Duration::from_nanos(10);
 
 /// A pool on a manual clock, with a queue of two stripes and without a worker.
 fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
+    let (clock, refs) = pool_refs(core_timeout);
+    (clock, Arc::clone(refs.pool()))
+}
+
+fn pool_refs(core_timeout: bool) -> (ManualClock, Arc<PoolRefs>) {
     let clock = ManualClock::from_zero();
     let (thread_factory, rejection) = Config::defaults();
-    let pool = Pool::new(Config {
+    let refs = PoolRefs::to_new_pool(Config {
         core_pool_size: 1,
         keep_alive: STEP,
         core_timeout,
@@ -42,7 +46,7 @@ fn pool(core_timeout: bool) -> (ManualClock, Arc<Pool>) {
         rejection,
         callbacks: Callbacks::default(),
     });
-    (clock, pool)
+    (clock, refs)
 }
 
 fn offer(pool: &Pool, stripe: usize, deadline: Timestamp, task: Arc<Task>) -> Ticket {
@@ -62,8 +66,7 @@ fn a_change_of_policy_is_not_missed() {
         offer(&pool, 0, Timestamp::NEVER, periodic.clone());
         let other = Arc::clone(&pool);
         let setter = thread::spawn(move || {
-            other.policies.set_keep_periodic(false);
-            other.policy_changed();
+            other.set_policy(|policies| &policies.keep_periodic, false);
         });
         pool.shutdown();
         setter.join().expect("nobody panics");
@@ -228,15 +231,14 @@ fn removing_the_last_task_releases_the_staying_worker() {
 #[test]
 fn a_task_without_a_worker_delays_termination() {
     check(|| {
-        let (_, pool) = pool(false);
+        let (_, refs) = pool_refs(false);
+        let pool = Arc::clone(refs.pool());
         let task = one_shot();
-        let (own, other) = (Arc::clone(&task), Arc::clone(&pool));
+        let own = Arc::clone(&task);
         let submitter = thread::spawn(move || {
             // The submitter saw a worker a moment ago.
             let (now, timing) = (Timestamp::PAST, Timing::At(Timestamp::PAST));
-            let staffing = Staffing::Complete;
-            let arrival = Arrival { stripe: 0, now, timing, staffing, asks_handler: false };
-            other.offer(own, arrival, Permit::ToAcquire).is_ok()
+            refs.local().offer(own, now, timing, Staffing::Complete, false).is_ok()
         });
         pool.shutdown();
         let is_admitted = submitter.join().expect("nobody panics");

@@ -23,19 +23,56 @@
 //! A worker that stays notes the reason and looks *then*; a thread that changes something does so
 //! and reads the note then. What is looked at is behind locks, which order these two sides
 //! ([`queue::waiters`](crate::queue)). Since the reason is known only after the look, the note says at
-//! first that it may be either one ([`note_any`](Staying::note_any)).
+//! first that it may be either one ([`note`](Staying::note)).
 //!
 //! A note is withdrawn by the thread that finds that its reason is gone, and *all* workers are woken
 //! after that; one that still has to stay makes a new note.
 
 use super::{Roster, Workers};
 use crate::{
-    pool::deadlock::JoinRegistry,
     queue::DelayedWorkQueue,
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::{Clock, Timestamp},
     unwind::wake_all,
 };
+
+/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
+/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
+pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
+
+/// The waits of a pool's workers, one entry for each worker that waits.
+#[derive(Default)]
+pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
+
+impl JoinRegistry {
+    /// Returns how many workers wait.
+    pub(in crate::pool) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+
+    /// Adds an entry. Returns how many there are then.
+    pub(in crate::pool) fn add(&self, awaited: Arc<Awaited>) -> usize {
+        let mut entries = self.0.lock();
+        entries.push(awaited);
+        entries.len()
+    }
+
+    /// Removes an entry. The caller holds another reference, so nothing is dropped under the lock.
+    pub(in crate::pool) fn remove(&self, awaited: &Arc<Awaited>) {
+        let mut entries = self.0.lock();
+        if let Some(index) = entries.iter().position(|entry| Arc::ptr_eq(entry, awaited)) {
+            entries.swap_remove(index);
+        }
+    }
+
+    /// Returns a copy, to be looked at outside of the lock.
+    pub(in crate::pool) fn all(&self) -> Vec<Arc<Awaited>> {
+        self.0.lock().clone()
+    }
+}
 
 /// The answer to an idle worker that asks whether it may retire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,13 +110,13 @@ pub(in crate::pool) struct Staying {
     joins: AtomicBool,
 }
 
-/// Why workers stay, as it is noted.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Reasons {
-    /// Tasks are pending, at least as many as this; zero if that is none.
-    tasks: usize,
+/// Why a worker stays.
+#[derive(Clone, Copy)]
+pub(super) enum Reason {
+    /// At least as many tasks as this are pending, and fewer others are idle.
+    Tasks(usize),
     /// All other workers wait for tasks.
-    joins: bool,
+    Joins,
 }
 
 impl PoolView {
@@ -146,7 +183,7 @@ impl Workers {
     /// the threads that change what the worker has seen.
     ///
     /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
-    /// join registry; see the table at the head of the module.
+    /// join registry; see `docs/locks.md`.
     pub(in crate::pool) fn try_retire<L>(
         &self,
         number: usize,
@@ -163,16 +200,13 @@ impl Workers {
             // Ordering: see the head of the module.
             self.started.store(others, Ordering::SeqCst);
         }
-        let noted = self.staying.note_any();
-        let reason = self.reason_to_stay(&roster, view());
-        self.staying.note(noted, reason);
-        let answer = match reason {
-            Some(_) => Retirement::Stay,
-            None if is_over => {
-                roster.remove(number);
-                Retirement::Retired(leave_queue())
-            }
-            None => Retirement::NotYet,
+        let answer = if self.staying.note(|| self.reason_to_stay(&roster, view())) {
+            Retirement::Stay
+        } else if is_over {
+            roster.remove(number);
+            Retirement::Retired(leave_queue())
+        } else {
+            Retirement::NotYet
         };
         if is_over {
             self.publish(&roster);
@@ -181,35 +215,36 @@ impl Workers {
     }
 
     /// Returns why an idle worker has to stay, if it has to.
-    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reasons> {
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
-            Some(Reasons { tasks: 0, joins: true })
+            Some(Reason::Joins)
         } else if others >= self.wanted() || idle >= pending.min(MAX_STAYING) {
             None
         } else {
-            Some(Reasons { tasks: idle + 1, joins: false })
+            Some(Reason::Tasks(idle + 1))
         }
     }
 }
 
 impl Staying {
-    /// Notes that a worker may have either reason. Returns what was noted before.
-    fn note_any(&self) -> Reasons {
+    /// Notes the reason that `look` finds, if there is one, beside what was noted before; and meanwhile that it may be either
+    /// one. Returns `true` if there is one.
+    fn note(&self, look: impl FnOnce() -> Option<Reason>) -> bool {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
         let (tasks, joins) =
             (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
         self.joins.store(true, Ordering::Relaxed);
-        Reasons { tasks, joins }
-    }
-
-    /// Notes the reason, if there is one, beside what was noted before.
-    fn note(&self, before: Reasons, reason: Option<Reasons>) {
-        let own = reason.unwrap_or_default();
-        self.tasks.store(before.tasks.max(own.tasks), Ordering::Relaxed);
-        self.joins.store(before.joins || own.joins, Ordering::Relaxed);
+        let (own_tasks, own_joins) = match look() {
+            None => (0, false),
+            Some(Reason::Tasks(count)) => (count, false),
+            Some(Reason::Joins) => (0, true),
+        };
+        self.tasks.store(tasks.max(own_tasks), Ordering::Relaxed);
+        self.joins.store(joins || own_joins, Ordering::Relaxed);
+        own_joins || own_tasks > 0
     }
 
     /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` returns

@@ -2,7 +2,7 @@
 //!
 //! A stop is a numbered item. The functions that it names are on the path of every plain task; those in the items below
 //! it are beside that path. A function is a name in backticks whose last part begins with a small letter. Its file
-//! follows in brackets: `Pool::offer` (`pool/admission.rs`). A later mention may leave the file out.
+//! follows in brackets: `PoolRef::offer` (`pool/submitting.rs`). A later mention may leave the file out.
 
 use std::collections::BTreeMap;
 

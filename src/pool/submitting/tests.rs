@@ -1,10 +1,10 @@
 //! The window in which a task is queued and no worker is left, which is too short to be hit by
 //! chance.
 
-use std::{cell::Cell, io};
+use std::io;
 
 use super::*;
-use crate::{ScheduledThreadPoolExecutor, Worker, patience::LONG, sync::Parker, task::Node};
+use crate::{ScheduledThreadPoolExecutor, Worker, patience::LONG, task::Node};
 
 /// Queues a task like a submission that saw a worker which has retired since.
 fn offer_without_worker(pool: &Pool) -> (Arc<Task>, Ticket) {
@@ -43,25 +43,6 @@ fn a_withdrawn_task_does_not_delay_termination() {
     assert!(matches!(refused.reason, RejectionReason::Spawn(_)));
     assert!(executor.is_terminated());
     assert_eq!((executor.pending_count(), task.state()), (0, crate::TaskState::Scheduled));
-}
-
-/// A submitter that was woken for a permit, and gives up at that moment, wakes the next one in its place.
-#[test]
-fn a_submitter_that_gives_up_passes_its_wake_up_on() {
-    let (capacity, parker) = (Capacity::new(Some(1)), Parker::current());
-    let place = Cell::new(Place::default());
-    assert!(capacity.try_acquire(|| false));
-    let gives_up = || {
-        // The one that gives up is the first on the list by now, so the permit is for that one.
-        let mut next = Place::default();
-        let answer = capacity.acquired.poll(&mut next, parker.waker(), |_| None::<()>);
-        place.set(next);
-        capacity.release();
-        answer.is_none()
-    };
-    let room = capacity.acquire_before(&Clock::system(), Timestamp::NEVER, || false, gives_up);
-    assert_eq!(room, Room::GivenUp);
-    assert!(!capacity.acquired.forget(&mut place.get()), "it has been woken");
 }
 
 /// A task that was moved to another slot in that window is withdrawn all the same.

@@ -1,0 +1,172 @@
+//! Staffing, a protocol of the pool: which threads start a worker, and what happens if none can be started.
+//!
+//! A thread is started only by the holder of a [`SpawnPermit`], and with no lock held, since the thread
+//! factory is user code. The head of [`workers`](super::workers) has the argument why no task is forgotten between the
+//! threads that want a worker.
+
+use std::io;
+
+use super::{
+    Pool, Workers,
+    lifecycle::Role,
+    worker::{Runner, WorkerThread},
+    workers::SpawnPermit,
+};
+use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
+
+impl Pool {
+    /// Starts a worker if there are fewer than are wanted. Blocks while another thread starts one.
+    /// Returns `true` if it started one.
+    pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
+        self.start_worker_below(Workers::wanted)
+    }
+
+    /// Starts one worker that the core still lacks. Returns `true` if it started one.
+    pub(crate) fn start_core_worker(self: &Arc<Self>) -> io::Result<bool> {
+        if self.queue.is_closed() {
+            return Ok(false);
+        }
+        self.start_worker_below(Workers::core_size)
+    }
+
+    fn start_worker_below(self: &Arc<Self>, wanted: fn(&Workers) -> usize) -> io::Result<bool> {
+        if self.is_driven {
+            // The caller is the only worker.
+            return Ok(false);
+        }
+        if self.lifecycle.has_caller_as(Role::Starter) {
+            // The thread factory submits something, for which a worker is being started as well.
+            let has_worker = self.workers.started() > 0;
+            return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
+        }
+        if let Some(starvation) = &self.observing.starvation {
+            // An observation that cannot start fails no submission.
+            self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
+            starvation.ensure_armed(self, self.clock().read());
+        }
+        let is_needed = |started| started < wanted(&self.workers);
+        let Some(permit) = self.workers.spawn_permit(&is_needed) else { return Ok(false) };
+        let has_started = self.spawn_worker(permit)?;
+        // Threads that wanted a worker too, and did not wait for the permit, have left it to this one.
+        self.compensate_or_report();
+        Ok(has_started)
+    }
+
+    pub(crate) fn set_core_pool_size(self: &Arc<Self>, size: usize) {
+        if self.is_driven {
+            return;
+        }
+        let before = self.workers.set_core_size(size);
+        if size < before {
+            self.queue.reconsider();
+        }
+        // Of two threads that do so at once the one that has the lock of a group later reads the newer number.
+        self.groups.tell(|roll| roll.limits.workers = self.workers.wanted());
+        for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
+            // Also after a shutdown, for the tasks that it has left.
+            match self.start_worker_below(Workers::core_size) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.go_without_worker(&error),
+            }
+        }
+    }
+
+    /// Starts a worker if a task is pending for which none would come, although the pool may have one
+    /// more. Does not block if another thread starts one. See the [head of the module](super).
+    #[inline]
+    pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
+        // A task that is never due needs no worker.
+        if self.workers.is_complete() || self.queue.seems_empty() {
+            return Ok(());
+        }
+        self.compensate_slow()
+    }
+
+    #[cold]
+    fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
+        // Asked under the lock of the workers; the number of waiters takes the lock of their list.
+        let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
+        // More than once: threads that wanted to compensate meanwhile have left it to this one.
+        while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
+            self.spawn_worker(permit)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a worker. Returns `false` if it did not because the pool is at its end.
+    fn spawn_worker(self: &Arc<Self>, permit: SpawnPermit<'_>) -> io::Result<bool> {
+        if !self.lifecycle.register() {
+            return Ok(false);
+        }
+        self.clock().worker_starts();
+        let (number, stats) = permit.add_worker();
+        let name = format!("{}-{number}", self.spawner.thread_name);
+        let runner = Runner::new(Arc::clone(self), number, stats, true);
+        let worker = WorkerThread { runner, name: name.clone() };
+        let started = Box::new(|| self.workers.begin(number, &self.queue));
+        self.start_thread(permit, (name, Some(number)), started, Box::new(|| worker.work()))?;
+        Ok(true)
+    }
+
+    /// Starts a thread by the factory, with its number if it is a worker, and calls `started` once there is one: before
+    /// the permit is returned.
+    pub(super) fn start_thread(
+        &self,
+        permit: SpawnPermit<'_>,
+        (name, number): (String, Option<usize>),
+        started: Box<dyn FnOnce() + '_>,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> io::Result<()> {
+        let starting = self.lifecycle.enter(Role::Starter);
+        let made = self.spawner.new_thread(name, number, work);
+        drop(starting);
+        match made {
+            Ok(thread) => {
+                started();
+                permit.succeed(thread);
+                Ok(())
+            }
+            Err((error, payload)) => {
+                // First: the drop of the payload is user code, and may need to start a thread.
+                drop((started, permit));
+                discard(payload);
+                Err(error)
+            }
+        }
+    }
+
+    /// The same. If no worker can be started, this reports it, and leaves the tasks that are pending to the next
+    /// step that looks. In a closed queue there may be none.
+    pub(super) fn compensate_or_report(self: &Arc<Self>) {
+        self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
+    }
+
+    #[cold]
+    fn go_without_worker(&self, error: &io::Error) {
+        trace::spawn_failed(error);
+        self.end_stranded();
+    }
+
+    /// Ends the tasks that are to come and that no worker would take: the queue is closed, so no submission looks for a
+    /// worker, and there is none. A parked task stays: what moves it looks for one.
+    #[cold]
+    pub(super) fn end_stranded(&self) {
+        if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {
+            return;
+        }
+        let _scope = self.lifecycle.enter(Role::Stopper);
+        let reason = self.lifecycle.phase().reason();
+        for (deadline, ticket) in self.queue.list_due(Timestamp::NEVER) {
+            // A task that is never due waits for a change, as a parked one does.
+            if deadline == Timestamp::NEVER {
+                continue;
+            }
+            if let Some(task) = self.queue.remove(ticket) {
+                let why = "no thread could be started for it";
+                self.displace(task, ticket.sequence, reason, why);
+            }
+        }
+        self.deregister();
+    }
+}

@@ -1,0 +1,414 @@
+//! Submitting, a protocol of the pool: the references through which threads submit, and how a task gets into the queue.
+//!
+//! ```text
+//!   ensure_worker ──▶ admit ──▶ capacity ──▶ queue.offer ──▶ enough workers? ──▶ the ticket
+//!                       ▲          │             │                 │ no
+//!                       │          ▼             ▼                 ▼
+//!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
+//! ```
+//!
+//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that
+//! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
+//! for which no worker could be started was never queued. A task that is not admitted goes to the
+//! [handler](crate::rejection), until that has a final answer; the verbs of the task ask the pool to make room, and to
+//! wait for room ([`Refuser`]).
+//!
+//! # References
+//!
+//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the
+//! pool, every submission and every drop of a future, on whichever thread, would write to the same cache
+//! line. A pool therefore has as many reference counts as its queue has stripes, each on cache lines of its
+//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number, and the
+//! futures that it gets count there.
+//!
+//! # Where a submission meets a shutdown
+//!
+//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before the
+//! shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it. A task can
+//! still be refused with [`Saturated`](RejectionReason::Saturated) while the queue is being closed, since the
+//! bound is asked before that, and an admitted task can be taken back by a rescue, as follows.
+//!
+//! # Rescue
+//!
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission
+//! looks again once the task is queued. If there are fewer workers than wanted, it starts one; if there is
+//! none at all and none can be started, it takes the task out again and reports the error. The head of
+//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
+//! other.
+
+use std::{io, mem, time::Duration};
+
+use crossbeam_utils::CachePadded;
+
+use super::{Config, Phase, Pool, admission::CountOnDrop, lifecycle::Role};
+use crate::{
+    CancelReason, RejectedExecutionError, RejectionReason,
+    drained::DrainedTask,
+    entry::{Ticket, Timing},
+    feature::{Change, Changed},
+    queue::{QueueEntry, Refusal, RefusedElement},
+    rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
+    statistics::Totals,
+    sync::{Arc, thread, thread_number},
+    task::Task,
+    time::Timestamp,
+    trace,
+    unwind::{Contained, discard},
+};
+
+/// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
+#[derive(Clone)]
+pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
+
+/// The pool and the stripe that the clones of one [`PoolRef`] share.
+struct Target {
+    pool: Arc<Pool>,
+    stripe: usize,
+}
+
+/// The references to one pool, one for each stripe; this is what a handle holds.
+pub(crate) struct PoolRefs {
+    /// The pool of all of them, one step nearer.
+    pool: Arc<Pool>,
+    refs: Box<[PoolRef]>,
+}
+
+/// Whether a pool had its workers when a submission [looked](Pool::ensure_worker).
+#[derive(Clone, Copy)]
+pub(crate) enum Staffing {
+    Complete,
+    /// One was missing, and could not be started.
+    Short,
+}
+
+/// A task that the capacity or the queue has refused, or for which there is no worker.
+pub(super) struct NotAdmitted {
+    pub(super) reason: RejectionReason,
+    sequence: u64,
+    task: Arc<Task>,
+}
+
+/// The fate of a task that was submitted and is not in the queue.
+pub(crate) enum NotQueued {
+    /// The rejection handler has dealt with it. It would have had this sequence.
+    Handled(u64),
+    /// The submission has failed. The error owns the task.
+    Refused(RejectedExecutionError),
+}
+
+impl NotQueued {
+    /// Returns the ticket of a task that was handled, which finds nothing in the queue.
+    #[cold]
+    pub(crate) fn ticket(self) -> Result<Ticket, RejectedExecutionError> {
+        match self {
+            Self::Handled(sequence) => Ok(Ticket::without_slot(sequence)),
+            Self::Refused(refused) => Err(refused),
+        }
+    }
+}
+
+impl PoolRefs {
+    /// Makes a pool.
+    pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
+        let pool = Pool::new(config);
+        debug_assert!(pool.queue.stripes().is_power_of_two(), "see `local`");
+        let refer = |stripe| {
+            PoolRef(Arc::new(CachePadded::new(Target { pool: Arc::clone(&pool), stripe })))
+        };
+        let refs = (0..pool.queue.stripes()).map(refer).collect();
+        Arc::new(Self { pool, refs })
+    }
+
+    #[inline]
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The reference that the calling thread submits through.
+    #[inline]
+    pub(crate) fn local(&self) -> &PoolRef {
+        // Their number is a power of two, so this is the remainder without a division.
+        &self.refs[thread_number() & (self.refs.len() - 1)]
+    }
+}
+
+impl PoolRef {
+    #[inline]
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.0.pool
+    }
+
+    /// The stripe of the queue that submissions through this reference go to.
+    #[inline]
+    pub(super) fn stripe(&self) -> usize {
+        self.0.stripe
+    }
+
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler
+    /// is asked, or the submission fails.
+    // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
+    #[inline(always)]
+    pub(crate) fn admit(
+        &self,
+        task: Arc<Task>,
+        now: Timestamp,
+        timing: Timing,
+        staffing: Staffing,
+        asks_handler: bool,
+    ) -> Result<Ticket, NotQueued> {
+        match self.offer(task, now, timing, staffing, false) {
+            Ok(ticket) => Ok(ticket),
+            Err(refused) => self.reject(refused, now, timing, asks_handler),
+        }
+    }
+
+    /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
+    /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
+    /// would block a thread that polls.
+    ///
+    /// # Errors
+    ///
+    /// The reason, if the queue admits it no more, or if there is no worker and none can be started.
+    #[inline(always)]
+    pub(crate) fn admit_timer(
+        &self,
+        task: Arc<Task>,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Result<Ticket, RejectionReason> {
+        let pool = self.pool();
+        let staffing = pool.ensure_worker().map_err(RejectionReason::Spawn)?;
+        pool.capacity.force_acquire();
+        self.offer(task, now, Timing::At(deadline), staffing, true).map_err(|refused| {
+            pool.rejections.count();
+            discard(refused.task);
+            refused.reason
+        })
+    }
+
+    /// Offers a task to the queue, if there is capacity for it or it has a permit already.
+    #[inline(always)]
+    pub(super) fn offer(
+        &self,
+        task: Arc<Task>,
+        now: Timestamp,
+        timing: Timing,
+        staffing: Staffing,
+        has_permit: bool,
+    ) -> Result<Ticket, NotAdmitted> {
+        let (pool, stripe) = (self.pool(), self.stripe());
+        if !has_permit && !pool.capacity.try_acquire(|| pool.queue.is_closed()) {
+            let sequence = pool.queue.next_sequence(stripe, now);
+            return Err(NotAdmitted { reason: RejectionReason::Saturated, sequence, task });
+        }
+        match pool.queue.offer(stripe, now, timing, task) {
+            Ok(ticket) if pool.workers.is_complete() => Ok(ticket),
+            Ok(ticket) => pool.rescue(ticket, staffing),
+            Err(RefusedElement { why, sequence, element: task }) => {
+                pool.capacity.release();
+                let reason = match why {
+                    Refusal::Closed => RejectionReason::Shutdown,
+                    Refusal::Full => RejectionReason::Full,
+                };
+                Err(NotAdmitted { reason, sequence, task })
+            }
+        }
+    }
+
+    /// Offers a task once more for as long as the handler says so.
+    #[cold]
+    fn reject(
+        &self,
+        mut refused: NotAdmitted,
+        now: Timestamp,
+        timing: Timing,
+        asks_handler: bool,
+    ) -> Result<Ticket, NotQueued> {
+        let counting = CountOnDrop(&self.pool().rejections.rejected);
+        loop {
+            let (task, sequence) = (Arc::clone(&refused.task), refused.sequence);
+            let permit = self.ask_handler(refused, timing.due(), asks_handler)?;
+            match self.retry(task, permit, sequence, now, timing) {
+                Err(again) => refused = again,
+                Ok(ticket) => {
+                    // It has been admitted, so it does not count as rejected.
+                    mem::forget(counting);
+                    return Ok(ticket);
+                }
+            }
+        }
+    }
+
+    /// Asks the handler, or fails the submission if it is not to be asked. Returns the permit with which the task is to be
+    /// offered once more, if that is the answer.
+    fn ask_handler(
+        &self,
+        NotAdmitted { reason, sequence, task: own }: NotAdmitted,
+        due: Timestamp,
+        asks_handler: bool,
+    ) -> Result<Option<CapacityPermit>, NotQueued> {
+        let pool = self.pool();
+        if trace::is_listening() {
+            trace::rejected(sequence, own.name().as_deref(), &reason);
+        }
+        let task = pool.refused_task(Arc::clone(&own), sequence, due);
+        let is_final = matches!(reason, RejectionReason::Spawn(_) | RejectionReason::GroupShutdown);
+        let decision = if is_final || !asks_handler {
+            Decision::Abort(task)
+        } else {
+            // Contained also where it panics: if the handler has been replaced meanwhile, this
+            // thread may be the last to hold it.
+            let handler = Contained::new(pool.rejections.handler.get());
+            let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
+            handler.rejected_execution(RejectedTask::new(&refuser, task, &reason)).0
+        };
+        let is_own =
+            |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
+        match decision {
+            Decision::Abort(task) if is_own(&task) => {
+                Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)))
+            }
+            Decision::Retry(mut task, permit) if is_own(&task) => {
+                drop(task.task.take());
+                Ok(permit)
+            }
+            Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
+                Err(NotQueued::Handled(sequence))
+            }
+        }
+    }
+
+    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
+    fn retry(
+        &self,
+        task: Arc<Task>,
+        permit: Option<CapacityPermit>,
+        sequence: u64,
+        now: Timestamp,
+        timing: Timing,
+    ) -> Result<Ticket, NotAdmitted> {
+        if task.is_refused_by_group() {
+            let reason = RejectionReason::GroupShutdown;
+            return Err(NotAdmitted { reason, sequence, task });
+        }
+        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+        self.offer(task, now, timing, Staffing::Complete, has_permit)
+    }
+
+    /// Returns a task that was never offered to the queue, as the error of its submission.
+    #[cold]
+    pub(crate) fn refuse(
+        &self,
+        task: Arc<Task>,
+        now: Timestamp,
+        deadline: Timestamp,
+        reason: RejectionReason,
+    ) -> RejectedExecutionError {
+        let pool = self.pool();
+        let sequence = pool.queue.next_sequence(self.stripe(), now);
+        RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
+    }
+
+    /// Changes the moment at which a live task runs next; see the head of [`pool`](super). Returns `true` if
+    /// that had an effect.
+    pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
+        let pool = self.pool();
+        if pool.lifecycle.phase() >= Phase::OwnerDropped {
+            discard(change);
+            return false;
+        }
+        let Changed { had_effect, limit } =
+            pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
+        if let Some(limit) = limit {
+            self.set_timeout(Arc::clone(task), ticket, limit);
+        }
+        had_effect
+    }
+
+    /// Sets the limit at which a one-shot task ends, through the stripe of this reference.
+    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
+        self.pool().set_timeout(self.stripe(), task, ticket, limit);
+    }
+}
+
+impl Pool {
+    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
+    /// Fails only if there is none at all, since a pool that has one can do its work.
+    #[inline]
+    pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
+        // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
+        if self.workers.is_complete() || self.queue.is_closed() {
+            return Ok(Staffing::Complete);
+        }
+        let started = self.start_worker().map(|_| Staffing::Complete);
+        started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
+    }
+
+    /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
+    /// takes the task out again; see the head of the module.
+    #[cold]
+    fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
+        let started = match staffing {
+            _ if self.workers.started() == 0 => self.start_worker().map(drop),
+            Staffing::Complete => self.compensate(),
+            // It has just been tried.
+            Staffing::Short => Ok(()),
+        };
+        let Err(error) = started.or_else(|error| self.workers.tolerate(error)) else {
+            return Ok(ticket);
+        };
+        // If it is not there, a worker has run it, or another thread has removed it.
+        let removed = self.queue.remove(ticket).or_else(|| {
+            // It may have been moved since it was submitted, to another slot.
+            let all = self.queue.snapshot();
+            let moved = all.iter().find(|one| one.ticket.sequence == ticket.sequence);
+            let moved = moved.map(|one| one.ticket);
+            discard(all);
+            self.queue.remove(moved?)
+        });
+        // Others may have left the start to this thread.
+        self.end_stranded();
+        let Some(task) = removed else { return Ok(ticket) };
+        self.entry_removed();
+        let (reason, sequence) = (RejectionReason::Spawn(error), ticket.sequence);
+        Err(NotAdmitted { reason, sequence, task })
+    }
+
+    fn refused_task(&self, element: Arc<Task>, sequence: u64, deadline: Timestamp) -> DrainedTask {
+        let entry = QueueEntry { deadline, sequence, element };
+        DrainedTask::new(entry, &self.detached_context(), CancelReason::Rejected)
+    }
+}
+
+/// What the verbs of a rejected task ask of the pool that has refused it.
+impl Refuser for Pool {
+    fn count_caller_run(&self, done: &Totals) {
+        self.rejections.count_caller_run(done);
+    }
+
+    fn discard_oldest(&self) {
+        let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
+            // Another submitter has the room and has yet to queue its task, so this one would only ask again.
+            return thread::yield_now();
+        };
+        self.entry_removed();
+        let why = "it was discarded for another task";
+        self.displace(element, sequence, CancelReason::Rejected, why);
+    }
+
+    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
+        if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
+            return Room::TimeIsUp;
+        }
+        let (clock, queue) = (self.clock(), &self.queue);
+        let deadline = clock.read().after(timeout);
+        self.capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up)
+    }
+
+    fn release_permit(&self) {
+        self.capacity.release();
+    }
+}
+
+#[cfg(test)]
+mod tests;
