@@ -86,7 +86,6 @@ pub(crate) use self::{
     priority_queue::QueueEntry,
     single::SingleQueue,
     striped::DelayedWorkQueue,
-    waiters::{WaiterId, Wakers},
     waiting::{AsyncWaiter, Source},
 };
 use crate::{

@@ -28,6 +28,7 @@
 //! which are close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
+mod wakers;
 mod wall;
 
 use std::{
@@ -37,7 +38,10 @@ use std::{
 
 use self::manual::ClockState;
 pub use self::manual::ManualClock;
-pub(crate) use self::wall::estimate;
+pub(crate) use self::{
+    wakers::{WakerId, Wakers},
+    wall::estimate,
+};
 use crate::sync::{
     Parker,
     process::{AtomicU64, Ordering},

@@ -11,14 +11,14 @@
 //! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
 
 use std::{
-    collections::BTreeMap,
+    mem,
     ops::{Deref, DerefMut},
     task::Waker,
 };
 
 use crate::{
     sync::{Mutex, MutexGuard, Parker, rank, spin_until},
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Wakers},
     unwind::{self, discard},
 };
 
@@ -111,18 +111,14 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order in which they came. A waiter
-/// comes and leaves in O(log n), from wherever it stands: thousands of futures may lose their `select` at once.
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct WaitList {
-    waiters: BTreeMap<Place, Waker>,
-    last: Place,
-}
+pub(crate) struct WaitList(Wakers);
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
 /// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
 /// not identify them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place(u64);
 
 impl Place {
@@ -135,26 +131,26 @@ impl Place {
 impl WaitList {
     /// Keeps the waker of a waiter. Returns the one that was kept before.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
-        if !place.is_taken() {
-            self.last.0 += 1;
-            *place = self.last;
+        if place.is_taken() {
+            return self.0.insert((Timestamp::PAST, place.0), waker);
         }
-        self.waiters.insert(*place, waker)
+        (_, place.0) = self.0.add(Timestamp::PAST, waker);
+        None
     }
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        self.waiters.remove(&std::mem::take(place))
+        self.0.remove(&(Timestamp::PAST, mem::take(place).0))
     }
 
     /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        self.waiters.pop_first().map(|(_, waker)| waker)
+        self.0.pop_first().map(|(_, waker)| waker)
     }
 
     /// Takes all wakers, for the caller to wake after releasing the lock.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.waiters).into_values().collect()
+        self.0.take_all()
     }
 }
 

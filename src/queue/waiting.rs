@@ -26,11 +26,11 @@ use std::{
 
 use super::{
     QueueEntry,
-    waiters::{BegunWait, WaiterId, Waiters},
+    waiters::{BegunWait, Waiters},
 };
 use crate::{
     sync::{Parker, spin_until},
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, WakerId},
     unwind::{discard, wake_all},
 };
 
@@ -121,8 +121,9 @@ pub(crate) trait Source: Sized {
             // Both clones before the wait begins: cloning a waker is user code and may panic.
             let (to_list, for_alarm) = (waker.clone(), waker.clone());
             let begun = search.begin_wait(to_list, round);
-            let alarm = if begun.until < Timestamp::NEVER {
-                Some(set_alarm(begun.until, for_alarm))
+            let (until, _) = begun.id;
+            let alarm = if until < Timestamp::NEVER {
+                Some(set_alarm(until, for_alarm))
             } else {
                 discard(for_alarm);
                 None
@@ -148,7 +149,7 @@ pub(crate) trait Source: Sized {
             let begun = search.begin_wait(waker.clone(), round);
             waiter.listed = Some((begun.id, None));
             if !begun.must_look_again {
-                return begun.until;
+                return begun.id.0;
             }
         }
     }
@@ -192,7 +193,7 @@ fn wait_until<Q: Source>(
         let waker_to_list = waker.unwrap_or_else(|| wait.parker.waker().clone());
         let begun = search.begin_wait(waker_to_list, round);
         if !begun.must_look_again {
-            wait.park_until(begun.until.before(queue.waiters().lead).min(limit));
+            wait.park_until(begun.id.0.before(queue.waiters().lead).min(limit));
         }
         (search, waker) = Search::resume(queue, begun.id);
     }
@@ -229,7 +230,7 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Ends a wait and searches again. The waker comes back if no notifier has used it.
-    fn resume(queue: &'a Q, id: WaiterId) -> (Self, Option<Waker>) {
+    fn resume(queue: &'a Q, id: WakerId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
@@ -253,7 +254,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
 /// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
 /// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
-    pub(super) listed: Option<(WaiterId, Option<A>)>,
+    pub(super) listed: Option<(WakerId, Option<A>)>,
 }
 
 impl<A> AsyncWaiter<A> {

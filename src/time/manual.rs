@@ -34,7 +34,7 @@
 //! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
 //! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
 
-use super::{PAST, Timestamp, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
+use super::{PAST, Timestamp, WakerId, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
     sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
     unwind::{discard, wake_all},
@@ -103,8 +103,7 @@ struct SharedClock {
 pub(super) struct ClockState {
     now: Timestamp,
     sleepers: Vec<Sleeper>,
-    alarms: Vec<ClockAlarm>,
-    last_alarm: u64,
+    alarms: Wakers,
     /// Worker threads that were started and have not ended.
     pub(super) workers: usize,
     is_auto: bool,
@@ -123,12 +122,6 @@ pub(super) struct ClockState {
     parks: usize,
 }
 
-struct ClockAlarm {
-    id: u64,
-    until: Timestamp,
-    waker: Waker,
-}
-
 struct Sleeper {
     until: Timestamp,
     thread: Arc<ParkedThread>,
@@ -141,8 +134,7 @@ impl ClockState {
         Self {
             now,
             sleepers: Vec::new(),
-            alarms: Vec::new(),
-            last_alarm: 0,
+            alarms: Wakers::default(),
             workers: 0,
             is_auto: false,
             waiting: 0,
@@ -189,8 +181,7 @@ impl ClockState {
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
-        let alarms = self.alarms.iter().map(|alarm| alarm.until);
-        sleepers.chain(alarms).min().unwrap_or(Timestamp::NEVER)
+        sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
     /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to be
@@ -204,10 +195,7 @@ impl ClockState {
         for (_, watcher) in self.idle_watchers.iter().filter(|(end, _)| *end < self.now) {
             Wake::wake_by_ref(watcher);
         }
-        let alarms = std::mem::take(&mut self.alarms).into_iter();
-        let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
-        self.alarms = later;
-        due.into_iter().map(|alarm| alarm.waker).collect()
+        self.alarms.take_due(self.now)
     }
 
     pub(super) fn worker_ended(&mut self) {
@@ -533,14 +521,12 @@ impl ManualClock {
         parker.notice();
     }
 
-    /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.
-    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> u64 {
-        let (mut id, mut late) = (0, None);
+    /// Sets an alarm, which wakes `waker` once `until` has come.
+    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> WakerId {
+        let (mut id, mut late) = ((until, 0), None);
         self.change(|state| {
-            state.last_alarm += 1;
-            id = state.last_alarm;
             if state.now < until {
-                state.alarms.push(ClockAlarm { id, until, waker });
+                id = state.alarms.add(until, waker);
             } else {
                 late = Some(waker);
             }
@@ -550,11 +536,8 @@ impl ManualClock {
     }
 
     /// Takes an alarm off the list, unless it has fired.
-    pub(crate) fn call_off(&self, id: u64) {
-        let mut state = self.shared.state.lock();
-        let index = state.alarms.iter().position(|alarm| alarm.id == id);
-        let alarm = index.map(|index| state.alarms.swap_remove(index));
-        drop(state);
+    pub(crate) fn call_off(&self, id: WakerId) {
+        let alarm = self.shared.state.lock().alarms.remove(&id);
         discard(alarm);
     }
 
