@@ -215,7 +215,9 @@ impl<E> Drained<E> {
     /// the cache for most of many elements.
     pub(crate) fn for_each_element(&mut self, mut receive: impl FnMut(E)) {
         self.len = 0;
-        mem::take(&mut self.others).into_iter().for_each(|entry| receive(entry.element));
+        while let Some(entry) = self.others.pop_front() {
+            receive(entry.element);
+        }
         for heap in mem::take(&mut self.heaps) {
             heap.into_elements().for_each(&mut receive);
         }

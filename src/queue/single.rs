@@ -179,7 +179,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());
-        entries.extend(heap.entries().map(|entry| entry.viewed(&view)));
+        heap.for_each(&mut |entry| entries.push(entry.viewed(&view)));
         drop(heap);
         in_order(entries)
     }

@@ -11,6 +11,8 @@
 //! 2. The run is never longer than twice the number of entries that it once had, and once most of these
 //!    have been removed the rest is in the heap. The same is true of each lane.
 
+use std::iter;
+
 use super::{
     FEW, SMALL, UnderLock,
     array_heap::{ArrayHeap, Positions, VACANT},
@@ -18,6 +20,7 @@ use super::{
     lanes::Lanes,
     slots::Slots,
     sorted_run::{self, SortedRun},
+    two_smallest,
 };
 
 /// A heap with this many entries is large: what it has does not all stay in the nearest cache.
@@ -54,17 +57,11 @@ impl NearPart {
     /// missed if it is behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
-        let of_runs = self.runs().flat_map(|run| [run.first(), run.second()]);
-        of_runs.fold(
-            of_heap,
-            |[first, second], key| {
-                if key < first { [key, first] } else { [first, second.min(key)] }
-            },
-        )
+        self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
     }
 
     fn runs(&self) -> impl Iterator<Item = &SortedRun> {
-        self.lanes.runs().iter().chain([&self.run])
+        iter::once(&self.run).chain(self.lanes.runs())
     }
 
     #[inline]
@@ -183,8 +180,8 @@ impl NearPart {
 
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
-    pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
-        self.runs().flat_map(|run| run.up_to(latest)).for_each(&mut note);
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+        self.runs().for_each(|run| run.up_to(latest, note));
         self.heap.up_to(latest, note);
     }
 

@@ -99,11 +99,15 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
-        let places = (self.front..self.back).map(|place| (self.key_at(place), place));
-        let first = places.take_while(move |(key, _)| *key <= latest || *key == HOLE);
-        let entries = first.filter(|(key, _)| *key != HOLE);
-        entries.map(|(key, place)| (key, self.chunks[place >> SHIFT].slots[place & MASK]))
+    /// Passes the keys that are no larger than `latest`, with their slots, to `note`.
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+        for place in self.front..self.back {
+            match self.key_at(place) {
+                HOLE => {}
+                key if key > latest => break,
+                key => note(key, self.chunks[place >> SHIFT].slots[place & MASK]),
+            }
+        }
     }
 
     #[inline]

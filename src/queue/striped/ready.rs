@@ -110,9 +110,8 @@ impl<E> LockedReady<'_, E> {
     }
 
     pub(super) fn first_two(&self) -> [Timestamp; 2] {
-        [0, 1].map(|index| {
-            self.contents.list.get(index).map_or(Timestamp::NEVER, |entry| entry.deadline)
-        })
+        let deadline = |index| self.contents.list.get(index).map(|entry| entry.deadline);
+        [deadline(0).unwrap_or(Timestamp::NEVER), deadline(1).unwrap_or(Timestamp::NEVER)]
     }
 
     pub(super) fn len(&self) -> usize {
@@ -176,12 +175,20 @@ impl<E> LockedReady<'_, E> {
         removed
     }
 
-    pub(super) fn remove_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
-        let all = std::mem::take(&mut self.contents.list).into_iter();
-        let (removed, kept) = all.partition(|entry| unwanted(entry.deadline, &entry.element));
-        self.contents.list = kept;
+    pub(super) fn remove_where(
+        &mut self,
+        unwanted: Unwanted<'_, E>,
+        removed: &mut Vec<QueueEntry<E>>,
+    ) {
+        for _ in 0..self.len() {
+            let Some(entry) = self.contents.list.pop_front() else { break };
+            if unwanted(entry.deadline, &entry.element) {
+                removed.push(entry);
+            } else {
+                self.contents.list.push_back(entry);
+            }
+        }
         self.publish();
-        removed.into()
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {
