@@ -132,7 +132,7 @@ impl WaitList {
     /// Keeps the waker of a waiter. Returns the one that was kept before.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
         if place.is_taken() {
-            return self.0.insert((Timestamp::PAST, place.0), waker);
+            return self.0.put((Timestamp::PAST, place.0), waker);
         }
         (_, place.0) = self.0.add(Timestamp::PAST, waker);
         None
@@ -140,12 +140,12 @@ impl WaitList {
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        self.0.remove(&(Timestamp::PAST, mem::take(place).0))
+        self.0.remove((Timestamp::PAST, mem::take(place).0))
     }
 
     /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        self.0.pop_first().map(|(_, waker)| waker)
+        self.0.take_first()
     }
 
     /// Takes all wakers, for the caller to wake after releasing the lock.

@@ -33,7 +33,7 @@ use crate::{
     CancellationToken, Limit, LimitReached,
     queue::{AsyncWaiter, QueueEntry, Source},
     sync::{OnceLock, Parker, thread},
-    time::{Clock, ManualClock, Timestamp, WakerId, Wakers, set_timer_slack},
+    time::{Clock, PlaceId, Timestamp, Wakers, set_timer_slack},
     token::Places,
     unwind::{discard, wake_all},
     wait::{self, Place, Watched},
@@ -353,39 +353,31 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
 }
 
 /// An alarm that is set. Dropping it cancels it. See the [module](self).
-enum WaiterAlarm {
-    System(WakerId),
-    Manual(ManualClock, WakerId),
-    /// The waker was woken at once.
-    Fired,
+struct WaiterAlarm {
+    clock: Clock,
+    id: PlaceId,
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
-    fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
-        match clock.manual() {
-            Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
-            None => match SystemAlarms::get().set(clock, deadline, waker) {
-                Ok(id) => Self::System(id),
-                Err(waker) => {
-                    wake_all([waker]);
-                    Self::Fired
-                }
-            },
-        }
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`. Returns `None` if it was woken at once.
+    fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
+        let id = match clock.manual() {
+            Some(manual) => manual.set_alarm(deadline, waker),
+            None => {
+                SystemAlarms::get().set(clock, deadline, waker).map_err(|it| wake_all([it])).ok()?
+            }
+        };
+        Some(Self { clock: clock.clone(), id })
     }
 }
 
 impl Drop for WaiterAlarm {
     fn drop(&mut self) {
-        match self {
-            Self::System(id) => {
-                let waker = SystemAlarms::get().list.lock().remove(id);
-                discard(waker);
-            }
-            Self::Manual(clock, id) => clock.call_off(*id),
-            Self::Fired => {}
-        }
+        let waker = match self.clock.manual() {
+            Some(manual) => manual.call_off(self.id),
+            None => SystemAlarms::get().list.lock().remove(self.id),
+        };
+        discard(waker);
     }
 }
 
@@ -403,7 +395,7 @@ impl SystemAlarms {
 
     /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if there is no
     /// thread that would wake it.
-    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<WakerId, Waker> {
+    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();
         let builder = || thread::Builder::new().name("punctual-alarm".into());

@@ -55,7 +55,7 @@ use super::{Pool, Workers, rejecting::NotAdmitted};
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
-    queue::{Refusal, RefusedElement},
+    queue::{InsertError, RefusedElement},
     rejection::Room,
     sync::Arc,
     task::Task,
@@ -95,8 +95,8 @@ impl Pool {
             Err(RefusedElement { why, sequence, element: task }) => {
                 self.capacity.release();
                 let reason = match why {
-                    Refusal::Closed => RejectionReason::Shutdown,
-                    Refusal::Full => RejectionReason::Full,
+                    InsertError::Closed => RejectionReason::Shutdown,
+                    InsertError::Full => RejectionReason::Full,
                 };
                 Err(NotAdmitted { reason, sequence, task })
             }

@@ -24,7 +24,7 @@ use crate::{
     drained::DrainedTasks,
     entry::Requeue,
     feature::{AtShutdown, Keeps, Roll},
-    queue::{Admission, QueueEntry, SnapshotEntry},
+    queue::{Admission, QueueEntry, SnapshotEntry, Source},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},

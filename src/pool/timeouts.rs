@@ -181,10 +181,7 @@ impl Timeouts {
     pub(super) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
-        let mut left = queue.drain();
-        left.for_each_element(|expiry| {
-            discard(expiry);
-        });
+        queue.drain().for_each_element(discard);
     }
 }
 

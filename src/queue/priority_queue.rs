@@ -284,8 +284,8 @@ impl<E> PriorityQueue<E> {
         std::mem::replace(self, Self::new())
     }
 
-    pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
-        self.table.into_elements()
+    pub(super) fn into_elements(self, receive: impl FnMut(E)) {
+        self.table.into_elements(receive);
     }
 
     /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that

@@ -166,7 +166,12 @@ impl<E> DelayedWorkQueue<E> {
         if self.head() > now {
             return None;
         }
-        self.pop_due(now, end)
+        let mut ready = self.ready.lock();
+        let taken = self.pop_first_due(&mut ready, now, end);
+        if taken.is_some() {
+            ready.count_taken();
+        }
+        taken
     }
 
     /// Takes an element, if it is in the queue with just this deadline.
@@ -195,15 +200,6 @@ impl<E> DelayedWorkQueue<E> {
     /// is about to sleep.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
-    }
-
-    fn pop_due(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
-        let mut ready = self.ready.lock();
-        let taken = self.pop_first_due(&mut ready, now, end);
-        if taken.is_some() {
-            ready.count_taken();
-        }
-        taken
     }
 
     /// Takes the first entry of all if it is due and has a sequence below `end`; see the head of the module.
@@ -358,14 +354,15 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();
-        let (others, mut heaps) = (ready.remove_all(), Vec::new());
+        let mut heaps = Vec::new();
         for stripe in &mut stripes {
             heaps.push(stripe.change(PriorityQueue::remove_all));
             heaps.push(stripe.state_mut().parked.remove_all());
         }
+        heaps.push(ready.remove_all());
         drop(stripes);
         drop(ready);
-        let drained = Drained::new(others, heaps);
+        let drained = Drained::new(heaps);
         self.notify_all_if_finished();
         drained
     }
@@ -382,11 +379,6 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         !self.admission.is_open()
-    }
-
-    #[inline]
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_closed() && self.has_nothing_left()
     }
 
     #[inline(never)]
@@ -552,12 +544,12 @@ impl<E> Source for DelayedWorkQueue<E> {
 
     #[inline]
     fn is_finished(&self) -> bool {
-        Self::is_finished(self)
+        self.is_closed() && self.has_nothing_left()
     }
 
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
-        if self.head() <= now { self.pop_due(now, u64::MAX) } else { None }
+        self.take_due_before(now, u64::MAX)
     }
 
     #[inline]

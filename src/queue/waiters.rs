@@ -92,7 +92,7 @@ use crate::{
         Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::{Timestamp, WakerId, Wakers},
+    time::{PlaceId, Timestamp, Wakers},
 };
 
 pub(crate) struct Waiters {
@@ -111,7 +111,7 @@ pub(crate) struct Waiters {
 
 pub(super) struct BegunWait {
     /// Identifies the waiter for this wait. The moment is when it has to wake by itself.
-    pub(super) id: WakerId,
+    pub(super) id: PlaceId,
     /// All have been notified since the waiter read the round; or it was the last searcher, and found a head for which
     /// no waiter is armed. It must not sleep.
     pub(super) must_look_again: bool,
@@ -173,7 +173,7 @@ impl Waiters {
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
             return None;
         }
-        let (_, woken) = list.pop_last()?;
+        let woken = list.take_last()?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);
         Some(woken)
@@ -219,7 +219,13 @@ impl Waiters {
         head: impl FnOnce() -> Timestamp,
     ) -> BegunWait {
         let mut list = self.list.lock();
-        let until = moment_for(&list, first, second);
+        let until = if list.first() > first {
+            first
+        } else if list.second() > second {
+            second
+        } else {
+            Timestamp::NEVER
+        };
         let id = list.add(until, waker);
         self.publish_wake_before(&list);
         let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
@@ -231,30 +237,17 @@ impl Waiters {
 
     /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no
     /// notifier has used it.
-    pub(super) fn end_wait(&self, id: WakerId) -> Option<Waker> {
+    pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
         // If it is not listed, its notifier has counted it as searching already.
-        let waker = list.remove(&id)?;
+        let waker = list.remove(id)?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);
         Some(waker)
     }
 
     fn publish_wake_before(&self, list: &Wakers) {
-        let smallest = if list.is_empty() { Timestamp::PAST } else { list.first() };
+        let smallest = if list.len() == 0 { Timestamp::PAST } else { list.first() };
         self.wake_before.store(smallest.as_nanos(), Ordering::SeqCst);
-    }
-}
-
-/// Returns for which of the next two deadlines a new waiter is to be armed, if for any.
-fn moment_for(list: &Wakers, first: Timestamp, second: Timestamp) -> Timestamp {
-    let mut armed = list.keys().map(|(armed, _)| *armed);
-    let [leader, deputy] = [armed.next(), armed.next()];
-    if leader.is_none_or(|moment| moment > first) {
-        first
-    } else if deputy.is_none_or(|moment| moment > second) {
-        second
-    } else {
-        Timestamp::NEVER
     }
 }

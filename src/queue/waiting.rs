@@ -30,7 +30,7 @@ use super::{
 };
 use crate::{
     sync::{Parker, spin_until},
-    time::{Clock, Timestamp, WakerId},
+    time::{Clock, PlaceId, Timestamp},
     unwind::{discard, wake_all},
 };
 
@@ -107,7 +107,7 @@ pub(crate) trait Source: Sized {
         &self,
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
-        set_alarm: impl Fn(Timestamp, Waker) -> A,
+        set_alarm: impl Fn(Timestamp, Waker) -> Option<A>,
     ) -> Poll<Option<QueueEntry<Self::Element>>> {
         loop {
             let search = waiter.search(self);
@@ -123,7 +123,7 @@ pub(crate) trait Source: Sized {
             let begun = search.begin_wait(to_list, round);
             let (until, _) = begun.id;
             let alarm = if until < Timestamp::NEVER {
-                Some(set_alarm(until, for_alarm))
+                set_alarm(until, for_alarm)
             } else {
                 discard(for_alarm);
                 None
@@ -230,7 +230,7 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Ends a wait and searches again. The waker comes back if no notifier has used it.
-    fn resume(queue: &'a Q, id: WakerId) -> (Self, Option<Waker>) {
+    fn resume(queue: &'a Q, id: PlaceId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
@@ -254,7 +254,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
 /// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
 /// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
-    pub(super) listed: Option<(WakerId, Option<A>)>,
+    pub(super) listed: Option<(PlaceId, Option<A>)>,
 }
 
 impl<A> AsyncWaiter<A> {

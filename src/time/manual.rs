@@ -34,10 +34,10 @@
 //! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
 //! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
 
-use super::{PAST, Timestamp, WakerId, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
+use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
     sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
-    unwind::{discard, wake_all},
+    unwind::wake_all,
 };
 use std::{
     cell::Cell,
@@ -152,16 +152,13 @@ impl ClockState {
         wall.checked_add(self.now.since(since)).unwrap_or(wall)
     }
 
-    fn begin_sleep(&mut self, sleeper: Sleeper) {
-        self.sleepers.push(sleeper);
-        #[cfg(test)]
-        {
-            self.parks += 1;
-        }
-    }
-
     fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
         self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
+    }
+
+    fn wake_where(&self, is_meant: impl Fn(&Sleeper) -> bool) {
+        let meant = self.sleepers.iter().filter(|sleeper| is_meant(sleeper));
+        meant.for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
     }
 
     fn is_idle(&self) -> bool {
@@ -189,9 +186,7 @@ impl ClockState {
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
-        for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
-            Wake::wake_by_ref(&sleeper.thread);
-        }
+        self.wake_where(|sleeper| sleeper.until <= self.now);
         for (_, watcher) in self.idle_watchers.iter().filter(|(end, _)| *end < self.now) {
             Wake::wake_by_ref(watcher);
         }
@@ -211,7 +206,7 @@ impl ClockState {
             return Vec::new();
         }
         if !std::mem::replace(&mut self.have_looked, true) {
-            self.sleepers.iter().for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
+            self.wake_where(|_| true);
             return Vec::new();
         }
         let next = self.next_deadline();
@@ -427,13 +422,7 @@ impl ManualClock {
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
         self.run_until_idle_or_beyond(end);
         // A worker that slept for a task that has been cancelled since would show a deadline for which nothing waits.
-        let state = self.shared.state.lock();
-        state
-            .sleepers
-            .iter()
-            .filter(|one| one.is_worker)
-            .for_each(|one| Wake::wake_by_ref(&one.thread));
-        drop(state);
+        self.shared.state.lock().wake_where(|sleeper| sleeper.is_worker);
         self.run_until_idle_or_beyond(end);
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -504,7 +493,11 @@ impl ManualClock {
             state.waiting += 1;
             state.have_looked = false;
         }
-        state.begin_sleep(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
+        state.sleepers.push(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
+        #[cfg(test)]
+        {
+            state.parks += 1;
+        }
         let woken = state.go_on();
         if !woken.is_empty() {
             // User code: see the head of the module.
@@ -522,7 +515,7 @@ impl ManualClock {
     }
 
     /// Sets an alarm, which wakes `waker` once `until` has come.
-    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> WakerId {
+    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> PlaceId {
         let (mut id, mut late) = ((until, 0), None);
         self.change(|state| {
             if state.now < until {
@@ -536,9 +529,8 @@ impl ManualClock {
     }
 
     /// Takes an alarm off the list, unless it has fired.
-    pub(crate) fn call_off(&self, id: WakerId) {
-        let alarm = self.shared.state.lock().alarms.remove(&id);
-        discard(alarm);
+    pub(crate) fn call_off(&self, id: PlaceId) -> Option<Waker> {
+        self.shared.state.lock().alarms.remove(id)
     }
 
     /// Returns an address that no other clock has as long as this one exists.

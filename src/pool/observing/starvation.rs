@@ -36,7 +36,7 @@ use std::{fmt, time::Duration};
 use crate::{
     TaskId,
     pool::{Callbacks, Pool, timeouts::expiry},
-    queue::SnapshotEntry,
+    queue::{SnapshotEntry, Source},
     shutdown_report::TaskSummary,
     statistics::WorkerStats,
     sync::{

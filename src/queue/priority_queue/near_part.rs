@@ -93,38 +93,46 @@ impl NearPart {
             self.run.push(key, slot);
             return slot;
         }
-        self.insert_out_of_order(table, key, |table, position| table.insert(element, position))
+        let position = self.position_out_of_order(table, key);
+        let slot = table.insert(element, position);
+        self.insert_out_of_order(table, position, key, slot);
+        slot
     }
 
     /// Inserts an entry whose element has its slot already.
     pub(super) fn insert_slot(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         self.first = self.first.min(key);
-        self.insert_out_of_order(positions, key, |positions, position| {
-            positions.set_position(slot, position);
-            slot
-        });
+        let position = self.position_out_of_order(positions, key);
+        positions.set_position(slot, position);
+        self.insert_out_of_order(positions, position, key, slot);
     }
 
-    /// Inserts an entry into a lane or into the heap. `slot_for` puts its position into its slot, and returns that.
+    /// Returns the position that an entry with this key gets by [`insert_out_of_order`](Self::insert_out_of_order): in a
+    /// lane, or in the heap.
     #[inline(always)]
-    fn insert_out_of_order<P: Positions>(
-        &mut self,
-        positions: &mut P,
-        key: u128,
-        slot_for: impl FnOnce(&mut P, u32) -> u32,
-    ) -> u32 {
+    fn position_out_of_order(&mut self, positions: &mut impl Positions, key: u128) -> u32 {
         let Self { heap, lanes, .. } = self;
         if heap.len() >= LARGE {
             let displaced = |key, slot| heap.insert(positions, key, slot);
             if let Some(position) = lanes.position_for(key, displaced) {
-                let slot = slot_for(positions, position);
-                lanes.push(key, slot);
-                return slot;
+                return position;
             }
         }
-        let slot = slot_for(positions, heap.next());
-        heap.insert(positions, key, slot);
-        slot
+        heap.next()
+    }
+
+    #[inline(always)]
+    fn insert_out_of_order(
+        &mut self,
+        positions: &mut impl Positions,
+        position: u32,
+        key: u128,
+        slot: u32,
+    ) {
+        match sorted_run::number(position) {
+            Some(_) => self.lanes.push(key, slot),
+            None => self.heap.insert(positions, key, slot),
+        }
     }
 
     /// Takes the first key out. Its element stays in its slot.

@@ -121,7 +121,7 @@ impl Subject {
                 self.model.retain(|_, e| !gone(e));
             }
             Step::RemoveAll => {
-                let removed = Drained::new(Default::default(), vec![self.heap.remove_all()]);
+                let removed = Drained::new(vec![self.heap.remove_all()]);
                 assert_eq!(removed.len(), self.model.len());
                 for entry in removed {
                     let (at, _, element) = self.model[&entry.sequence];

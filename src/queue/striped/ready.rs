@@ -30,7 +30,9 @@ use std::{collections::VecDeque, task::Waker, time::Duration};
 use super::DelayedWorkQueue;
 use crate::{
     entry::{Moved, Ticket, Timing},
-    queue::{QueueEntry, SnapshotEntry, Unwanted, shared_heap::PublishedHead},
+    queue::{
+        PriorityQueue, QueueEntry, SnapshotEntry, UnderLock, Unwanted, shared_heap::PublishedHead,
+    },
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -169,8 +171,12 @@ impl<E> LockedReady<'_, E> {
         Some(self.contents.list[self.index_of(ticket)?].deadline)
     }
 
-    pub(super) fn remove_all(&mut self) -> VecDeque<QueueEntry<E>> {
-        let removed = std::mem::take(&mut self.contents.list);
+    pub(super) fn remove_all(&mut self) -> PriorityQueue<E> {
+        let mut removed = PriorityQueue::new();
+        while let Some(QueueEntry { deadline, sequence, element }) = self.contents.list.pop_front()
+        {
+            removed.insert(deadline, sequence, UnderLock::new(element));
+        }
         self.publish();
         removed
     }

@@ -21,7 +21,7 @@
 //! its turn was to run at some moment. One that runs on request is never due.
 
 use super::super::{
-    AdmissionState, QueueEntry, Refusal, RefusedElement, UnderLock,
+    AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
     priority_queue::{CAPACITY, PriorityQueue},
     shared_heap::{LockedHeap, SharedHeap},
 };
@@ -74,7 +74,7 @@ impl<E> LockedStripe<'_, E> {
         let element = UnderLock::new(element);
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() || self.pending() >= CAPACITY {
-            let why = if admission.is_open() { Refusal::Full } else { Refusal::Closed };
+            let why = if admission.is_open() { InsertError::Full } else { InsertError::Closed };
             return Err(RefusedElement { why, sequence, element: UnderLock::into_inner(element) });
         }
         self.state_mut().offered += 1;
@@ -97,7 +97,7 @@ impl<E> LockedStripe<'_, E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         if admission.is_closed_to(why) {
-            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
+            return Err(RefusedElement { why: InsertError::Closed, sequence, element });
         }
         self.state_mut().requeued += 1;
         Ok(self.restore(timing, sequence, element))
