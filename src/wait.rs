@@ -57,12 +57,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         let waker = waker.clone();
         let mut watched = self.0.lock();
         let answer = look(&mut watched.state);
-        let (before, unused) = match answer {
-            Some(_) => (watched.waiters.leave(place), Some(waker)),
-            None => (watched.waiters.register(place, waker), None),
-        };
+        let unused = watched.waiters.note(answer.is_some(), place, waker);
         drop(watched);
-        discard(before);
         discard(unused);
         answer
     }
@@ -136,6 +132,21 @@ impl WaitList {
         }
         (_, place.0) = self.0.add(Timestamp::PAST, waker);
         None
+    }
+
+    /// Takes a waiter that has its answer off the list, and keeps the waker of another one. Returns the wakers that are
+    /// not needed.
+    pub(crate) fn note(
+        &mut self,
+        is_answered: bool,
+        place: &mut Place,
+        waker: Waker,
+    ) -> [Option<Waker>; 2] {
+        if is_answered {
+            [self.leave(place), Some(waker)]
+        } else {
+            [self.register(place, waker), None]
+        }
     }
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.

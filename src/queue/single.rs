@@ -234,15 +234,15 @@ impl<E> SingleQueue<E> {
         let waker = waker.clone();
         let mut heap = self.heap.lock();
         let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
-        let (answer, unused) = match admitted {
-            Some(Err(refused))
-                if refused.why == InsertError::Full && heap.state().bound < CAPACITY =>
-            {
+        let is_full = |refused: &RefusedElement<E>| refused.why == InsertError::Full;
+        let answer = match admitted {
+            Some(Err(refused)) if is_full(&refused) && heap.state().bound < CAPACITY => {
                 *element = Some(refused.element);
-                (None, [heap.state_mut().submitters.register(place, waker), None])
+                None
             }
-            answer => (answer, [heap.state_mut().submitters.leave(place), Some(waker)]),
+            answer => answer,
         };
+        let unused = heap.state_mut().submitters.note(element.is_none(), place, waker);
         drop(heap);
         discard(unused);
         answer.map(|admitted| admitted.map(|admitted| self.announce(deadline, admitted)))

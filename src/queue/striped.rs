@@ -295,6 +295,12 @@ impl<E> DelayedWorkQueue<E> {
         removed.map(UnderLock::into_inner)
     }
 
+    /// The same, and is not compiled into its caller.
+    #[inline(never)]
+    pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<E> {
+        self.remove(ticket)
+    }
+
     /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
     /// heap by now.
     #[cold]
@@ -443,14 +449,17 @@ impl<E: Clone> DelayedWorkQueue<E> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let ready = self.ready.lock();
-        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().pending()).sum::<usize>()
+        self.count(|stripe| stripe.pending())
     }
 
     /// Returns the number of elements that wait for a moment.
     pub(crate) fn scheduled(&self) -> usize {
+        self.count(|stripe| stripe.len())
+    }
+
+    fn count(&self, of_stripe: fn(LockedStripe<'_, E>) -> usize) -> usize {
         let ready = self.ready.lock();
-        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
+        ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
     /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it

@@ -109,14 +109,6 @@ pub(crate) struct Waiters {
     list: Mutex<Wakers>,
 }
 
-pub(super) struct BegunWait {
-    /// Identifies the waiter for this wait. The moment is when it has to wake by itself.
-    pub(super) id: PlaceId,
-    /// All have been notified since the waiter read the round; or it was the last searcher, and found a head for which
-    /// no waiter is armed. It must not sleep.
-    pub(super) must_look_again: bool,
-}
-
 impl Waiters {
     pub(super) fn new(lead: Duration) -> Self {
         let (searching, wake_before) = (AtomicUsize::new(0), AtomicU64::new(0));
@@ -210,14 +202,16 @@ impl Waiters {
     }
 
     /// Lists a thread that searched. `first` and `second` are the next deadlines as the thread has
-    /// seen them, and `round` is the [round](Self::round) that it read before.
+    /// seen them, and `round` is the [round](Self::round) that it read before. Returns its place, whose moment is when it
+    /// has to wake by itself, and `true` if it must look again instead of sleeping: all have been notified in between, or
+    /// it was the last searcher, and found a head for which no waiter is armed.
     pub(super) fn begin_wait(
         &self,
         waker: Waker,
         [first, second]: [Timestamp; 2],
         round: u64,
         head: impl FnOnce() -> Timestamp,
-    ) -> BegunWait {
+    ) -> (PlaceId, bool) {
         let mut list = self.list.lock();
         let until = if list.first() > first {
             first
@@ -231,8 +225,7 @@ impl Waiters {
         let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
         let is_round_over = self.round() != round;
         drop(list);
-        let must_look_again = is_round_over || was_last_searcher && !self.is_covered(head());
-        BegunWait { id, must_look_again }
+        (id, is_round_over || was_last_searcher && !self.is_covered(head()))
     }
 
     /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no

@@ -24,10 +24,7 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::{
-    QueueEntry,
-    waiters::{BegunWait, Waiters},
-};
+use super::{QueueEntry, waiters::Waiters};
 use crate::{
     sync::{Parker, spin_until},
     time::{Clock, PlaceId, Timestamp},
@@ -120,16 +117,16 @@ pub(crate) trait Source: Sized {
             }
             // Both clones before the wait begins: cloning a waker is user code and may panic.
             let (to_list, for_alarm) = (waker.clone(), waker.clone());
-            let begun = search.begin_wait(to_list, round);
-            let (until, _) = begun.id;
+            let (id, must_look_again) = search.begin_wait(to_list, round);
+            let (until, _) = id;
             let alarm = if until < Timestamp::NEVER {
                 set_alarm(until, for_alarm)
             } else {
                 discard(for_alarm);
                 None
             };
-            waiter.listed = Some((begun.id, alarm));
-            if !begun.must_look_again {
+            waiter.listed = Some((id, alarm));
+            if !must_look_again {
                 return Poll::Pending;
             }
         }
@@ -146,10 +143,10 @@ pub(crate) trait Source: Sized {
             if self.is_finished() {
                 return Timestamp::NEVER;
             }
-            let begun = search.begin_wait(waker.clone(), round);
-            waiter.listed = Some((begun.id, None));
-            if !begun.must_look_again {
-                return begun.id.0;
+            let (id, must_look_again) = search.begin_wait(waker.clone(), round);
+            waiter.listed = Some((id, None));
+            if !must_look_again {
+                return id.0;
             }
         }
     }
@@ -191,11 +188,11 @@ fn wait_until<Q: Source>(
             continue;
         }
         let waker_to_list = waker.unwrap_or_else(|| wait.parker.waker().clone());
-        let begun = search.begin_wait(waker_to_list, round);
-        if !begun.must_look_again {
-            wait.park_until(begun.id.0.before(queue.waiters().lead).min(limit));
+        let (id, must_look_again) = search.begin_wait(waker_to_list, round);
+        if !must_look_again {
+            wait.park_until(id.0.before(queue.waiters().lead).min(limit));
         }
-        (search, waker) = Search::resume(queue, begun.id);
+        (search, waker) = Search::resume(queue, id);
     }
 }
 
@@ -236,7 +233,7 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
-    fn begin_wait(self, waker: Waker, round: u64) -> BegunWait {
+    fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
         // It is listed now, so it must not be counted off as a searcher that leaves.

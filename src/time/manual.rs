@@ -36,7 +36,7 @@
 
 use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
-    sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, ParkedThread, Parker},
     unwind::wake_all,
 };
 use std::{
@@ -145,11 +145,6 @@ impl ClockState {
             #[cfg(test)]
             parks: 0,
         }
-    }
-
-    fn wall_time(&self) -> SystemTime {
-        let (since, wall) = self.wall;
-        wall.checked_add(self.now.since(since)).unwrap_or(wall)
     }
 
     fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
@@ -456,6 +451,10 @@ impl ManualClock {
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
+        self.let_go_on(state);
+    }
+
+    fn let_go_on<'a>(&'a self, mut state: MutexGuard<'a, ClockState>) {
         loop {
             let woken = state.go_on();
             drop(state);
@@ -544,7 +543,7 @@ impl ManualClock {
     /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it
     /// goes on as the clock is moved. Does not block.
     pub fn wall_time(&self) -> SystemTime {
-        self.shared.state.lock().wall_time()
+        self.read_both().1
     }
 
     /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine
@@ -573,7 +572,8 @@ impl ManualClock {
     /// Returns the present, and the wall time at the same moment.
     pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
         let state = self.shared.state.lock();
-        (state.now, state.wall_time())
+        let (now, (since, wall)) = (state.now, state.wall);
+        (now, wall.checked_add(now.since(since)).unwrap_or(wall))
     }
 }
 

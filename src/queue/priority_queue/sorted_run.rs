@@ -202,14 +202,14 @@ impl SortedRun {
 
     fn remove_one_of_several(&mut self, place: usize) -> bool {
         self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
-        let is_first = place == self.front;
-        let is_last = place + 1 == self.back;
-        if is_first {
+        if place == self.front {
             self.trim_front();
-        } else if is_last {
+        } else if place + 1 == self.back {
             self.trim_back();
+        } else {
+            return true;
         }
-        !is_first && !is_last
+        false
     }
 
     #[inline]

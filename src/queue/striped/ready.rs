@@ -162,7 +162,9 @@ impl<E> LockedReady<'_, E> {
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let index = self.index_of(ticket)?;
-        let entry = self.contents.list.remove(index);
+        let list = &mut self.contents.list;
+        (index + 1..list.len()).for_each(|next| list.swap(next - 1, next));
+        let entry = list.pop_back();
         self.publish();
         entry
     }
