@@ -18,6 +18,9 @@ use super::Timestamp;
 /// Identifies the place of a waker on its list: its moment, and a number that is never zero.
 pub(crate) type PlaceId = (Timestamp, u64);
 
+/// The memory for so many wakers is never given back.
+const FEW: usize = 32;
+
 #[derive(Debug, Default)]
 pub(crate) struct Wakers {
     /// The first and the last are no gaps, and at most half of those in between are.
@@ -121,6 +124,10 @@ impl Wakers {
         if self.gaps > self.list.len() / 2 {
             self.list.retain(|(_, waker)| waker.is_some());
             self.gaps = 0;
+        }
+        // Amortized over the removals since it was that long.
+        if self.list.capacity() > FEW.max(4 * self.list.len()) {
+            self.list.shrink_to(2 * self.list.len());
         }
     }
 }
