@@ -46,10 +46,11 @@ use std::{
 };
 
 pub use self::{
-    element::{CheapClone, Delayed, Expired, InsertError, Iter, Key, Queued, Refused, When},
+    element::{CheapClone, Delayed, Expired, Iter, Key, Queued, Refused, When},
     room::InsertWhenRoom,
     taking::{ExpirationStream, NextExpired},
 };
+pub use crate::queue::InsertError;
 use crate::{
     queue::{SingleQueue, SnapshotEntry, Source},
     sync::process::{AtomicU64, Ordering},
@@ -148,7 +149,7 @@ impl<T> DelayQueue<T> {
     #[doc(alias("offer", "add", "push", "insert_with_ttl"))]
     #[inline]
     pub fn insert(&self, when: impl When, element: T) -> Result<Key, Refused<T>> {
-        let deadline = when.moment().deadline(&self.clock, || self.clock.read());
+        let deadline = when.deadline(&self.clock, || self.clock.read());
         Ok(Key::new(self.id, self.queue.insert(deadline, element)?))
     }
 
@@ -221,7 +222,7 @@ impl<T> DelayQueue<T> {
     /// ```
     #[inline]
     pub fn reset(&self, key: Key, when: impl When) -> bool {
-        let deadline = when.moment().deadline(&self.clock, || self.clock.read());
+        let deadline = when.deadline(&self.clock, || self.clock.read());
         key.ticket_in(self.id).is_some_and(|ticket| self.queue.reset(ticket, deadline))
     }
 
@@ -287,10 +288,7 @@ impl<T> DelayQueue<T> {
     /// Drops all elements, expired or not. If dropping one panics, the panic is contained and the
     /// others are dropped all the same. Java: `clear`.
     pub fn clear(&self) {
-        let mut removed = self.queue.drain();
-        removed.for_each_element(|element| {
-            discard(element);
-        });
+        self.queue.drain().for_each_element(discard);
     }
 
     /// Closes the queue: from now on every insertion is refused and returns its element, also one that
@@ -360,14 +358,14 @@ impl<T> DelayQueue<T> {
         let now = self.clock.read();
         let timed = elements
             .into_iter()
-            .map(|(when, element)| (when.moment().deadline(&self.clock, || now), element));
+            .map(|(when, element)| (when.deadline(&self.clock, || now), element));
         match self.queue.insert_all(timed.collect()) {
             Ok(tickets) => {
                 Ok(tickets.into_iter().map(|ticket| Key::new(self.id, ticket)).collect())
             }
             Err((why, refused)) => {
                 let element = refused.into_iter().map(|(_, element)| element).collect();
-                Err(Refused { error: why.into(), element })
+                Err(Refused { error: why, element })
             }
         }
     }

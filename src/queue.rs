@@ -79,14 +79,13 @@ mod striped;
 mod waiters;
 mod waiting;
 
-use std::{collections::VecDeque, mem};
+use std::mem;
 
 use self::priority_queue::{PriorityQueue, UnderLock};
 pub(crate) use self::{
     priority_queue::QueueEntry,
     single::SingleQueue,
     striped::DelayedWorkQueue,
-    waiters::{WaiterId, Wakers},
     waiting::{AsyncWaiter, Source},
 };
 use crate::{
@@ -159,15 +158,19 @@ type Unwanted<'a, E> = &'a mut dyn FnMut(Timestamp, &E) -> bool;
 
 #[derive(Debug)]
 pub(crate) struct RefusedElement<E> {
-    pub(crate) why: Refusal,
+    pub(crate) why: InsertError,
     /// The sequence that the element would have had. No other element gets it.
     pub(crate) sequence: u64,
     pub(crate) element: E,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refusal {
+/// The reason why a [`DelayQueue`](crate::DelayQueue) refused an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum InsertError {
+    /// The queue was closed.
     Closed,
+    /// The queue has no room: as many elements are in it as its [bound](crate::DelayQueue::bounded) allows, or a billion.
     Full,
 }
 
@@ -194,12 +197,10 @@ pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEnt
     entries
 }
 
-/// The elements that were drained from a queue: its heaps, taken out whole, and emptied outside the
+/// The elements that were drained from a queue: heaps, taken out whole, and emptied outside the
 /// locks in the order of their slots. That is about the order in which the elements were allocated, so their memory is
 /// walked through from one end to the other.
 pub(crate) struct Drained<E> {
-    /// The entries that were in no heap.
-    others: VecDeque<QueueEntry<E>>,
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.
     slot: u32,
@@ -207,18 +208,17 @@ pub(crate) struct Drained<E> {
 }
 
 impl<E> Drained<E> {
-    fn new(others: VecDeque<QueueEntry<E>>, heaps: Vec<PriorityQueue<E>>) -> Self {
+    fn new(heaps: Vec<PriorityQueue<E>>) -> Self {
         let len = heaps.iter().map(PriorityQueue::len).sum();
-        Self { others, heaps, slot: 0, len }
+        Self { heaps, slot: 0, len }
     }
 
     /// Passes the elements that are left to `receive`, without their keys. To look the keys up would miss
     /// the cache for most of many elements.
     pub(crate) fn for_each_element(&mut self, mut receive: impl FnMut(E)) {
         self.len = 0;
-        mem::take(&mut self.others).into_iter().for_each(|entry| receive(entry.element));
         for heap in mem::take(&mut self.heaps) {
-            heap.into_elements().for_each(&mut receive);
+            heap.into_elements(&mut receive);
         }
     }
 }
@@ -227,9 +227,6 @@ impl<E> Iterator for Drained<E> {
     type Item = QueueEntry<E>;
 
     fn next(&mut self) -> Option<QueueEntry<E>> {
-        if let Some(entry) = self.others.pop_front() {
-            return Some(entry);
-        }
         loop {
             let heap = self.heaps.last_mut()?;
             if let Some(slot) = heap.next_used(self.slot) {
@@ -243,8 +240,7 @@ impl<E> Iterator for Drained<E> {
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let len = self.others.len() + self.len;
-        (len, Some(len))
+        (self.len, Some(self.len))
     }
 }
 

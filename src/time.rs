@@ -28,6 +28,7 @@
 //! which are close together share one interrupt. A thread may ask for less ([`set_timer_slack`]).
 
 mod manual;
+mod wakers;
 mod wall;
 
 use std::{
@@ -37,7 +38,10 @@ use std::{
 
 use self::manual::ClockState;
 pub use self::manual::ManualClock;
-pub(crate) use self::wall::estimate;
+pub(crate) use self::{
+    wakers::{PlaceId, Wakers},
+    wall::estimate,
+};
 use crate::sync::{
     Parker,
     process::{AtomicU64, Ordering},
@@ -427,8 +431,8 @@ mod tests {
         assert_eq!((woken(), manual.next_deadline()), (0, Some(Duration::from_nanos(1))));
         manual.advance(Duration::from_nanos(1));
         assert_eq!((woken(), manual.next_deadline()), (1, Some(Duration::from_nanos(10))));
-        manual.call_off(first);
-        manual.call_off(second);
+        let called_off = [first, second].map(|alarm| manual.call_off(alarm).is_some());
+        assert_eq!(called_off, [false, true]);
         assert_eq!(manual.next_deadline(), None);
         // An alarm that comes too late wakes at once.
         set(10);

@@ -11,14 +11,14 @@
 //! A task does the same by hand, with a [`WaitList`] (`task::awaited`): its node has one lock for all.
 
 use std::{
-    collections::BTreeMap,
+    mem,
     ops::{Deref, DerefMut},
     task::Waker,
 };
 
 use crate::{
     sync::{Mutex, MutexGuard, Parker, rank, spin_until},
-    time::{Clock, Timestamp},
+    time::{Clock, Timestamp, Wakers},
     unwind::{self, discard},
 };
 
@@ -57,12 +57,8 @@ impl<T, const RANK: u8> Watched<T, RANK> {
         let waker = waker.clone();
         let mut watched = self.0.lock();
         let answer = look(&mut watched.state);
-        let (before, unused) = match answer {
-            Some(_) => (watched.waiters.leave(place), Some(waker)),
-            None => (watched.waiters.register(place, waker), None),
-        };
+        let unused = watched.waiters.note(answer.is_some(), place, waker);
         drop(watched);
-        discard(before);
         discard(unused);
         answer
     }
@@ -111,18 +107,14 @@ impl<T> DerefMut for WatchedGuard<'_, T> {
     }
 }
 
-/// The wakers of all threads and futures that wait for one thing, in the order in which they came. A waiter
-/// comes and leaves in O(log n), from wherever it stands: thousands of futures may lose their `select` at once.
+/// The wakers of all threads and futures that wait for one thing, in the order in which they came.
 #[derive(Debug, Default)]
-pub(crate) struct WaitList {
-    waiters: BTreeMap<Place, Waker>,
-    last: Place,
-}
+pub(crate) struct WaitList(Wakers);
 
 /// The place of a waiter on a list, from its first poll until it has its answer or gives up. A waiter that
 /// was woken for nothing gets its old place back. Different waiters may have the same waker, so that does
 /// not identify them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place(u64);
 
 impl Place {
@@ -135,26 +127,41 @@ impl Place {
 impl WaitList {
     /// Keeps the waker of a waiter. Returns the one that was kept before.
     pub(crate) fn register(&mut self, place: &mut Place, waker: Waker) -> Option<Waker> {
-        if !place.is_taken() {
-            self.last.0 += 1;
-            *place = self.last;
+        if place.is_taken() {
+            return self.0.put((Timestamp::PAST, place.0), waker);
         }
-        self.waiters.insert(*place, waker)
+        (_, place.0) = self.0.add(Timestamp::PAST, waker);
+        None
+    }
+
+    /// Takes a waiter that has its answer off the list, and keeps the waker of another one. Returns the wakers that are
+    /// not needed.
+    pub(crate) fn note(
+        &mut self,
+        is_answered: bool,
+        place: &mut Place,
+        waker: Waker,
+    ) -> [Option<Waker>; 2] {
+        if is_answered {
+            [self.leave(place), Some(waker)]
+        } else {
+            [self.register(place, waker), None]
+        }
     }
 
     /// Takes a waiter off the list. Returns its waker, if it has not been taken.
     pub(crate) fn leave(&mut self, place: &mut Place) -> Option<Waker> {
-        self.waiters.remove(&std::mem::take(place))
+        self.0.remove((Timestamp::PAST, mem::take(place).0))
     }
 
     /// Takes the first waker, for the caller to wake after releasing the lock.
     pub(crate) fn take_one(&mut self) -> Option<Waker> {
-        self.waiters.pop_first().map(|(_, waker)| waker)
+        self.0.take_first()
     }
 
     /// Takes all wakers, for the caller to wake after releasing the lock.
     pub(crate) fn take(&mut self) -> Vec<Waker> {
-        std::mem::take(&mut self.waiters).into_values().collect()
+        self.0.take_all()
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     entry::Ticket,
-    queue::{self, Refusal},
+    queue::{InsertError, RefusedElement},
     time::{Clock, Timestamp},
 };
 
@@ -127,46 +127,32 @@ pub trait When: sealed::When {}
 
 impl<W: sealed::When> When for W {}
 
+#[allow(private_bounds, private_interfaces, reason = "only this crate can call it")]
 mod sealed {
-    use super::{Duration, Instant};
-
-    #[derive(Debug)]
-    pub enum Moment {
-        After(Duration),
-        At(Option<Instant>),
-    }
+    use super::{Clock, Duration, Instant, Timestamp};
 
     pub trait When {
         #[doc(hidden)]
-        fn moment(self) -> Moment;
+        fn deadline(self, clock: &Clock, now: impl FnOnce() -> Timestamp) -> Timestamp;
     }
 
     impl When for Duration {
         #[inline]
-        fn moment(self) -> Moment {
-            Moment::After(self)
+        fn deadline(self, _: &Clock, now: impl FnOnce() -> Timestamp) -> Timestamp {
+            now().after(self)
         }
     }
 
     impl When for Instant {
         #[inline]
-        fn moment(self) -> Moment {
-            Moment::At(Some(self))
+        fn deadline(self, clock: &Clock, _: impl FnOnce() -> Timestamp) -> Timestamp {
+            clock.deadline_of(Some(self))
         }
     }
 
     impl<W: When> When for Option<W> {
-        fn moment(self) -> Moment {
-            self.map_or(Moment::At(None), W::moment)
-        }
-    }
-}
-
-impl sealed::Moment {
-    pub(super) fn deadline(self, clock: &Clock, now: impl FnOnce() -> Timestamp) -> Timestamp {
-        match self {
-            Self::After(delay) => now().after(delay),
-            Self::At(instant) => clock.deadline_of(instant),
+        fn deadline(self, clock: &Clock, now: impl FnOnce() -> Timestamp) -> Timestamp {
+            self.map_or(Timestamp::NEVER, |when| when.deadline(clock, now))
         }
     }
 }
@@ -222,16 +208,6 @@ impl<A: CheapClone, B: CheapClone, C: CheapClone, D: CheapClone> CheapClone for 
 /// An iterator over a snapshot of a queue, in order. See [`DelayQueue::iter`](super::DelayQueue::iter).
 pub type Iter<T> = vec::IntoIter<Queued<T>>;
 
-/// The reason why a [`DelayQueue`](super::DelayQueue) refused an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum InsertError {
-    /// The queue was closed.
-    Closed,
-    /// The queue has no room: as many elements are in it as its [bound](super::DelayQueue::bounded) allows, or a billion.
-    Full,
-}
-
 impl fmt::Display for InsertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -242,15 +218,6 @@ impl fmt::Display for InsertError {
 }
 
 impl Error for InsertError {}
-
-impl From<Refusal> for InsertError {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::Closed => Self::Closed,
-            Refusal::Full => Self::Full,
-        }
-    }
-}
 
 /// The error of an insertion that a [`DelayQueue`](super::DelayQueue) refused. It holds the reason,
 /// and the element, or all the elements that were to be inserted together.
@@ -278,9 +245,9 @@ impl<T> Refused<T> {
     }
 }
 
-impl<T> From<queue::RefusedElement<T>> for Refused<T> {
-    fn from(refused: queue::RefusedElement<T>) -> Self {
-        Self { error: refused.why.into(), element: refused.element }
+impl<T> From<RefusedElement<T>> for Refused<T> {
+    fn from(refused: RefusedElement<T>) -> Self {
+        Self { error: refused.why, element: refused.element }
     }
 }
 

@@ -145,7 +145,7 @@ impl<T> DelayQueue<T> {
     /// Its output is [`Refused`], with the element, if the queue is closed, also during the wait.
     #[doc(alias("put", "send"))]
     pub fn insert_when_room(&self, when: impl When, element: T) -> InsertWhenRoom<'_, T> {
-        let deadline = when.moment().deadline(&self.clock, || self.clock.read());
+        let deadline = when.deadline(&self.clock, || self.clock.read());
         InsertWhenRoom { queue: self, deadline, element: Some(element), place: Place::default() }
     }
 }

@@ -31,9 +31,9 @@ use std::{
 use super::{DelayQueue, Expired, Key};
 use crate::{
     CancellationToken, Limit, LimitReached,
-    queue::{AsyncWaiter, QueueEntry, Source, WaiterId, Wakers},
+    queue::{AsyncWaiter, QueueEntry, Source},
     sync::{OnceLock, Parker, thread},
-    time::{Clock, ManualClock, Timestamp, set_timer_slack},
+    time::{Clock, PlaceId, Timestamp, Wakers, set_timer_slack},
     token::Places,
     unwind::{discard, wake_all},
     wait::{self, Place, Watched},
@@ -353,59 +353,38 @@ impl<T> fmt::Debug for ExpirationStream<'_, T> {
 }
 
 /// An alarm that is set. Dropping it cancels it. See the [module](self).
-enum WaiterAlarm {
-    System(WaiterId),
-    Manual(ManualClock, u64),
-    /// The waker was woken at once.
-    Fired,
+struct WaiterAlarm {
+    clock: Clock,
+    id: PlaceId,
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`.
-    fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Self {
-        match clock.manual() {
-            Some(manual) => Self::Manual(manual.clone(), manual.set_alarm(deadline, waker)),
-            None => match SystemAlarms::get().set(clock, deadline, waker) {
-                Ok(id) => Self::System(id),
-                Err(waker) => {
-                    wake_all([waker]);
-                    Self::Fired
-                }
-            },
-        }
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`. Returns `None` if it was woken at once.
+    fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
+        let id = match clock.manual() {
+            Some(manual) => manual.set_alarm(deadline, waker),
+            None => {
+                SystemAlarms::get().set(clock, deadline, waker).map_err(|it| wake_all([it])).ok()?
+            }
+        };
+        Some(Self { clock: clock.clone(), id })
     }
 }
 
 impl Drop for WaiterAlarm {
     fn drop(&mut self) {
-        match self {
-            Self::System(id) => {
-                let waker = SystemAlarms::get().list.lock().wakers.remove(id);
-                discard(waker);
-            }
-            Self::Manual(clock, id) => clock.call_off(*id),
-            Self::Fired => {}
-        }
+        let waker = match self.clock.manual() {
+            Some(manual) => manual.call_off(self.id),
+            None => SystemAlarms::get().list.lock().remove(self.id),
+        };
+        discard(waker);
     }
 }
 
 /// The alarms of the system's clock, for their thread.
 struct SystemAlarms {
     clock: Clock,
-    list: Watched<AlarmList>,
-}
-
-#[derive(Default)]
-struct AlarmList {
-    wakers: Wakers,
-    /// Zero until there is a thread.
-    last: u64,
-}
-
-impl AlarmList {
-    fn first(&self) -> Timestamp {
-        self.wakers.first_key_value().map_or(Timestamp::NEVER, |((first, _), _)| *first)
-    }
+    list: Watched<Wakers>,
 }
 
 impl SystemAlarms {
@@ -416,17 +395,16 @@ impl SystemAlarms {
 
     /// Sets an alarm for a deadline of `clock`, and starts the thread with the first one. Returns the waker if there is no
     /// thread that would wake it.
-    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<WaiterId, Waker> {
+    fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();
         let builder = || thread::Builder::new().name("punctual-alarm".into());
-        if list.last == 0 && builder().spawn(|| Self::get().wake_when_due()).is_err() {
+        if list.was_never_used() && builder().spawn(|| Self::get().wake_when_due()).is_err() {
             return Err(waker);
         }
-        list.last += 1;
-        let (id, first) = ((deadline, list.last), list.first());
-        list.wakers.insert(id, waker);
-        if deadline < first {
+        let is_nearer = deadline < list.first();
+        let id = list.add(deadline, waker);
+        if is_nearer {
             list.wake_one();
         }
         Ok(id)
@@ -439,14 +417,12 @@ impl SystemAlarms {
         loop {
             let first = self.list.lock().first();
             wait::block_until(&self.clock, first, |waker| {
-                let is_nearer = |list: &mut AlarmList| (list.first() < first).then_some(());
+                let is_nearer = |list: &mut Wakers| (list.first() < first).then_some(());
                 self.list.poll(&mut place, waker, is_nearer)
             });
-            let mut list = self.list.lock();
-            let is_due = list.first() <= self.clock.read();
-            let due = if is_due { list.wakers.pop_first() } else { None };
-            drop(list);
-            wake_all(due.map(|(_, waker)| waker));
+            let now = self.clock.read();
+            let due = self.list.lock().take_due(now);
+            wake_all(due);
         }
     }
 }

@@ -141,7 +141,7 @@ impl Pool {
         }
         let Member { ticket, due, .. } = member;
         // If it is not there a worker has it, and finds it called off.
-        let removed = task.find_entry(ticket, |ticket| self.queue.remove(ticket));
+        let removed = task.find_entry(ticket, |ticket| self.queue.withdraw(ticket));
         let drained = removed.map(|element| {
             self.entry_removed();
             element.leave_group();

@@ -23,7 +23,7 @@ use crate::{
     drained::DrainedTasks,
     entry::Requeue,
     feature::{AtShutdown, Roll},
-    queue::{Admission, QueueEntry, SnapshotEntry},
+    queue::{Admission, QueueEntry, SnapshotEntry, Source},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},

@@ -162,7 +162,7 @@ impl Pool {
             if deadline == Timestamp::NEVER {
                 continue;
             }
-            if let Some(task) = self.queue.remove(ticket) {
+            if let Some(task) = self.queue.withdraw(ticket) {
                 let why = "no thread could be started for it";
                 self.displace(task, ticket.sequence, reason, why);
             }

@@ -46,7 +46,7 @@ use crate::{
     drained::DrainedTask,
     entry::{Ticket, Timing},
     feature::{Change, Changed},
-    queue::{QueueEntry, Refusal, RefusedElement},
+    queue::{InsertError, QueueEntry, RefusedElement},
     rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
     statistics::Totals,
     sync::{Arc, thread, thread_number},
@@ -207,8 +207,8 @@ impl PoolRef {
             Err(RefusedElement { why, sequence, element: task }) => {
                 pool.capacity.release();
                 let reason = match why {
-                    Refusal::Closed => RejectionReason::Shutdown,
-                    Refusal::Full => RejectionReason::Full,
+                    InsertError::Closed => RejectionReason::Shutdown,
+                    InsertError::Full => RejectionReason::Full,
                 };
                 Err(NotAdmitted { reason, sequence, task })
             }
@@ -358,13 +358,13 @@ impl Pool {
             return Ok(ticket);
         };
         // If it is not there, a worker has run it, or another thread has removed it.
-        let removed = self.queue.remove(ticket).or_else(|| {
+        let removed = self.queue.withdraw(ticket).or_else(|| {
             // It may have been moved since it was submitted, to another slot.
             let all = self.queue.snapshot();
             let moved = all.iter().find(|one| one.ticket.sequence == ticket.sequence);
             let moved = moved.map(|one| one.ticket);
             discard(all);
-            self.queue.remove(moved?)
+            self.queue.withdraw(moved?)
         });
         // Others may have left the start to this thread.
         self.end_stranded();

@@ -57,12 +57,11 @@ use super::{IfRunning, Pool, PoolRef, lifecycle::Role};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
-    lazy_thread::{LazyThread, Starting},
     queue::{Admission, DelayedWorkQueue, Source},
     shutdown_report::EndLog,
     sync::{
-        Arc, Parker,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc, OnceLock, Parker,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         scoped_thread_local,
     },
     task::{Cancellation, Drops, Node, Task},
@@ -89,7 +88,10 @@ pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 
 /// See the [module](self).
 pub(crate) struct Timeouts {
-    thread: LazyThread<ExpiryQueue>,
+    /// Made before the first attempt to start a timer thread; the next attempt uses the same one.
+    queue: OnceLock<Arc<ExpiryQueue>>,
+    /// Whether a timer thread has been started, or will never be needed.
+    is_running: AtomicBool,
     /// The number of heaps that the queue is to have, and how early its thread is to wake.
     stripes: usize,
     lead: Duration,
@@ -120,8 +122,9 @@ impl Exceeded {
 
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
+        let (queue, is_running) = (OnceLock::new(), AtomicBool::new(false));
         let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(0));
-        Self { thread: LazyThread::new(), stripes, lead, exceeded, free }
+        Self { queue, is_running, stripes, lead, exceeded, free }
     }
 
     /// Returns how many limits have been exceeded, of tasks and of single runs.
@@ -129,19 +132,34 @@ impl Timeouts {
         self.exceeded.0.load(Ordering::Relaxed)
     }
 
-    /// Returns the queue of a pool without a timer thread.
+    /// Returns the queue of a pool whose driver takes from it. No thread will ever be started.
     pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
-        self.thread.do_without(|| self.make_queue(clock))
+        let queue = Arc::clone(self.make_queue(clock));
+        self.note_running();
+        queue
     }
 
-    fn make_queue(&self, clock: &Clock) -> ExpiryQueue {
-        ExpiryQueue::new(clock.clone(), self.stripes, self.lead)
+    fn make_queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
+        let make = || Arc::new(ExpiryQueue::new(clock.clone(), self.stripes, self.lead));
+        self.queue.get_or_init(make)
+    }
+
+    /// Returns the queue if a thread takes from it.
+    #[inline]
+    fn running(&self) -> Option<&Arc<ExpiryQueue>> {
+        // Ordering: pairs with the store in `note_running`, so a thread that sees it run sees the queue.
+        if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
+    }
+
+    fn note_running(&self) {
+        // Ordering: see `running`.
+        self.is_running.store(true, Ordering::Release);
     }
 
     /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
     /// Returns `false` if there is no such thread.
     pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Arc<Task>) -> bool {
-        let Some(queue) = self.thread.running() else {
+        let Some(queue) = self.running() else {
             discard(look);
             return false;
         };
@@ -158,12 +176,9 @@ impl Timeouts {
 
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
-        let Some(queue) = self.thread.queue() else { return };
+        let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
-        let mut left = queue.drain();
-        left.for_each_element(|expiry| {
-            discard(expiry);
-        });
+        queue.drain().for_each_element(discard);
     }
 }
 
@@ -215,7 +230,7 @@ impl Drop for TimerThread {
         let timers = &pool.timeouts;
         pool.clock().worker_ended();
         let is_last = !*has_begun && timers.free.fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_last && timers.thread.running().is_some() {
+        if is_last && timers.running().is_some() {
             pool.ensure_free_timer_thread();
         }
     }
@@ -236,7 +251,7 @@ impl Timer {
     }
 
     fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
-        let queue = Arc::clone(pool.timeouts.thread.queue()?);
+        let queue = Arc::clone(pool.timeouts.queue.get()?);
         let clock = pool.clock().clone();
         Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
     }
@@ -268,8 +283,8 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        if self.timeouts.thread.running().is_none() {
-            return self.start_timer_thread(&|| self.timeouts.thread.running().is_none());
+        if self.timeouts.running().is_none() {
+            return self.start_timer_thread(&|| self.timeouts.running().is_none());
         }
         self.ensure_free_timer_thread();
         Ok(())
@@ -296,14 +311,11 @@ impl Pool {
         if !self.lifecycle.register() {
             return Ok(());
         }
-        let timers = &self.timeouts;
-        let first = timers.thread.starting(|| timers.make_queue(self.clock()));
-        let started = timers.thread.queue().map_or(Ok(()), |queue| {
-            let thread = TimerThread::new(self, queue);
-            let name = format!("{}-timeouts", self.spawner.thread_name);
-            let started = Box::new(|| _ = first.map(Starting::succeed));
-            self.start_thread(permit, (name, None), started, Box::new(|| thread.work()))
-        });
+        let thread = TimerThread::new(self, self.timeouts.make_queue(self.clock()));
+        let name = format!("{}-timeouts", self.spawner.thread_name);
+        let started = Box::new(|| self.timeouts.note_running());
+        let started =
+            self.start_thread(permit, (name, None), started, Box::new(|| thread.work()));
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
         self.compensate_or_report();
         self.deregister();

@@ -116,6 +116,15 @@ const fn sequence_of(key: u128) -> u64 {
     key as u64
 }
 
+const fn ticket_of(key: u128, slot: u32) -> Ticket {
+    Ticket { slot, sequence: sequence_of(key) }
+}
+
+/// Returns the two smallest of four, of which each two are in order.
+pub(super) fn two_smallest<T: Copy + Ord>([a, b]: [T; 2], [c, d]: [T; 2]) -> [T; 2] {
+    if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
+}
+
 pub(crate) struct PriorityQueue<E> {
     table: Slots<E>,
     near: NearPart,
@@ -167,12 +176,11 @@ impl<E> PriorityQueue<E> {
 
     /// Returns the first entry without taking it. It must be known, as for [`pop`](Self::pop).
     pub(super) fn peek(&self) -> Option<SnapshotEntry<&E>> {
-        let (deadline, sequence) = self.first_key()?;
-        let mut first = None;
-        self.near.up_to(self.near.first(), |(_, slot)| first = Some(slot));
-        let slot = first?;
-        let element = self.table.get(slot)?;
-        Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
+        self.first_key()?;
+        let (key, mut first) = (self.near.first(), None);
+        self.near.up_to(key, &mut |_, slot| first = Some(slot));
+        let (slot, element) = (first?, self.table.get(first?)?);
+        Some(SnapshotEntry { deadline: deadline_of(key), ticket: ticket_of(key, slot), element })
     }
 
     /// Removes an entry, wherever it is. Returns `true` as well if the head may be another one now.
@@ -235,32 +243,49 @@ impl<E> PriorityQueue<E> {
     }
 
     /// Removes every entry that is `unwanted` by its deadline and its element, in no particular order.
-    pub(crate) fn remove_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
-        let listed = self.entries().filter(|entry| unwanted(entry.deadline, entry.element));
-        let is_far = |slot| matches!(self.table.key_place(slot), Some(KeyPlace::Far(_)));
+    pub(crate) fn remove_where(
+        &mut self,
+        unwanted: Unwanted<'_, E>,
+        removed: &mut Vec<QueueEntry<E>>,
+    ) {
+        let mut tickets = Vec::new();
+        self.for_each(&mut |SnapshotEntry { deadline, ticket, element }| {
+            if unwanted(deadline, element) {
+                tickets.push(ticket);
+            }
+        });
         // The far ones first: they would come near, one bucket after the other, as the near part loses its own.
-        let (far, near): (Vec<_>, Vec<_>) =
-            listed.map(|entry| entry.ticket).partition(|ticket| is_far(ticket.slot));
-        let removed = far.into_iter().chain(near).filter_map(|ticket| self.remove(ticket));
-        removed.map(|(entry, _)| entry.owned()).collect()
+        for far_only in [true, false] {
+            for ticket in &tickets {
+                let is_far = || matches!(self.table.key_place(ticket.slot), Some(KeyPlace::Far(_)));
+                if !far_only || is_far() {
+                    removed.extend(self.remove(*ticket).map(|(entry, _)| entry.owned()));
+                }
+            }
+        }
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
-        let first = self.next_used(0);
-        let slots = std::iter::successors(first, |slot| self.next_used(slot + 1));
-        slots.filter_map(|slot| {
-            let (key, element) = (self.key_of(slot)?, self.table.get(slot)?);
-            let (deadline, sequence) = (deadline_of(key), sequence_of(key));
-            Some(SnapshotEntry { deadline, ticket: Ticket { slot, sequence }, element })
-        })
+    /// Passes all entries to `note`, in no particular order.
+    pub(super) fn for_each<'a>(&'a self, note: &mut dyn FnMut(SnapshotEntry<&'a E>)) {
+        let mut next = 0;
+        while let Some(slot) = self.next_used(next) {
+            next = slot + 1;
+            if let (Some(key), Some(element)) = (self.key_of(slot), self.table.get(slot)) {
+                note(SnapshotEntry {
+                    deadline: deadline_of(key),
+                    ticket: ticket_of(key, slot),
+                    element,
+                });
+            }
+        }
     }
 
     pub(crate) fn remove_all(&mut self) -> Self {
         std::mem::replace(self, Self::new())
     }
 
-    pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
-        self.table.into_elements()
+    pub(super) fn into_elements(self, receive: impl FnMut(E)) {
+        self.table.into_elements(receive);
     }
 
     /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that
@@ -336,14 +361,10 @@ impl<E> PriorityQueue<E> {
     /// [`NEVER`](Timestamp::NEVER) for each that does not exist. The second one may be missed if it is
     /// behind many holes of the run.
     pub(super) fn first_two(&mut self) -> [Timestamp; 2] {
-        let mut near = self.near_two();
-        if near[1] >= self.floor() {
+        if self.near_two()[1] >= self.floor() {
             self.settle_until(|queue| queue.near_two()[1] < queue.floor());
-            near = self.near_two();
         }
-        let mut moments = [near[0], near[1], self.floor()];
-        moments.sort_unstable();
-        [moments[0], moments[1]]
+        two_smallest(self.near_two(), [self.floor(), Timestamp::NEVER])
     }
 
     /// Lists the entries that are due at `now`, in no particular order. It costs what it lists, and what
@@ -353,13 +374,14 @@ impl<E> PriorityQueue<E> {
             self.bring_near();
         }
         let latest = key(now, u64::MAX);
-        self.near.up_to(latest, |(key, slot)| {
-            list.push((deadline_of(key), Ticket { slot, sequence: sequence_of(key) }));
+        self.near.up_to(latest, &mut |key, slot| {
+            list.push((deadline_of(key), ticket_of(key, slot)));
         });
     }
 
     fn near_two(&self) -> [Timestamp; 2] {
-        self.near.first_two().map(deadline_of)
+        let [first, second] = self.near.first_two();
+        [deadline_of(first), deadline_of(second)]
     }
 
     /// After the first near entry may have left: sees to it that the first entry of all is in the near

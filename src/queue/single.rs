@@ -20,10 +20,10 @@
 //! [gives up](SingleQueue::give_up) wakes others for the room that it leaves. A queue with a bound never counts as open
 //! (`AdmissionState::is_open`): that is how its takes come here, by what those of other queues ask in any case.
 
-use std::{collections::VecDeque, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use super::{
-    Admission, AdmissionState, Drained, QueueEntry, Refusal, RefusedElement, SnapshotEntry,
+    Admission, AdmissionState, Drained, InsertError, QueueEntry, RefusedElement, SnapshotEntry,
     UnderLock, in_order,
     priority_queue::{CAPACITY, PriorityQueue},
     shared_heap::{LockedHeap, SharedHeap},
@@ -48,7 +48,7 @@ pub(crate) struct SingleQueue<E> {
 }
 
 /// Elements that were to be admitted together, and why they were not.
-type AllRefused<E> = (Refusal, Vec<(Timestamp, E)>);
+type AllRefused<E> = (InsertError, Vec<(Timestamp, E)>);
 
 pub(super) struct SingleState {
     last_sequence: u64,
@@ -179,7 +179,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn snapshot<V>(&self, view: impl Fn(&E) -> V) -> Vec<SnapshotEntry<V>> {
         let heap = self.heap.lock();
         let mut entries = Vec::with_capacity(heap.len());
-        entries.extend(heap.entries().map(|entry| entry.viewed(&view)));
+        heap.for_each(&mut |entry| entries.push(entry.viewed(&view)));
         drop(heap);
         in_order(entries)
     }
@@ -187,7 +187,7 @@ impl<E> SingleQueue<E> {
     pub(crate) fn drain(&self) -> Drained<E> {
         let heap = self.heap.lock().change(PriorityQueue::remove_all);
         self.notify_all_if_finished();
-        Drained::new(VecDeque::new(), vec![heap])
+        Drained::new(vec![heap])
     }
 
     /// Admits nothing from now on. Elements that are inside can still be taken; once there are none,
@@ -234,13 +234,15 @@ impl<E> SingleQueue<E> {
         let waker = waker.clone();
         let mut heap = self.heap.lock();
         let admitted = element.take().map(|element| self.admit(&mut heap, deadline, element));
-        let (answer, unused) = match admitted {
-            Some(Err(refused)) if refused.why == Refusal::Full && heap.state().bound < CAPACITY => {
+        let is_full = |refused: &RefusedElement<E>| refused.why == InsertError::Full;
+        let answer = match admitted {
+            Some(Err(refused)) if is_full(&refused) && heap.state().bound < CAPACITY => {
                 *element = Some(refused.element);
-                (None, [heap.state_mut().submitters.register(place, waker), None])
+                None
             }
-            answer => (answer, [heap.state_mut().submitters.leave(place), Some(waker)]),
+            answer => answer,
         };
+        let unused = heap.state_mut().submitters.note(element.is_none(), place, waker);
         drop(heap);
         discard(unused);
         answer.map(|admitted| admitted.map(|admitted| self.announce(deadline, admitted)))
@@ -269,11 +271,11 @@ impl<E> SingleQueue<E> {
 
     /// Returns why so many more elements are not admitted, if they are not.
     #[cold]
-    fn refusal(&self, heap: &LockedHeap<'_, E, SingleState>, count: usize) -> Option<Refusal> {
+    fn refusal(&self, heap: &LockedHeap<'_, E, SingleState>, count: usize) -> Option<InsertError> {
         if self.is_closed() {
-            return Some(Refusal::Closed);
+            return Some(InsertError::Closed);
         }
-        (Self::room(heap) < count).then_some(Refusal::Full)
+        (Self::room(heap) < count).then_some(InsertError::Full)
     }
 
     /// Wakes those for which there is room, and every waiter if there never will be an element. Called for a queue that is

@@ -4,7 +4,7 @@
 //! stripe, so threads that submit at the same time do not contend. An element's ticket tells which
 //! stripe it went into, so removal is direct and exact.
 //!
-//! An element that waits for no moment is *parked* in its stripe, beside the heap.
+//! An element that waits for no moment is *parked* in its stripe, in a second heap.
 //!
 //! ```text
 //!   offer ──▶ stripe 0 ─┐
@@ -48,12 +48,15 @@ use self::{
 };
 use super::{
     Admission, AdmissionState, Drained, QueueEntry, RefusedElement, SnapshotEntry, UnderLock,
-    Unwanted, in_order, priority_queue::PriorityQueue, waiters::Waiters, waiting::Source,
+    Unwanted, in_order,
+    priority_queue::{PriorityQueue, two_smallest},
+    waiters::Waiters,
+    waiting::Source,
 };
 use crate::{
     entry::{Moved, Requeue, Ticket, Timing},
     time::{Clock, Timestamp},
-    unwind::{discard, wake_all},
+    unwind::wake_all,
 };
 
 pub(crate) struct DelayedWorkQueue<E> {
@@ -163,7 +166,12 @@ impl<E> DelayedWorkQueue<E> {
         if self.head() > now {
             return None;
         }
-        self.pop_due(now, end)
+        let mut ready = self.ready.lock();
+        let taken = self.pop_first_due(&mut ready, now, end);
+        if taken.is_some() {
+            ready.count_taken();
+        }
+        taken
     }
 
     /// Takes an element, if it is in the queue with just this deadline.
@@ -192,15 +200,6 @@ impl<E> DelayedWorkQueue<E> {
     /// is about to sleep.
     pub(crate) fn reconsider(&self) {
         wake_all(self.waiters.notify_all());
-    }
-
-    fn pop_due(&self, now: Timestamp, end: u64) -> Option<QueueEntry<E>> {
-        let mut ready = self.ready.lock();
-        let taken = self.pop_first_due(&mut ready, now, end);
-        if taken.is_some() {
-            ready.count_taken();
-        }
-        taken
     }
 
     /// Takes the first entry of all if it is due and has a sequence below `end`; see the head of the module.
@@ -265,22 +264,24 @@ impl<E> DelayedWorkQueue<E> {
     /// Takes the element out that is due first of all, parked or not.
     pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
-        let removed = match self.first_parked_of_all(&ready) {
-            Some(sequence) => self.lock_of(sequence).take_parked(sequence),
-            None => self.pop_among_equals(&mut ready, Timestamp::NEVER, u64::MAX),
-        };
+        let parked = self.remove_first_parked(&ready);
+        let removed =
+            parked.or_else(|| self.pop_among_equals(&mut ready, Timestamp::NEVER, u64::MAX));
         drop(ready);
         self.notify_all_if_finished();
         removed
     }
 
-    /// Returns the sequence of the element that is due first of all, if that is a parked one.
-    fn first_parked_of_all(&self, ready: &LockedReady<'_, E>) -> Option<u64> {
-        let stripes = self.lock_exact();
-        let parked = stripes.iter().filter_map(LockedStripe::first_parked).min()?;
+    /// Takes the element out that is due first of all, if that is a parked one.
+    fn remove_first_parked(&self, ready: &LockedReady<'_, E>) -> Option<QueueEntry<E>> {
+        let mut stripes = self.lock_exact();
         let scheduled = stripes.iter().filter_map(|stripe| stripe.first_key());
         let scheduled = scheduled.chain(ready.first_key()).min();
-        scheduled.is_none_or(|first| parked < first).then_some(parked.1)
+        let parked =
+            stripes.iter_mut().filter_map(|stripe| stripe.first_parked().zip(Some(stripe)));
+        let (first, stripe) = parked.min_by_key(|(first, _)| *first)?;
+        let is_first = scheduled.is_none_or(|other| first < other);
+        if is_first { stripe.state_mut().parked.pop().map(QueueEntry::owned) } else { None }
     }
 
     // Always inlined: a cancellation and a timer that is dropped would each spend a twentieth on the call. Not in debug
@@ -292,6 +293,12 @@ impl<E> DelayedWorkQueue<E> {
         let removed = removed.or_else(|| self.remove_elsewhere(ticket).map(UnderLock::new));
         self.notify_all_if_finished();
         removed.map(UnderLock::into_inner)
+    }
+
+    /// The same, and is not compiled into its caller.
+    #[inline(never)]
+    pub(crate) fn withdraw(&self, ticket: Ticket) -> Option<E> {
+        self.remove(ticket)
     }
 
     /// Like [`remove`](Self::remove), for an element that was in no heap: it is parked, or on the ready list, or in a
@@ -336,9 +343,12 @@ impl<E> DelayedWorkQueue<E> {
     /// `unwanted` runs under the locks, so it is no user code.
     pub(crate) fn remove_where(&self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
         let mut ready = self.ready.lock();
-        let mut removed = ready.remove_where(unwanted);
+        let mut removed = Vec::new();
+        ready.remove_where(unwanted, &mut removed);
         for stripe in &self.stripes {
-            removed.append(&mut stripe.lock().take_out_where(unwanted));
+            let mut stripe = stripe.lock();
+            stripe.change(|heap| heap.remove_where(unwanted, &mut removed));
+            stripe.state_mut().parked.remove_where(unwanted, &mut removed);
         }
         drop(ready);
         self.notify_all_if_finished();
@@ -350,14 +360,15 @@ impl<E> DelayedWorkQueue<E> {
     pub(crate) fn drain(&self) -> Drained<E> {
         let mut ready = self.ready.lock();
         let mut stripes = self.lock_all();
-        let (mut others, mut heaps) = (ready.remove_all(), Vec::new());
+        let mut heaps = Vec::new();
         for stripe in &mut stripes {
             heaps.push(stripe.change(PriorityQueue::remove_all));
-            others.extend(stripe.take_all_parked());
+            heaps.push(stripe.state_mut().parked.remove_all());
         }
+        heaps.push(ready.remove_all());
         drop(stripes);
         drop(ready);
-        let drained = Drained::new(others, heaps);
+        let drained = Drained::new(heaps);
         self.notify_all_if_finished();
         drained
     }
@@ -374,11 +385,6 @@ impl<E> DelayedWorkQueue<E> {
     #[inline]
     pub(crate) fn is_closed(&self) -> bool {
         !self.admission.is_open()
-    }
-
-    #[inline]
-    pub(crate) fn is_finished(&self) -> bool {
-        self.is_closed() && self.has_nothing_left()
     }
 
     #[inline(never)]
@@ -416,24 +422,24 @@ impl<E: Clone> DelayedWorkQueue<E> {
         self.head() == Timestamp::NEVER
     }
 
-    /// Returns the deadline, the ticket and a clone of the element that would be taken first, if it was due at `now`.
-    pub(crate) fn first_due(&self, now: Timestamp) -> Option<(Timestamp, Ticket, E)> {
-        if self.head() > now {
-            return None;
-        }
+    /// Returns the entry that would be taken first, with a clone of its element, if it was due at `now`.
+    pub(crate) fn first_due(&self, now: Timestamp) -> Option<SnapshotEntry<E>> {
         let ready = self.ready.lock();
         let stripes = self.lock_exact();
-        let firsts = stripes.iter().filter_map(|stripe| stripe.peek()).chain(ready.entries());
-        let first = firsts.min_by_key(|first| (first.deadline, first.ticket.sequence));
-        let first = first.filter(|first| first.deadline <= now)?;
-        Some((first.deadline, first.ticket, first.element.clone()))
+        let firsts = stripes.iter().filter_map(|stripe| stripe.peek());
+        let firsts = firsts.chain(ready.entries().next());
+        let first = firsts.min_by_key(|first| (first.deadline, first.ticket.sequence))?;
+        (first.deadline <= now).then(|| first.viewed(E::clone))
     }
 
     pub(crate) fn list_due(&self, now: Timestamp) -> Vec<(Timestamp, Ticket)> {
         let mut list = Vec::new();
         let ready = self.ready.lock();
-        let listed = ready.entries().filter(|entry| entry.deadline <= now);
-        list.extend(listed.map(|entry| (entry.deadline, entry.ticket)));
+        for entry in ready.entries() {
+            if entry.deadline <= now {
+                list.push((entry.deadline, entry.ticket));
+            }
+        }
         for stripe in &self.stripes {
             stripe.lock().change(|heap| heap.list_due(now, &mut list));
         }
@@ -443,14 +449,17 @@ impl<E: Clone> DelayedWorkQueue<E> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        let ready = self.ready.lock();
-        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().pending()).sum::<usize>()
+        self.count(|stripe| stripe.pending())
     }
 
     /// Returns the number of elements that wait for a moment.
     pub(crate) fn scheduled(&self) -> usize {
+        self.count(|stripe| stripe.len())
+    }
+
+    fn count(&self, of_stripe: fn(LockedStripe<'_, E>) -> usize) -> usize {
         let ready = self.ready.lock();
-        ready.len() + self.stripes.iter().map(|stripe| stripe.lock().len()).sum::<usize>()
+        ready.len() + self.stripes.iter().map(|stripe| of_stripe(stripe.lock())).sum::<usize>()
     }
 
     /// Returns `true` if at least `count` elements wait for a moment. It takes no more locks than it
@@ -477,12 +486,11 @@ impl<E: Clone> DelayedWorkQueue<E> {
 
     /// Returns `true` if an element is due at `moment` or before, whether it waits for its moment or is parked.
     pub(crate) fn has_any_until(&self, moment: Timestamp) -> bool {
-        if let Some((.., first)) = self.first_due(moment) {
-            discard(first);
-            return true;
-        }
-        let mut parked = self.stripes.iter().filter_map(|stripe| stripe.lock().first_parked());
-        parked.any(|(due, _)| due <= moment)
+        let ready = self.ready.lock();
+        let mut stripes = self.lock_exact();
+        let comes = |first: Option<(Timestamp, u64)>| first.is_some_and(|(due, _)| due <= moment);
+        let mut keys = stripes.iter_mut().map(|stripe| (stripe.first_key(), stripe.first_parked()));
+        comes(ready.first_key()) || keys.any(|(first, parked)| comes(first) || comes(parked))
     }
 
     /// Returns the counts. While `meanwhile` runs, nothing is admitted or taken.
@@ -506,8 +514,10 @@ impl<E: Clone> DelayedWorkQueue<E> {
         let stripes = self.lock_all();
         let len = ready.len() + stripes.iter().map(|stripe| stripe.pending()).sum::<usize>();
         let mut entries = Vec::with_capacity(len);
-        let listed = stripes.iter().flat_map(LockedStripe::all_entries).chain(ready.entries());
-        entries.extend(listed.map(|entry| entry.viewed(E::clone)));
+        for heap in stripes.iter().flat_map(LockedStripe::heaps) {
+            heap.for_each(&mut |entry| entries.push(entry.viewed(E::clone)));
+        }
+        entries.extend(ready.entries().map(|entry| entry.viewed(E::clone)));
         drop(stripes);
         drop(ready);
         in_order(entries)
@@ -535,23 +545,20 @@ impl<E> Source for DelayedWorkQueue<E> {
     }
 
     fn first_two(&self) -> [Timestamp; 2] {
-        let nearer = |[a, b]: [Timestamp; 2], [c, d]: [Timestamp; 2]| {
-            if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
-        };
         // A stripe in which nothing waits for a moment need not be locked.
         let stripes = self.stripes.iter().filter(|stripe| stripe.head() < Timestamp::NEVER);
         let of_each = stripes.map(|stripe| stripe.lock().change(PriorityQueue::first_two));
-        nearer(of_each.fold([Timestamp::NEVER; 2], nearer), self.ready.lock().first_two())
+        of_each.fold(self.ready.lock().first_two(), two_smallest)
     }
 
     #[inline]
     fn is_finished(&self) -> bool {
-        Self::is_finished(self)
+        self.is_closed() && self.has_nothing_left()
     }
 
     #[inline(always)]
     fn take_due(&self, now: Timestamp) -> Option<QueueEntry<E>> {
-        if self.head() <= now { self.pop_due(now, u64::MAX) } else { None }
+        self.take_due_before(now, u64::MAX)
     }
 
     #[inline]

@@ -83,7 +83,7 @@
 //! waiter that is armed for it wakes too early, once. `wake_before` is zero while no thread waits: all
 //! threads are busy then, and look when they are done.
 
-use std::{collections::BTreeMap, task::Waker, time::Duration};
+use std::{task::Waker, time::Duration};
 
 use crossbeam_utils::CachePadded;
 
@@ -92,7 +92,7 @@ use crate::{
         Mutex,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Timestamp,
+    time::{PlaceId, Timestamp, Wakers},
 };
 
 pub(crate) struct Waiters {
@@ -104,31 +104,9 @@ pub(crate) struct Waiters {
     wake_before: CachePadded<AtomicU64>,
     /// How often all were notified. It is written under the lock of the list.
     rounds: AtomicU64,
-    list: Mutex<List>,
-}
-
-#[derive(Default)]
-struct List {
-    /// The leader is first. The followers are at the end, and of these the one that began to wait
-    /// last is woken first, because its core is still warm.
-    waiters: Wakers,
-    last_number: u64,
-}
-
-/// The wakers of waiters, or of alarms.
-pub(crate) type Wakers = BTreeMap<WaiterId, Waker>;
-
-/// Identifies a waiter for one wait. Ordered by the moments for which the waiters are armed, and
-/// then by when they began to wait.
-pub(crate) type WaiterId = (Timestamp, u64);
-
-pub(super) struct BegunWait {
-    pub(super) id: WaiterId,
-    /// When the waiter has to wake by itself.
-    pub(super) until: Timestamp,
-    /// All have been notified since the waiter read the round; or it was the last searcher, and found a head for which
-    /// no waiter is armed. It must not sleep.
-    pub(super) must_look_again: bool,
+    /// Each waiter with the moment for which it is armed. The leader is first. The followers are at the end, and of these
+    /// the one that began to wait last is woken first, because its core is still warm.
+    list: Mutex<Wakers>,
 }
 
 impl Waiters {
@@ -187,7 +165,7 @@ impl Waiters {
         if self.searching.load(Ordering::SeqCst) > 0 || self.is_covered(due) {
             return None;
         }
-        let (_, woken) = list.waiters.pop_last()?;
+        let woken = list.take_last()?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);
         Some(woken)
@@ -205,76 +183,64 @@ impl Waiters {
     pub(super) fn notify_all(&self) -> Vec<Waker> {
         let mut list = self.list.lock();
         self.rounds.fetch_add(1, Ordering::SeqCst);
-        self.searching.fetch_add(list.waiters.len(), Ordering::SeqCst);
-        let woken = std::mem::take(&mut list.waiters);
+        self.searching.fetch_add(list.len(), Ordering::SeqCst);
+        let woken = list.take_all();
         self.publish_wake_before(&list);
-        drop(list);
-        woken.into_values().collect()
+        woken
     }
 
     /// Returns how many threads are in `take` and have found nothing so far, asleep or awake.
     pub(super) fn count(&self) -> usize {
         // A thread moves between the two under the lock, so none is counted twice.
         let list = self.list.lock();
-        list.waiters.len() + self.searching.load(Ordering::SeqCst)
+        list.len() + self.searching.load(Ordering::SeqCst)
     }
 
     /// Returns how many threads sleep, or are about to: none of them has an element.
     pub(super) fn listed(&self) -> usize {
-        self.list.lock().waiters.len()
+        self.list.lock().len()
     }
 
     /// Lists a thread that searched. `first` and `second` are the next deadlines as the thread has
-    /// seen them, and `round` is the [round](Self::round) that it read before.
+    /// seen them, and `round` is the [round](Self::round) that it read before. Returns its place, whose moment is when it
+    /// has to wake by itself, and `true` if it must look again instead of sleeping: all have been notified in between, or
+    /// it was the last searcher, and found a head for which no waiter is armed.
     pub(super) fn begin_wait(
         &self,
         waker: Waker,
         [first, second]: [Timestamp; 2],
         round: u64,
         head: impl FnOnce() -> Timestamp,
-    ) -> BegunWait {
+    ) -> (PlaceId, bool) {
         let mut list = self.list.lock();
-        list.last_number += 1;
-        let until = list.moment_for(first, second);
-        let id = (until, list.last_number);
-        list.waiters.insert(id, waker);
+        let until = if list.first() > first {
+            first
+        } else if list.second() > second {
+            second
+        } else {
+            Timestamp::NEVER
+        };
+        let id = list.add(until, waker);
         self.publish_wake_before(&list);
         let was_last_searcher = self.searching.fetch_sub(1, Ordering::SeqCst) == 1;
         let is_round_over = self.round() != round;
         drop(list);
-        let must_look_again = is_round_over || was_last_searcher && !self.is_covered(head());
-        BegunWait { id, until, must_look_again }
+        (id, is_round_over || was_last_searcher && !self.is_covered(head()))
     }
 
     /// Ends a wait, for whatever reason; the thread searches again. Returns its waker if no
     /// notifier has used it.
-    pub(super) fn end_wait(&self, id: WaiterId) -> Option<Waker> {
+    pub(super) fn end_wait(&self, id: PlaceId) -> Option<Waker> {
         let mut list = self.list.lock();
         // If it is not listed, its notifier has counted it as searching already.
-        let waker = list.waiters.remove(&id)?;
+        let waker = list.remove(id)?;
         self.searching.fetch_add(1, Ordering::SeqCst);
         self.publish_wake_before(&list);
         Some(waker)
     }
 
-    fn publish_wake_before(&self, list: &List) {
-        let smallest = list.waiters.first_key_value().map(|((armed, _), _)| *armed);
-        let smallest = smallest.map_or(0, Timestamp::as_nanos);
-        self.wake_before.store(smallest, Ordering::SeqCst);
-    }
-}
-
-impl List {
-    /// Returns for which of the next two deadlines a new waiter is to be armed, if for any.
-    fn moment_for(&self, first: Timestamp, second: Timestamp) -> Timestamp {
-        let mut armed = self.waiters.keys().map(|(armed, _)| *armed);
-        let [leader, deputy] = [armed.next(), armed.next()];
-        if leader.is_none_or(|moment| moment > first) {
-            first
-        } else if deputy.is_none_or(|moment| moment > second) {
-            second
-        } else {
-            Timestamp::NEVER
-        }
+    fn publish_wake_before(&self, list: &Wakers) {
+        let smallest = if list.len() == 0 { Timestamp::PAST } else { list.first() };
+        self.wake_before.store(smallest.as_nanos(), Ordering::SeqCst);
     }
 }

@@ -24,13 +24,10 @@ use std::{
     task::{Poll, Waker},
 };
 
-use super::{
-    QueueEntry,
-    waiters::{BegunWait, WaiterId, Waiters},
-};
+use super::{QueueEntry, waiters::Waiters};
 use crate::{
     sync::{Parker, spin_until},
-    time::{Clock, Timestamp},
+    time::{Clock, PlaceId, Timestamp},
     unwind::{discard, wake_all},
 };
 
@@ -107,7 +104,7 @@ pub(crate) trait Source: Sized {
         &self,
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
-        set_alarm: impl Fn(Timestamp, Waker) -> A,
+        set_alarm: impl Fn(Timestamp, Waker) -> Option<A>,
     ) -> Poll<Option<QueueEntry<Self::Element>>> {
         loop {
             let search = waiter.search(self);
@@ -120,15 +117,16 @@ pub(crate) trait Source: Sized {
             }
             // Both clones before the wait begins: cloning a waker is user code and may panic.
             let (to_list, for_alarm) = (waker.clone(), waker.clone());
-            let begun = search.begin_wait(to_list, round);
-            let alarm = if begun.until < Timestamp::NEVER {
-                Some(set_alarm(begun.until, for_alarm))
+            let (id, must_look_again) = search.begin_wait(to_list, round);
+            let (until, _) = id;
+            let alarm = if until < Timestamp::NEVER {
+                set_alarm(until, for_alarm)
             } else {
                 discard(for_alarm);
                 None
             };
-            waiter.listed = Some((begun.id, alarm));
-            if !begun.must_look_again {
+            waiter.listed = Some((id, alarm));
+            if !must_look_again {
                 return Poll::Pending;
             }
         }
@@ -145,10 +143,10 @@ pub(crate) trait Source: Sized {
             if self.is_finished() {
                 return Timestamp::NEVER;
             }
-            let begun = search.begin_wait(waker.clone(), round);
-            waiter.listed = Some((begun.id, None));
-            if !begun.must_look_again {
-                return begun.until;
+            let (id, must_look_again) = search.begin_wait(waker.clone(), round);
+            waiter.listed = Some((id, None));
+            if !must_look_again {
+                return id.0;
             }
         }
     }
@@ -190,11 +188,11 @@ fn wait_until<Q: Source>(
             continue;
         }
         let waker_to_list = waker.unwrap_or_else(|| wait.parker.waker().clone());
-        let begun = search.begin_wait(waker_to_list, round);
-        if !begun.must_look_again {
-            wait.park_until(begun.until.before(queue.waiters().lead).min(limit));
+        let (id, must_look_again) = search.begin_wait(waker_to_list, round);
+        if !must_look_again {
+            wait.park_until(id.0.before(queue.waiters().lead).min(limit));
         }
-        (search, waker) = Search::resume(queue, begun.id);
+        (search, waker) = Search::resume(queue, id);
     }
 }
 
@@ -229,13 +227,13 @@ impl<'a, Q: Source> Search<'a, Q> {
     }
 
     /// Ends a wait and searches again. The waker comes back if no notifier has used it.
-    fn resume(queue: &'a Q, id: WaiterId) -> (Self, Option<Waker>) {
+    fn resume(queue: &'a Q, id: PlaceId) -> (Self, Option<Waker>) {
         let waker = queue.waiters().end_wait(id);
         (Self(queue), waker)
     }
 
     /// Begins to wait; see the head of the module. `round` was read before the searcher looked.
-    fn begin_wait(self, waker: Waker, round: u64) -> BegunWait {
+    fn begin_wait(self, waker: Waker, round: u64) -> (PlaceId, bool) {
         let queue = self.0;
         let begun = queue.waiters().begin_wait(waker, queue.first_two(), round, || queue.head());
         // It is listed now, so it must not be counted off as a searcher that leaves.
@@ -253,7 +251,7 @@ impl<Q: Source> Drop for Search<'_, Q> {
 /// A place in the list of waiters between two polls; see the head of the module. Dropping the alarm
 /// `A` cancels it.
 pub(crate) struct AsyncWaiter<A> {
-    pub(super) listed: Option<(WaiterId, Option<A>)>,
+    pub(super) listed: Option<(PlaceId, Option<A>)>,
 }
 
 impl<A> AsyncWaiter<A> {

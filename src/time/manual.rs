@@ -34,10 +34,10 @@
 //! A jump may fire an alarm, whose waker is user code, and may itself wait. A thread on the list must
 //! not run any. So a thread that was about to sleep leaves the list, wakes the wakers, and does not sleep this time.
 
-use super::{PAST, Timestamp, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
+use super::{PAST, PlaceId, Timestamp, Wakers, long_before, saturating_nanos, wall::BETWEEN_LOOKS};
 use crate::{
-    sync::{Arc, Mutex, OnceLock, ParkedThread, Parker},
-    unwind::{discard, wake_all},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, ParkedThread, Parker},
+    unwind::wake_all,
 };
 use std::{
     cell::Cell,
@@ -103,8 +103,7 @@ struct SharedClock {
 pub(super) struct ClockState {
     now: Timestamp,
     sleepers: Vec<Sleeper>,
-    alarms: Vec<ClockAlarm>,
-    last_alarm: u64,
+    alarms: Wakers,
     /// Worker threads that were started and have not ended.
     pub(super) workers: usize,
     is_auto: bool,
@@ -123,12 +122,6 @@ pub(super) struct ClockState {
     parks: usize,
 }
 
-struct ClockAlarm {
-    id: u64,
-    until: Timestamp,
-    waker: Waker,
-}
-
 struct Sleeper {
     until: Timestamp,
     thread: Arc<ParkedThread>,
@@ -141,8 +134,7 @@ impl ClockState {
         Self {
             now,
             sleepers: Vec::new(),
-            alarms: Vec::new(),
-            last_alarm: 0,
+            alarms: Wakers::default(),
             workers: 0,
             is_auto: false,
             waiting: 0,
@@ -155,21 +147,13 @@ impl ClockState {
         }
     }
 
-    fn wall_time(&self) -> SystemTime {
-        let (since, wall) = self.wall;
-        wall.checked_add(self.now.since(since)).unwrap_or(wall)
-    }
-
-    fn begin_sleep(&mut self, sleeper: Sleeper) {
-        self.sleepers.push(sleeper);
-        #[cfg(test)]
-        {
-            self.parks += 1;
-        }
-    }
-
     fn end_sleep(&mut self, thread: &Arc<ParkedThread>) {
         self.sleepers.retain(|sleeper| !Arc::ptr_eq(&sleeper.thread, thread));
+    }
+
+    fn wake_where(&self, is_meant: impl Fn(&Sleeper) -> bool) {
+        let meant = self.sleepers.iter().filter(|sleeper| is_meant(sleeper));
+        meant.for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
     }
 
     fn is_idle(&self) -> bool {
@@ -189,8 +173,7 @@ impl ClockState {
     fn next_deadline(&self) -> Timestamp {
         let sleepers = self.sleepers.iter().map(|sleeper| sleeper.until);
         let sleepers = sleepers.filter(|until| *until > self.now);
-        let alarms = self.alarms.iter().map(|alarm| alarm.until);
-        sleepers.chain(alarms).min().unwrap_or(Timestamp::NEVER)
+        sleepers.fold(self.alarms.first(), Timestamp::min)
     }
 
     /// Moves the present, and wakes the threads whose deadline has come. Returns the alarms to be
@@ -198,16 +181,11 @@ impl ClockState {
     #[must_use]
     fn move_to(&mut self, now: Timestamp) -> Vec<Waker> {
         self.now = self.now.max(now);
-        for sleeper in self.sleepers.iter().filter(|sleeper| sleeper.until <= self.now) {
-            Wake::wake_by_ref(&sleeper.thread);
-        }
+        self.wake_where(|sleeper| sleeper.until <= self.now);
         for (_, watcher) in self.idle_watchers.iter().filter(|(end, _)| *end < self.now) {
             Wake::wake_by_ref(watcher);
         }
-        let alarms = std::mem::take(&mut self.alarms).into_iter();
-        let (due, later): (Vec<_>, _) = alarms.partition(|alarm| alarm.until <= self.now);
-        self.alarms = later;
-        due.into_iter().map(|alarm| alarm.waker).collect()
+        self.alarms.take_due(self.now)
     }
 
     pub(super) fn worker_ended(&mut self) {
@@ -223,7 +201,7 @@ impl ClockState {
             return Vec::new();
         }
         if !std::mem::replace(&mut self.have_looked, true) {
-            self.sleepers.iter().for_each(|sleeper| Wake::wake_by_ref(&sleeper.thread));
+            self.wake_where(|_| true);
             return Vec::new();
         }
         let next = self.next_deadline();
@@ -439,13 +417,7 @@ impl ManualClock {
     fn step_up_to(&self, end: Timestamp) -> Option<Duration> {
         self.run_until_idle_or_beyond(end);
         // A worker that slept for a task that has been cancelled since would show a deadline for which nothing waits.
-        let state = self.shared.state.lock();
-        state
-            .sleepers
-            .iter()
-            .filter(|one| one.is_worker)
-            .for_each(|one| Wake::wake_by_ref(&one.thread));
-        drop(state);
+        self.shared.state.lock().wake_where(|sleeper| sleeper.is_worker);
         self.run_until_idle_or_beyond(end);
         let mut state = self.shared.state.lock();
         let next = state.next_deadline();
@@ -479,6 +451,10 @@ impl ManualClock {
     pub(super) fn change(&self, change: impl FnOnce(&mut ClockState)) {
         let mut state = self.shared.state.lock();
         change(&mut state);
+        self.let_go_on(state);
+    }
+
+    fn let_go_on<'a>(&'a self, mut state: MutexGuard<'a, ClockState>) {
         loop {
             let woken = state.go_on();
             drop(state);
@@ -516,7 +492,11 @@ impl ManualClock {
             state.waiting += 1;
             state.have_looked = false;
         }
-        state.begin_sleep(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
+        state.sleepers.push(Sleeper { until, thread: Arc::clone(parker.thread()), is_worker });
+        #[cfg(test)]
+        {
+            state.parks += 1;
+        }
         let woken = state.go_on();
         if !woken.is_empty() {
             // User code: see the head of the module.
@@ -533,14 +513,12 @@ impl ManualClock {
         parker.notice();
     }
 
-    /// Sets an alarm, which wakes `waker` once `until` has come. Returns its number.
-    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> u64 {
-        let (mut id, mut late) = (0, None);
+    /// Sets an alarm, which wakes `waker` once `until` has come.
+    pub(crate) fn set_alarm(&self, until: Timestamp, waker: Waker) -> PlaceId {
+        let (mut id, mut late) = ((until, 0), None);
         self.change(|state| {
-            state.last_alarm += 1;
-            id = state.last_alarm;
             if state.now < until {
-                state.alarms.push(ClockAlarm { id, until, waker });
+                id = state.alarms.add(until, waker);
             } else {
                 late = Some(waker);
             }
@@ -550,12 +528,8 @@ impl ManualClock {
     }
 
     /// Takes an alarm off the list, unless it has fired.
-    pub(crate) fn call_off(&self, id: u64) {
-        let mut state = self.shared.state.lock();
-        let index = state.alarms.iter().position(|alarm| alarm.id == id);
-        let alarm = index.map(|index| state.alarms.swap_remove(index));
-        drop(state);
-        discard(alarm);
+    pub(crate) fn call_off(&self, id: PlaceId) -> Option<Waker> {
+        self.shared.state.lock().alarms.remove(id)
     }
 
     /// Returns an address that no other clock has as long as this one exists.
@@ -569,7 +543,7 @@ impl ManualClock {
     /// Returns the wall time. At the clock's origin it is the beginning of the year 2000 in UTC, and it
     /// goes on as the clock is moved. Does not block.
     pub fn wall_time(&self) -> SystemTime {
-        self.shared.state.lock().wall_time()
+        self.read_both().1
     }
 
     /// Sets the wall time, as an administrator or a time server does, or as it looks after the machine
@@ -598,7 +572,8 @@ impl ManualClock {
     /// Returns the present, and the wall time at the same moment.
     pub(super) fn read_both(&self) -> (Timestamp, SystemTime) {
         let state = self.shared.state.lock();
-        (state.now, state.wall_time())
+        let (now, (since, wall)) = (state.now, state.wall);
+        (now, wall.checked_add(now.since(since)).unwrap_or(wall))
     }
 }
 

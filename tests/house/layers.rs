@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 35] = [
+const LAYERS: [(&str, u8, &[&str]); 34] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -20,7 +20,6 @@ const LAYERS: [(&str, u8, &[&str]); 35] = [
     ("entry", 1, &["time"]),
     ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &["time"]),
-    ("lazy_thread", 1, &["time", "wait"]),
     ("histogram", 1, &["time"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),

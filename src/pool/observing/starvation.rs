@@ -36,6 +36,7 @@ use std::{fmt, time::Duration};
 use crate::{
     TaskId,
     pool::{Callbacks, Pool, timeouts::expiry},
+    queue::{SnapshotEntry, Source},
     shutdown_report::TaskSummary,
     statistics::WorkerStats,
     sync::{
@@ -105,10 +106,10 @@ impl StarvationWatch {
             return;
         }
         let now = pool.clock().read();
-        let first = pool.queue.first_due(now).map(|(due, ticket, task)| {
-            let name = task.name();
-            discard(task);
-            (due, TaskSummary::new(ticket.sequence, name))
+        let first = pool.queue.first_due(now).map(|SnapshotEntry { deadline, ticket, element }| {
+            let name = element.name();
+            discard(element);
+            (deadline, TaskSummary::new(ticket.sequence, name))
         });
         let workers = pool.workers.worker_stats();
         let last_taken = workers.iter().map(|stats| stats.busy_since()).max();

@@ -115,13 +115,14 @@ impl ArrayHeap {
 
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
-    pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
-        self.visit(ROOT, latest, &mut note);
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+        self.visit(ROOT, latest, note);
     }
 
-    fn visit(&self, position: usize, latest: u128, note: &mut impl FnMut((u128, u32))) {
+    fn visit(&self, position: usize, latest: u128, note: &mut dyn FnMut(u128, u32)) {
         if position < self.end() && self.key(position) <= latest {
-            note(self.entry(position));
+            let (key, slot) = self.entry(position);
+            note(key, slot);
             let group = children(position) * ARITY;
             (group..group + ARITY).for_each(|child| self.visit(child, latest, note));
         }

@@ -213,13 +213,15 @@ impl Calendar {
             self.idle = NONE;
         }
         self.len -= used as usize;
-        self.change_ring(slots, chunk, |slots, first| {
+        let mut keys = Vec::new();
+        self.change_ring(slots, chunk, &mut |slots, first| {
             if used > 0 {
-                return slots.make_near(chunk, first);
+                keys = slots.make_near(chunk, first);
+            } else {
+                slots.discard_far(chunk, first);
             }
-            slots.discard_far(chunk, first);
-            Vec::new()
-        })
+        });
+        keys
     }
 
     /// Sees to it that a bucket is in use and has room. Returns `false` if that cannot be.
@@ -243,27 +245,27 @@ impl Calendar {
     #[cold]
     fn note_removal<E>(&mut self, slots: &mut Slots<E>, chunk: u32) {
         if slots.chunk(chunk).used > 0 {
-            self.change_ring(slots, chunk, |slots, first| slots.put_first(chunk, first));
+            self.change_ring(slots, chunk, &mut |slots, first| slots.put_first(chunk, first));
             return;
         }
         let idle = std::mem::replace(&mut self.idle, chunk);
         if idle != NONE && idle != chunk && slots.chunk(idle).used == 0 {
-            self.change_ring(slots, idle, |slots, first| slots.discard_far(idle, first));
+            self.change_ring(slots, idle, &mut |slots, first| slots.discard_far(idle, first));
         }
     }
 
     /// Changes the ring of the bucket that a chunk belongs to. If no chunk is left, the bucket is not in
     /// use any more.
-    fn change_ring<E, R: Default>(
+    fn change_ring<E>(
         &mut self,
         slots: &mut Slots<E>,
         chunk: u32,
-        change: impl FnOnce(&mut Slots<E>, &mut u32) -> R,
-    ) -> R {
+        change: &mut dyn FnMut(&mut Slots<E>, &mut u32),
+    ) {
         let owner = slots.chunk(chunk).owner;
         let (number, index) = (owner as usize / RING, owner as usize % RING);
-        let Some(Some(level)) = self.levels.get_mut(number) else { return R::default() };
-        let result = change(slots, &mut level.firsts[index]);
+        let Some(Some(level)) = self.levels.get_mut(number) else { return };
+        change(slots, &mut level.firsts[index]);
         if level.firsts[index] == NONE {
             let start = std::mem::replace(&mut level.starts[index], UNUSED);
             if start == level.first_start {
@@ -273,7 +275,6 @@ impl Calendar {
                 self.find_nearest();
             }
         }
-        result
     }
 
     fn find_nearest(&mut self) {

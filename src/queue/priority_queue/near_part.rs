@@ -11,6 +11,8 @@
 //! 2. The run is never longer than twice the number of entries that it once had, and once most of these
 //!    have been removed the rest is in the heap. The same is true of each lane.
 
+use std::iter;
+
 use super::{
     FEW, SMALL, UnderLock,
     array_heap::{ArrayHeap, Positions, VACANT},
@@ -18,6 +20,7 @@ use super::{
     lanes::Lanes,
     slots::Slots,
     sorted_run::{self, SortedRun},
+    two_smallest,
 };
 
 /// A heap with this many entries is large: what it has does not all stay in the nearest cache.
@@ -54,17 +57,11 @@ impl NearPart {
     /// missed if it is behind many holes of the run.
     pub(super) fn first_two(&self) -> [u128; 2] {
         let of_heap = [self.heap.first(), self.heap.second()];
-        let of_runs = self.runs().flat_map(|run| [run.first(), run.second()]);
-        of_runs.fold(
-            of_heap,
-            |[first, second], key| {
-                if key < first { [key, first] } else { [first, second.min(key)] }
-            },
-        )
+        self.runs().fold(of_heap, |two, run| two_smallest(two, [run.first(), run.second()]))
     }
 
     fn runs(&self) -> impl Iterator<Item = &SortedRun> {
-        self.lanes.runs().iter().chain([&self.run])
+        iter::once(&self.run).chain(self.lanes.runs())
     }
 
     #[inline]
@@ -96,38 +93,46 @@ impl NearPart {
             self.run.push(key, slot);
             return slot;
         }
-        self.insert_out_of_order(table, key, |table, position| table.insert(element, position))
+        let position = self.position_out_of_order(table, key);
+        let slot = table.insert(element, position);
+        self.insert_out_of_order(table, position, key, slot);
+        slot
     }
 
     /// Inserts an entry whose element has its slot already.
     pub(super) fn insert_slot(&mut self, positions: &mut impl Positions, key: u128, slot: u32) {
         self.first = self.first.min(key);
-        self.insert_out_of_order(positions, key, |positions, position| {
-            positions.set_position(slot, position);
-            slot
-        });
+        let position = self.position_out_of_order(positions, key);
+        positions.set_position(slot, position);
+        self.insert_out_of_order(positions, position, key, slot);
     }
 
-    /// Inserts an entry into a lane or into the heap. `slot_for` puts its position into its slot, and returns that.
+    /// Returns the position that an entry with this key gets by [`insert_out_of_order`](Self::insert_out_of_order): in a
+    /// lane, or in the heap.
     #[inline(always)]
-    fn insert_out_of_order<P: Positions>(
-        &mut self,
-        positions: &mut P,
-        key: u128,
-        slot_for: impl FnOnce(&mut P, u32) -> u32,
-    ) -> u32 {
+    fn position_out_of_order(&mut self, positions: &mut impl Positions, key: u128) -> u32 {
         let Self { heap, lanes, .. } = self;
         if heap.len() >= LARGE {
             let displaced = |key, slot| heap.insert(positions, key, slot);
             if let Some(position) = lanes.position_for(key, displaced) {
-                let slot = slot_for(positions, position);
-                lanes.push(key, slot);
-                return slot;
+                return position;
             }
         }
-        let slot = slot_for(positions, heap.next());
-        heap.insert(positions, key, slot);
-        slot
+        heap.next()
+    }
+
+    #[inline(always)]
+    fn insert_out_of_order(
+        &mut self,
+        positions: &mut impl Positions,
+        position: u32,
+        key: u128,
+        slot: u32,
+    ) {
+        match sorted_run::number(position) {
+            Some(_) => self.lanes.push(key, slot),
+            None => self.heap.insert(positions, key, slot),
+        }
     }
 
     /// Takes the first key out. Its element stays in its slot.
@@ -183,8 +188,8 @@ impl NearPart {
 
     /// Passes the keys that are no larger than `latest`, with their slots, to `note`, in no particular
     /// order. It costs what it passes.
-    pub(super) fn up_to(&self, latest: u128, mut note: impl FnMut((u128, u32))) {
-        self.runs().flat_map(|run| run.up_to(latest)).for_each(&mut note);
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+        self.runs().for_each(|run| run.up_to(latest, note));
         self.heap.up_to(latest, note);
     }
 

@@ -114,8 +114,10 @@ impl<E> Slots<E> {
         }
     }
 
-    pub(super) fn into_elements(self) -> impl Iterator<Item = E> {
-        self.chunks.into_iter().flat_map(|chunk| chunk.elements).flatten()
+    pub(super) fn into_elements(self, mut receive: impl FnMut(E)) {
+        for chunk in self.chunks {
+            chunk.elements.into_iter().flatten().for_each(&mut receive);
+        }
     }
 
     #[inline]

@@ -99,11 +99,15 @@ impl SortedRun {
         rest.into_iter().find(|key| *key != HOLE).unwrap_or(HOLE)
     }
 
-    pub(super) fn up_to(&self, latest: u128) -> impl Iterator<Item = (u128, u32)> {
-        let places = (self.front..self.back).map(|place| (self.key_at(place), place));
-        let first = places.take_while(move |(key, _)| *key <= latest || *key == HOLE);
-        let entries = first.filter(|(key, _)| *key != HOLE);
-        entries.map(|(key, place)| (key, self.chunks[place >> SHIFT].slots[place & MASK]))
+    /// Passes the keys that are no larger than `latest`, with their slots, to `note`.
+    pub(super) fn up_to(&self, latest: u128, note: &mut dyn FnMut(u128, u32)) {
+        for place in self.front..self.back {
+            match self.key_at(place) {
+                HOLE => {}
+                key if key > latest => break,
+                key => note(key, self.chunks[place >> SHIFT].slots[place & MASK]),
+            }
+        }
     }
 
     #[inline]
@@ -198,14 +202,14 @@ impl SortedRun {
 
     fn remove_one_of_several(&mut self, place: usize) -> bool {
         self.chunks[place >> SHIFT].keys[place & MASK] = HOLE;
-        let is_first = place == self.front;
-        let is_last = place + 1 == self.back;
-        if is_first {
+        if place == self.front {
             self.trim_front();
-        } else if is_last {
+        } else if place + 1 == self.back {
             self.trim_back();
+        } else {
+            return true;
         }
-        !is_first && !is_last
+        false
     }
 
     #[inline]

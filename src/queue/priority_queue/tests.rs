@@ -109,7 +109,8 @@ impl Subject {
                 }
             }
             Step::RemoveWhere(n) => {
-                let removed = self.heap.remove_where(&mut |_, e| e % n == 0);
+                let mut removed = Vec::new();
+                self.heap.remove_where(&mut |_, e| e % n == 0, &mut removed);
                 let mut removed: Vec<_> = removed.into_iter().map(|e| e.element).collect();
                 removed.sort_unstable();
                 let gone = |(_, _, e): &(u64, u32, u64)| e % n == 0;
@@ -120,7 +121,7 @@ impl Subject {
                 self.model.retain(|_, e| !gone(e));
             }
             Step::RemoveAll => {
-                let removed = Drained::new(Default::default(), vec![self.heap.remove_all()]);
+                let removed = Drained::new(vec![self.heap.remove_all()]);
                 assert_eq!(removed.len(), self.model.len());
                 for entry in removed {
                     let (at, _, element) = self.model[&entry.sequence];
@@ -145,9 +146,9 @@ impl Subject {
         let first = self.keys().first().copied();
         let deadline = at(first.map_or(u64::MAX, |key| key.0));
         assert!(self.heap.head() <= deadline, "{:?} and {deadline:?}", self.heap.head());
-        let listed = self.heap.entries();
-        let mut listed: Vec<_> =
-            listed.map(|entry| (*entry.element, entry.deadline, entry.ticket)).collect();
+        let mut listed = Vec::new();
+        self.heap
+            .for_each(&mut |entry| listed.push((*entry.element, entry.deadline, entry.ticket)));
         listed.sort_unstable_by_key(|listed| listed.0);
         let expected = self.model.iter().map(|(sequence, (nanos, slot, element))| {
             (*element, at(*nanos), Ticket { slot: *slot, sequence: *sequence })

@@ -114,7 +114,7 @@ fn insert_all_inserts_all_or_none() {
     assert!(queue.insert_all(Vec::new()).is_ok_and(|tickets| tickets.is_empty()));
     queue.close();
     let refused = queue.insert_all(vec![(at(1), 'x'), (at(2), 'y')]).expect_err("it is closed");
-    assert_eq!(refused, (Refusal::Closed, vec![(at(1), 'x'), (at(2), 'y')]));
+    assert_eq!(refused, (InsertError::Closed, vec![(at(1), 'x'), (at(2), 'y')]));
 }
 
 /// Counts how often it was woken.
@@ -142,7 +142,10 @@ impl Awaiting {
     fn poll<E>(&mut self, queue: &SingleQueue<E>) -> Poll<Option<E>> {
         let waker = Waker::from(Arc::clone(&self.bells));
         let Self { waiter, alarms, .. } = self;
-        let set_alarm = |moment, _| alarms.borrow_mut().push(moment);
+        let set_alarm = |moment, _| -> Option<()> {
+            alarms.borrow_mut().push(moment);
+            None
+        };
         queue.poll_take(waiter, &waker, set_alarm).map(|taken| taken.map(|entry| entry.element))
     }
 

@@ -30,7 +30,9 @@ use std::{collections::VecDeque, task::Waker, time::Duration};
 use super::DelayedWorkQueue;
 use crate::{
     entry::{Moved, Ticket, Timing},
-    queue::{QueueEntry, SnapshotEntry, Unwanted, shared_heap::PublishedHead},
+    queue::{
+        PriorityQueue, QueueEntry, SnapshotEntry, UnderLock, Unwanted, shared_heap::PublishedHead,
+    },
     sync::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
@@ -110,9 +112,8 @@ impl<E> LockedReady<'_, E> {
     }
 
     pub(super) fn first_two(&self) -> [Timestamp; 2] {
-        [0, 1].map(|index| {
-            self.contents.list.get(index).map_or(Timestamp::NEVER, |entry| entry.deadline)
-        })
+        let deadline = |index| self.contents.list.get(index).map(|entry| entry.deadline);
+        [deadline(0).unwrap_or(Timestamp::NEVER), deadline(1).unwrap_or(Timestamp::NEVER)]
     }
 
     pub(super) fn len(&self) -> usize {
@@ -161,7 +162,9 @@ impl<E> LockedReady<'_, E> {
 
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
         let index = self.index_of(ticket)?;
-        let entry = self.contents.list.remove(index);
+        let list = &mut self.contents.list;
+        (index + 1..list.len()).for_each(|next| list.swap(next - 1, next));
+        let entry = list.pop_back();
         self.publish();
         entry
     }
@@ -170,18 +173,30 @@ impl<E> LockedReady<'_, E> {
         Some(self.contents.list[self.index_of(ticket)?].deadline)
     }
 
-    pub(super) fn remove_all(&mut self) -> VecDeque<QueueEntry<E>> {
-        let removed = std::mem::take(&mut self.contents.list);
+    pub(super) fn remove_all(&mut self) -> PriorityQueue<E> {
+        let mut removed = PriorityQueue::new();
+        while let Some(QueueEntry { deadline, sequence, element }) = self.contents.list.pop_front()
+        {
+            removed.insert(deadline, sequence, UnderLock::new(element));
+        }
         self.publish();
         removed
     }
 
-    pub(super) fn remove_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
-        let all = std::mem::take(&mut self.contents.list).into_iter();
-        let (removed, kept) = all.partition(|entry| unwanted(entry.deadline, &entry.element));
-        self.contents.list = kept;
+    pub(super) fn remove_where(
+        &mut self,
+        unwanted: Unwanted<'_, E>,
+        removed: &mut Vec<QueueEntry<E>>,
+    ) {
+        for _ in 0..self.len() {
+            let Some(entry) = self.contents.list.pop_front() else { break };
+            if unwanted(entry.deadline, &entry.element) {
+                removed.push(entry);
+            } else {
+                self.contents.list.push_back(entry);
+            }
+        }
         self.publish();
-        removed.into()
     }
 
     fn index_of(&self, ticket: Ticket) -> Option<usize> {

@@ -15,16 +15,14 @@
 //!
 //! # Parked entries
 //!
-//! A task that waits for its turn, or that runs on request, is *parked* beside the heap, by its sequence: something else has
-//! to move it before it can run. What is first, how long a thread sleeps and how many threads stay is asked of the heap
-//! alone; what is pending, and what a shutdown keeps, of both. A parked entry is *due* all the same: the task that waits for
+//! A task that waits for its turn, or that runs on request, is *parked* in a second heap: something else has
+//! to move it before it can run. What is first, how long a thread sleeps and how many threads stay is asked of the first
+//! heap alone; what is pending, and what a shutdown keeps, of both. A parked entry is *due* all the same: the task that waits for
 //! its turn was to run at some moment. One that runs on request is never due.
 
-use std::{collections::BTreeMap, mem};
-
 use super::super::{
-    AdmissionState, QueueEntry, Refusal, RefusedElement, SnapshotEntry, UnderLock, Unwanted,
-    priority_queue::CAPACITY,
+    AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,
+    priority_queue::{CAPACITY, PriorityQueue},
     shared_heap::{LockedHeap, SharedHeap},
 };
 use crate::{
@@ -46,8 +44,7 @@ pub(in crate::queue) struct StripeState<E> {
     /// How many elements have been admitted, without those that were queued again.
     pub(super) offered: u64,
     pub(super) requeued: u64,
-    /// By sequence, when each is due, and its element.
-    parked: BTreeMap<u64, (Timestamp, E)>,
+    pub(super) parked: PriorityQueue<E>,
 }
 
 pub(super) fn new<E>(number: usize) -> Stripe<E> {
@@ -56,14 +53,9 @@ pub(super) fn new<E>(number: usize) -> Stripe<E> {
         last_stamp: 0,
         offered: 0,
         requeued: 0,
-        parked: BTreeMap::new(),
+        parked: PriorityQueue::new(),
     };
     SharedHeap::new(number, state)
-}
-
-/// Returns an entry of the table as one of the queue.
-fn unparked<E>((sequence, (deadline, element)): (u64, (Timestamp, E))) -> QueueEntry<E> {
-    QueueEntry { deadline, sequence, element }
 }
 
 pub(super) fn number_of(sequence: u64) -> usize {
@@ -82,7 +74,7 @@ impl<E> LockedStripe<'_, E> {
         let element = UnderLock::new(element);
         let sequence = self.next_sequence(stamp);
         if !admission.is_open() || self.pending() >= CAPACITY {
-            let why = if admission.is_open() { Refusal::Full } else { Refusal::Closed };
+            let why = if admission.is_open() { InsertError::Full } else { InsertError::Closed };
             return Err(RefusedElement { why, sequence, element: UnderLock::into_inner(element) });
         }
         self.state_mut().offered += 1;
@@ -105,7 +97,7 @@ impl<E> LockedStripe<'_, E> {
         element: E,
     ) -> Result<Ticket, RefusedElement<E>> {
         if admission.is_closed_to(why) {
-            return Err(RefusedElement { why: Refusal::Closed, sequence, element });
+            return Err(RefusedElement { why: InsertError::Closed, sequence, element });
         }
         self.state_mut().requeued += 1;
         Ok(self.restore(timing, sequence, element))
@@ -117,10 +109,13 @@ impl<E> LockedStripe<'_, E> {
     fn place(&mut self, timing: Timing, sequence: u64, element: UnderLock<E>) -> (Ticket, bool) {
         match timing {
             Timing::At(deadline) => self.insert(deadline, sequence, element),
-            Timing::Parked { due } => {
-                (self.park(due, sequence, UnderLock::into_inner(element)), false)
-            }
+            Timing::Parked { due } => (self.park(due, sequence, element), false),
         }
+    }
+
+    #[cold]
+    fn park(&mut self, due: Timestamp, sequence: u64, element: UnderLock<E>) -> Ticket {
+        self.state_mut().parked.insert(due, sequence, element)
     }
 
     pub(super) fn restore(&mut self, timing: Timing, sequence: u64, element: E) -> Ticket {
@@ -139,51 +134,26 @@ impl<E> LockedStripe<'_, E> {
     }
 
     pub(super) fn due(&self, ticket: Ticket) -> Option<Timestamp> {
-        let parked = || self.state().parked.get(&ticket.sequence).map(|(due, _)| *due);
-        self.deadline(ticket).or_else(parked)
+        self.deadline(ticket).or_else(|| self.state().parked.deadline(ticket))
     }
 
     // The ordinary removal looks in the heap alone.
     #[inline(never)]
     pub(super) fn take_out(&mut self, ticket: Ticket) -> Option<QueueEntry<E>> {
-        let entry = self.remove(ticket).map(QueueEntry::owned);
-        entry.or_else(|| self.take_parked(ticket.sequence))
+        let parked = |stripe: &mut Self| Some(stripe.state_mut().parked.remove(ticket)?.0);
+        self.remove(ticket).or_else(|| parked(self)).map(QueueEntry::owned)
     }
 
-    pub(super) fn take_out_where(&mut self, unwanted: Unwanted<'_, E>) -> Vec<QueueEntry<E>> {
-        let mut removed = self.change(|heap| heap.remove_where(unwanted));
-        let parked = self.state().parked.iter().filter(|(_, (due, it))| unwanted(*due, it));
-        let parked: Vec<_> = parked.map(|(sequence, _)| *sequence).collect();
-        removed.extend(parked.into_iter().filter_map(|sequence| self.take_parked(sequence)));
-        removed
+    pub(super) fn first_parked(&mut self) -> Option<(Timestamp, u64)> {
+        let parked = &mut self.state_mut().parked;
+        while !parked.is_settled(Timestamp::NEVER) {
+            parked.bring_near();
+        }
+        parked.first_key()
     }
 
-    pub(super) fn take_all_parked(&mut self) -> impl Iterator<Item = QueueEntry<E>> {
-        mem::take(&mut self.state_mut().parked).into_iter().map(unparked)
-    }
-
-    #[cold]
-    fn park(&mut self, due: Timestamp, sequence: u64, element: E) -> Ticket {
-        self.state_mut().parked.insert(sequence, (due, element));
-        Ticket::without_slot(sequence)
-    }
-
-    #[cold]
-    pub(super) fn take_parked(&mut self, sequence: u64) -> Option<QueueEntry<E>> {
-        self.state_mut().parked.remove_entry(&sequence).map(unparked)
-    }
-
-    pub(super) fn first_parked(&self) -> Option<(Timestamp, u64)> {
-        self.state().parked.iter().map(|(sequence, (due, _))| (*due, *sequence)).min()
-    }
-
-    /// Iterates over all entries, parked or not.
-    pub(super) fn all_entries(&self) -> impl Iterator<Item = SnapshotEntry<&E>> {
-        let parked = self.state().parked.iter();
-        self.entries().chain(parked.map(|(sequence, (due, element))| {
-            let ticket = Ticket::without_slot(*sequence);
-            SnapshotEntry { deadline: *due, ticket, element }
-        }))
+    pub(super) fn heaps(&self) -> [&PriorityQueue<E>; 2] {
+        [self, &self.state().parked]
     }
 
     /// Returns how many entries there are, parked or not.

@@ -95,7 +95,7 @@ impl<E> AnyQueue<E> {
         &self,
         waiter: &mut AsyncWaiter<A>,
         waker: &Waker,
-        set_alarm: impl Fn(Timestamp, Waker) -> A,
+        set_alarm: impl Fn(Timestamp, Waker) -> Option<A>,
     ) -> Poll<Option<QueueEntry<E>>> {
         either!(self, queue => queue.poll_take(waiter, waker, set_alarm))
     }

@@ -160,7 +160,7 @@ impl Subject {
         match self.queue.offer(stripe, self.now(), deadline, self.next) {
             Ok(ticket) => self.is_in(ticket, deadline),
             Err(refused) => {
-                assert_eq!((refused.why, refused.element), (Refusal::Closed, self.next))
+                assert_eq!((refused.why, refused.element), (InsertError::Closed, self.next))
             }
         }
         assert_eq!(self.known.len() as u64, self.next + u64::from(self.is_open()));
@@ -179,7 +179,7 @@ impl Subject {
                     self.next += 1;
                 }
             }
-            Err(refused) => assert_eq!(refused, (Refusal::Closed, elements)),
+            Err(refused) => assert_eq!(refused, (InsertError::Closed, elements)),
         }
     }
 

@@ -27,7 +27,7 @@ use crate::{
         Arc, Parker,
         atomic::{AtomicBool, Ordering},
     },
-    time::{Clock, Timestamp},
+    time::{Clock, PlaceId, Timestamp},
     unwind::wake_all,
 };
 
@@ -107,10 +107,10 @@ impl Scene {
     fn await_one(
         &self,
         parker: &Parker,
-        waiter: &mut AsyncWaiter<u64>,
+        waiter: &mut AsyncWaiter<PlaceId>,
     ) -> Option<QueueEntry<char>> {
         loop {
-            let alarm = |moment, waker: Waker| self.clock.set_alarm(moment, waker);
+            let alarm = |moment, waker: Waker| Some(self.clock.set_alarm(moment, waker));
             match self.queue.poll_take(waiter, parker.waker(), alarm) {
                 Poll::Ready(taken) => return taken,
                 Poll::Pending => self.queue.clock().wait(parker).park_until(Timestamp::NEVER),
@@ -431,8 +431,8 @@ fn an_async_waiter_that_gives_up_passes_its_wake_up_on() {
         let scene = Scene::new(kind);
         let taker = scene.taker();
         let fickle = scene.spawn(|scene| {
-            let mut waiter: AsyncWaiter<u64> = AsyncWaiter::new();
-            let alarm = |moment, waker: Waker| scene.clock.set_alarm(moment, waker);
+            let mut waiter: AsyncWaiter<PlaceId> = AsyncWaiter::new();
+            let alarm = |moment, waker: Waker| Some(scene.clock.set_alarm(moment, waker));
             let polled = scene.queue.poll_take(&mut waiter, Waker::noop(), alarm);
             if let Poll::Ready(Some(entry)) = polled {
                 scene.note((entry, scene.queue.clock().read()));

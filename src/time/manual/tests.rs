@@ -32,7 +32,7 @@ fn who_is_slow_to_wake_is_not_waited_for() {
         Sleeper { until: Timestamp::from_nanos(nanos), thread, is_worker: false }
     };
     for nanos in [10, 30] {
-        clock.shared.state.lock().begin_sleep(sleeper(nanos));
+        clock.shared.state.lock().sleepers.push(sleeper(nanos));
     }
     clock.advance(Duration::from_nanos(20));
     assert_eq!(clock.next_deadline(), Some(Duration::from_nanos(10)));

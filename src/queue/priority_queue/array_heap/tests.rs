@@ -114,7 +114,7 @@ impl Subject {
         assert_eq!([self.heap.first(), self.heap.second()], [nth(0), nth(1)]);
         let latest = 500 << 64;
         let mut listed = Vec::new();
-        self.heap.up_to(latest, |entry| listed.push(entry));
+        self.heap.up_to(latest, &mut |key, slot| listed.push((key, slot)));
         listed.sort_unstable();
         let expected = self.model.range(..=latest).map(|(key, slot)| (*key, *slot));
         assert_eq!(listed, expected.collect::<Vec<_>>());

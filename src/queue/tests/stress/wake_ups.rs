@@ -94,7 +94,10 @@ fn an_immediately_due_element_is_taken() {
 /// Takes by polling, like an async waiter, with an alarm that rings at once.
 fn await_all(scene: &Scene) {
     let (parker, mut waiter) = (Parker::current(), AsyncWaiter::new());
-    let alarm = |_, waker: Waker| waker.wake();
+    let alarm = |_, waker: Waker| -> Option<()> {
+        waker.wake();
+        None
+    };
     loop {
         match scene.queue.poll_take(&mut waiter, parker.waker(), alarm) {
             Poll::Ready(Some(entry)) => _ = scene.note((entry, scene.clock.read())),
