@@ -1,10 +1,10 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
 //! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why each member starts eventually, is in [`state`]; what it takes to move and to end
-//! members is in `pool::groups`.
+//! decides, and why each member starts eventually, is in [`state`]; what it takes to end members is in [`of_pool`].
 
 mod membership;
+mod of_pool;
 mod roll;
 mod state;
 
@@ -19,11 +19,12 @@ use std::{
 
 pub(crate) use self::{
     membership::Membership,
-    roll::{EndStage, Keeps, Member, Roll},
+    of_pool::Groups,
+    roll::{Keeps, Members, Roll},
     state::{GroupLimits, GroupState, Joining},
 };
 #[cfg(feature = "histograms")]
-use crate::histogram::RunHistograms;
+use crate::histogram::{Recorder, RunHistograms};
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
@@ -32,7 +33,7 @@ use crate::{
     statistics::Totals,
     sync::Arc,
     unwind::discard,
-    wait::{self, Place},
+    wait::{self, Place, Watched},
 };
 
 /// A named group of an executor's tasks: how many of them may run at once, and operations on all of them
@@ -178,7 +179,23 @@ impl GroupBuilder<'_> {
             return Err(ConfigError::ZeroLimit);
         }
         let Self { handle, name, limit, reserved, on_shutdown } = self;
-        let state = handle.pool().new_group(name, limit, reserved, on_shutdown);
+        let pool = handle.pool();
+        let limits = GroupLimits { limit, reserved, workers: pool.workers.wanted() };
+        let state = Arc::new(GroupState {
+            name,
+            pool: Arc::downgrade(pool),
+            at_shutdown: on_shutdown,
+            #[cfg(feature = "histograms")]
+            recorder: pool.observing.config.histogram_names.map(|_| Arc::new(Recorder::new())),
+            roll: Watched::new(Roll::new(limits)),
+        });
+        pool.groups.add(&state);
+        // A change made since the group was listed is seen here, or by the thread that makes it.
+        state.change(|roll| roll.limits.workers = pool.workers.wanted());
+        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
+            let called_off = state.change(|roll| roll.executor_closes(keeps));
+            pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
+        }
         Ok(Group { handle: handle.clone(), state })
     }
 }
@@ -332,8 +349,8 @@ impl Group {
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
-        let (stage, now) = (EndStage::ShuttingDown, pool.clock().read());
-        let called_off = self.state.change(|roll| roll.shut_down(stage, keeps, now));
+        let now = pool.clock().read();
+        let called_off = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
         pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
     }
@@ -356,10 +373,10 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let (stage, keeps, now) = (EndStage::Stopping, Keeps::none(reason), pool.clock().read());
-        let members = self.state.change(|roll| roll.shut_down(stage, keeps, now));
+        let (keeps, now) = (Keeps::none(reason), pool.clock().read());
+        let members = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
-        members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
+        members.into_values().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
     /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most

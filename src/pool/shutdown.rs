@@ -84,7 +84,7 @@ impl Policies {
     }
 
     /// Returns the tasks that a pool in this phase keeps, if it was shut down.
-    pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
+    pub(crate) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         match phase {
             Phase::Running => None,
             Phase::ShuttingDown => Some(self.keeps(phase.reason())),
@@ -95,7 +95,7 @@ impl Policies {
     /// Returns the tasks that the policies keep. The others end with `reason`.
     pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
         let (delayed, periodic) = (self.keeps_delayed(), self.keeps_periodic());
-        Keeps { delayed, periodic, chosen: true, reason }
+        Keeps { due: true, delayed, periodic, chosen: true, reason }
     }
 }
 
@@ -125,7 +125,7 @@ impl Pool {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
-        self.groups.tell(Roll::dissolve);
+        self.groups.tell(&mut Roll::dissolve);
         self.token.cancel();
         DrainedTasks::new(drained, self.detached_context())
     }
@@ -189,8 +189,10 @@ impl<'a> Stopping<'a> {
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
-        let keeps = pool.policies.kept_in(pool.lifecycle.phase());
-        let called_off = keeps.map(|keeps| pool.groups.tell(|roll| roll.executor_closes(keeps)));
+        let mut called_off = Vec::new();
+        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
+            pool.groups.tell(&mut |roll| called_off.push(roll.executor_closes(keeps)));
+        }
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
         let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
@@ -199,8 +201,9 @@ impl<'a> Stopping<'a> {
             pool.end_as_cancelled(&*task, sequence, reason);
             discard(task);
         }
-        let called_off = called_off.into_iter().flatten().flatten().collect();
-        pool.end_called_off(called_off, reason, IfRunning::LetReturn);
+        for members in called_off {
+            pool.end_called_off(members, reason, IfRunning::LetReturn);
+        }
         if pool.workers.is_short() {
             pool.compensate().unwrap_or_else(|error| pool.go_without_worker(&error));
         }

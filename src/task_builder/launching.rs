@@ -175,11 +175,10 @@ impl TaskBuilder<'_> {
         }
         let Self { name, gate, group, timeout, runs_once, .. } = self;
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        let dispatcher = || Arc::downgrade(pool_ref.pool()) as _;
         let extensions = Extensions {
             control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
             group: group.map(|group| Box::new(Membership::new(group, kept))),
-            gate: gate.map(|gate| Box::new(Gated::new(gate, dispatcher()))),
+            gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
             at_shutdown,
             #[cfg(feature = "histograms")]
             recorders,
