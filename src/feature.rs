@@ -21,10 +21,10 @@ mod rate;
 pub(crate) use self::rate::RateLimit;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
-    control::{Change, Changed, Control},
+    control::{Change, Control},
     gate::{GateQuestion, Gated, HeldLease},
     group::{GroupState, Groups, Joining, Keeps, Membership, Roll},
-    limit::TimeLimit,
+    limit::{Exceeded, TimeLimit},
 };
 pub use self::{
     at_shutdown::ShutdownPolicy,

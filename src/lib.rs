@@ -208,7 +208,6 @@ mod entry;
 mod error;
 #[cfg(feature = "histograms")]
 mod histogram;
-mod lazy_thread;
 mod statistics;
 mod time;
 mod trace;

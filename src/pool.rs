@@ -100,13 +100,13 @@ pub(crate) use self::{
     lifecycle::Phase,
     observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
-    timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
+    timeouts::{TimeoutGuard, Timer, expiry},
 };
 use crate::{
     CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
     entry::{EntryMover, Moved, Ticket, Timing},
-    feature::Groups,
+    feature::{Exceeded, Groups},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -192,7 +192,8 @@ pub(crate) struct Pool {
     pub(crate) token: CancellationToken,
     /// The tasks that have ended, where a report is asked for.
     pub(crate) log: EndLog,
-    pub(crate) timeouts: Timeouts,
+    timeouts: Timeouts,
+    pub(crate) exceeded: Exceeded,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
     pub(crate) observing: Observing,
@@ -223,6 +224,7 @@ impl Pool {
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
+            exceeded: Exceeded::default(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
                 || observing.observes_takes()
@@ -266,7 +268,7 @@ impl Pool {
     /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
     /// what the attempt to end it found; returns `true` unless that was too late.
     #[inline(always)]
-    fn take_out(
+    pub(crate) fn take_out(
         &self,
         task: &Task,
         ticket: Ticket,

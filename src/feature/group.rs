@@ -21,7 +21,7 @@ pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
     roll::{Keeps, Members, Roll},
-    state::{GroupLimits, GroupState, Joining},
+    state::{GroupState, Joining},
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::{Recorder, RunHistograms};
@@ -180,18 +180,18 @@ impl GroupBuilder<'_> {
         }
         let Self { handle, name, limit, reserved, on_shutdown } = self;
         let pool = handle.pool();
-        let limits = GroupLimits { limit, reserved, workers: pool.workers.wanted() };
+        let roll = Roll::new(limit, reserved, pool.workers.wanted());
         let state = Arc::new(GroupState {
             name,
             pool: Arc::downgrade(pool),
             at_shutdown: on_shutdown,
             #[cfg(feature = "histograms")]
             recorder: pool.observing.config.histogram_names.map(|_| Arc::new(Recorder::new())),
-            roll: Watched::new(Roll::new(limits)),
+            roll: Watched::new(roll),
         });
         pool.groups.add(&state);
         // A change made since the group was listed is seen here, or by the thread that makes it.
-        state.change(|roll| roll.limits.workers = pool.workers.wanted());
+        state.change(|roll| roll.workers = pool.workers.wanted());
         if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
             let called_off = state.change(|roll| roll.executor_closes(keeps));
             pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
@@ -224,7 +224,7 @@ impl Group {
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
     pub fn limit(&self) -> usize {
-        self.state.roll().limits.limit
+        self.state.roll().limit
     }
 
     /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start
@@ -237,18 +237,18 @@ impl Group {
         if limit == 0 {
             return Err(ConfigError::ZeroLimit);
         }
-        self.state.change(|roll| roll.limits.limit = limit);
+        self.state.change(|roll| roll.limit = limit);
         Ok(())
     }
 
     /// Returns how many workers the group leaves to others.
     pub fn reserved(&self) -> usize {
-        self.state.roll().limits.reserved
+        self.state.roll().reserved
     }
 
     /// Sets how many workers the group leaves to others: see [`GroupBuilder::reserve`].
     pub fn set_reserved(&self, workers: usize) {
-        self.state.change(|roll| roll.limits.reserved = workers);
+        self.state.change(|roll| roll.reserved = workers);
     }
 
     /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under
@@ -333,9 +333,7 @@ impl Group {
     pub fn task(&self) -> TaskBuilder<'_> {
         self.handle.task().group(self)
     }
-}
 
-impl Group {
     /// Stops admitting tasks to the group; what is submitted from now on is refused, as after the
     /// [shutdown](crate::Handle::shutdown) of an executor, with
     /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and with its closure, and no handler is asked. The executor and its
@@ -396,7 +394,7 @@ impl Group {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        self.state.roll().end.open_log();
+        self.state.roll().log.get_or_insert_default();
         self.shutdown();
         let is_over = self.handle.pool().await_or_stop(
             (patience, grace),
@@ -446,12 +444,12 @@ impl Group {
 
     /// Returns `true` if the group was shut down; some of its tasks may still be there.
     pub fn is_shutdown(&self) -> bool {
-        self.state.roll().end.is_shut_down()
+        self.state.roll().is_shut_down()
     }
 
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
     pub fn is_terminated(&self) -> bool {
-        self.state.roll().end.is_terminated
+        self.state.roll().is_terminated
     }
 }
 

@@ -13,14 +13,81 @@
 //! task whose time is up does not begin, whatever the timer thread does. A run by hand does not: the timer thread
 //! may be gone, and the limit, and the token with it, is left to that thread alone.
 
+mod of_runs;
+
 use std::time::Duration;
 
 use crate::{
     CancelReason, CancellationToken,
-    task::{Call, Left, Parts, Replan, Run, Task, Verdict},
+    entry::Ticket,
+    pool::{IfRunning, Pool, Timer, expiry},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Call, Cancellation, Left, Parts, Replan, Run, Task, Verdict},
     time::Timestamp,
+    trace,
     unwind::discard,
 };
+
+/// The number of limits that have been exceeded in a pool, of tasks and of single runs.
+#[derive(Clone, Default)]
+pub(crate) struct Exceeded(Arc<AtomicU64>);
+
+impl Exceeded {
+    fn count(&self) {
+        // Relaxed: orders no other access.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts that a task has been ended by a limit, and traces it.
+    fn note(&self, task: &Task, id: u64) {
+        self.count();
+        if trace::is_listening() {
+            trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
+        }
+    }
+}
+
+impl Pool {
+    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
+    /// it had before. The task compares the limits, so of two threads that move the limit the one that
+    /// did so last has its timeout armed.
+    pub(crate) fn set_timeout(
+        &self,
+        stripe: usize,
+        task: Arc<Task>,
+        ticket: Ticket,
+        limit: Timestamp,
+    ) {
+        let watched = Arc::clone(&task);
+        let act = move |pool: &Pool| {
+            let drops = pool.callbacks.hooks.drops(ticket.sequence);
+            let found = watched.time_out(limit, None, drops);
+            if found != Cancellation::TooLate {
+                pool.note_timed_out(&*watched, ticket.sequence);
+            }
+            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
+            discard(watched);
+        };
+        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
+        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
+            task.attach(Box::new(guard), limit);
+        }
+    }
+
+    /// Counts and records that a one-shot task has been ended by its limit.
+    #[cold]
+    pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
+        self.exceeded.note(task, id);
+        self.log.cancelled(id, || task.name());
+    }
+}
 
 /// A value that lives until its task has ended. Dropping it is user code.
 pub(crate) type Attachment = Box<dyn Send>;

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     RejectedExecutionError, RejectionReason,
     entry::{Ticket, Timing},
-    feature::{Change, Changed},
+    feature::Change,
     sync::{Arc, thread_number},
     task::Task,
     time::Timestamp,
@@ -72,7 +72,7 @@ impl PoolRef {
 
     /// The stripe of the queue that submissions through this reference go to.
     #[inline]
-    pub(super) fn stripe(&self) -> usize {
+    pub(crate) fn stripe(&self) -> usize {
         self.0.stripe
     }
 
@@ -146,17 +146,11 @@ impl PoolRef {
             discard(change);
             return false;
         }
-        let Changed { had_effect, limit } =
-            pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
-        if let Some(limit) = limit {
-            self.set_timeout(Arc::clone(task), ticket, limit);
+        let changed = pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
+        if let Some(limit) = changed.limit {
+            pool.set_timeout(self.stripe(), Arc::clone(task), ticket, limit);
         }
-        had_effect
-    }
-
-    /// Sets the limit at which a one-shot task ends, through the stripe of this reference.
-    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
-        self.pool().set_timeout(self.stripe(), task, ticket, limit);
+        changed.had_effect
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

@@ -8,7 +8,7 @@
 //!   expires, the task ends as timed out, wherever it is: in the queue, from which it is then removed, or
 //!   running, in which case its token is raised.
 //! * A **periodic task** has one entry for each run, made when the run begins, by the code
-//!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So has each run that
+//!   [around](crate::task::Around) the closure ([`feature::limit`](crate::feature)). So has each run that
 //!   is [watched](crate::Builder::warn_after) for taking long.
 //!
 //! # More than one thread
@@ -54,22 +54,20 @@
 use std::{io, time::Duration};
 
 use super::{
-    IfRunning, Pool, PoolRef,
+    Pool, PoolRef,
     deadlock::{PoolScope, Role},
     workers::factory_error,
 };
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
-    lazy_thread::{LazyThread, Starting},
     queue::{Admission, DelayedWorkQueue, Source},
-    shutdown_report::EndLog,
     sync::{
-        Arc, Parker,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        Arc, OnceLock, Parker,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         scoped_thread_local,
     },
-    task::{Cancellation, Drops, Node, Task},
+    task::{Drops, Node, Task},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::discard,
@@ -92,59 +90,53 @@ pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 
 /// See the [module](self).
 pub(crate) struct Timeouts {
-    thread: LazyThread<ExpiryQueue>,
+    /// Made before the first attempt to start a thread.
+    queue: OnceLock<Arc<ExpiryQueue>>,
+    /// A thread has been started, or is not needed.
+    is_running: AtomicBool,
     /// The number of heaps that the queue is to have, and how early its thread is to wake.
     stripes: usize,
     lead: Duration,
-    exceeded: Exceeded,
     /// The number of timer threads that are in no user code; a thread that is being started is one of them.
     // Ordering: relaxed. Whoever makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
 }
 
-/// The number of limits that have been exceeded, of tasks and of single runs.
-#[derive(Clone, Default)]
-pub(crate) struct Exceeded(Arc<AtomicU64>);
-
-impl Exceeded {
-    pub(crate) fn count(&self) {
-        // Relaxed: orders no other access.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts that a task has been ended by a limit, and traces it.
-    pub(crate) fn note(&self, task: &Task, id: u64) {
-        self.count();
-        if trace::is_listening() {
-            trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
-        }
-    }
-}
-
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(0));
-        Self { thread: LazyThread::new(), stripes, lead, exceeded, free }
+        let (queue, is_running, free) =
+            (OnceLock::new(), AtomicBool::new(false), AtomicUsize::new(0));
+        Self { queue, is_running, stripes, lead, free }
     }
 
-    /// Returns how many limits have been exceeded, of tasks and of single runs.
-    pub(crate) fn exceeded(&self) -> u64 {
-        self.exceeded.0.load(Ordering::Relaxed)
+    /// Returns the queue, and makes it if it is not there yet.
+    fn queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
+        let make = || ExpiryQueue::new(clock.clone(), self.stripes, self.lead);
+        self.queue.get_or_init(|| Arc::new(make()))
     }
 
-    /// Returns the queue of a pool without a timer thread.
+    /// Returns the queue if something takes from it.
+    fn running(&self) -> Option<&Arc<ExpiryQueue>> {
+        // Ordering: pairs with the store in `runs`, so a thread that sees it run sees the queue.
+        if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
+    }
+
+    fn runs(&self) {
+        // Ordering: see `running`.
+        self.is_running.store(true, Ordering::Release);
+    }
+
+    /// Returns the queue of a pool without a timer thread: the caller takes from it.
     pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
-        self.thread.do_without(|| self.make_queue(clock))
-    }
-
-    fn make_queue(&self, clock: &Clock) -> ExpiryQueue {
-        ExpiryQueue::new(clock.clone(), self.stripes, self.lead)
+        let queue = Arc::clone(self.queue(clock));
+        self.runs();
+        queue
     }
 
     /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
     /// Returns `false` if there is no such thread.
     pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Arc<Task>) -> bool {
-        let Some(queue) = self.thread.running() else {
+        let Some(queue) = self.running() else {
             discard(look);
             return false;
         };
@@ -152,16 +144,9 @@ impl Timeouts {
         offered.map_err(|refused| discard(refused.element)).is_ok()
     }
 
-    /// Counts and records that a one-shot task has been ended by its limit.
-    #[cold]
-    pub(super) fn note_timed_out(&self, task: &Task, id: u64, log: &EndLog) {
-        self.exceeded.note(task, id);
-        log.cancelled(id, || task.name());
-    }
-
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
-        let Some(queue) = self.thread.queue() else { return };
+        let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
         let mut left = queue.drain();
         left.for_each_element(|expiry| {
@@ -218,7 +203,7 @@ impl Drop for TimerThread {
         let timers = &pool.timeouts;
         pool.clock().worker_ended();
         let is_last = !*has_begun && timers.free.fetch_sub(1, Ordering::Relaxed) == 1;
-        if is_last && timers.thread.running().is_some() {
+        if is_last && timers.running().is_some() {
             pool.ensure_free_timer_thread();
         }
     }
@@ -229,7 +214,6 @@ pub(crate) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
     pub(crate) clock: Clock,
-    pub(crate) exceeded: Exceeded,
 }
 
 impl Timer {
@@ -238,10 +222,9 @@ impl Timer {
         Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
     }
 
-    fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
-        let queue = Arc::clone(pool.timeouts.thread.queue()?);
-        let clock = pool.clock().clone();
-        Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
+    pub(crate) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
+        let queue = Arc::clone(pool.timeouts.queue.get()?);
+        Some(Self { queue, stripe, clock: pool.clock().clone() })
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
@@ -271,8 +254,8 @@ impl Pool {
         if self.queue.is_closed() {
             return Ok(());
         }
-        if self.timeouts.thread.running().is_none() {
-            return self.start_timer_thread(&|| self.timeouts.thread.running().is_none());
+        if self.timeouts.running().is_none() {
+            return self.start_timer_thread(&|| self.timeouts.running().is_none());
         }
         self.ensure_free_timer_thread();
         Ok(())
@@ -300,44 +283,15 @@ impl Pool {
             return Ok(());
         }
         let timers = &self.timeouts;
-        let first = timers.thread.starting(|| timers.make_queue(self.clock()));
-        let started = timers.thread.queue().map_or(Ok(()), |queue| {
-            let (thread, starting) =
-                (TimerThread::new(self, queue), PoolScope::enter(self, Role::Starter));
-            let name = format!("{}-timeouts", self.spawner.thread_name);
-            let started = || _ = first.map(Starting::succeed);
-            self.spawner.start_thread(starting, permit, (name, None), started, || thread.work())
-        });
+        let thread = TimerThread::new(self, timers.queue(self.clock()));
+        let starting = PoolScope::enter(self, Role::Starter);
+        let name = format!("{}-timeouts", self.spawner.thread_name);
+        let work = || thread.work();
+        let started =
+            self.spawner.start_thread(starting, permit, (name, None), || timers.runs(), work);
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
         self.deregister();
         started
-    }
-
-    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
-    /// it had before. The task compares the limits, so of two threads that move the limit the one that
-    /// did so last has its timeout armed.
-    pub(crate) fn set_timeout(
-        &self,
-        stripe: usize,
-        task: Arc<Task>,
-        ticket: Ticket,
-        limit: Timestamp,
-    ) {
-        let watched = Arc::clone(&task);
-        let act = move |pool: &Pool| {
-            let drops = pool.callbacks.hooks.drops(ticket.sequence);
-            let found = watched.time_out(limit, None, drops);
-            if found != Cancellation::TooLate {
-                let log = &pool.log;
-                pool.timeouts.note_timed_out(&*watched, ticket.sequence, log);
-            }
-            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
-            discard(watched);
-        };
-        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
-            task.attach(Box::new(guard), limit);
-        }
     }
 }

@@ -131,7 +131,8 @@ impl TaskBuilder<'_> {
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
         if let Some(budget) = budget {
-            pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
+            let limit = deadline.after(budget);
+            pool_ref.pool().set_timeout(pool_ref.stripe(), task.clone(), ticket, limit);
         }
         if let Some(name) = listened_to.filter(|_| is_queued) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -212,7 +213,7 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Around>, PanicPayload> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Self::limit_runs(pool_ref, budget));
+        let budget = budget.and_then(|budget| Around::limiting(pool_ref, budget));
         let decorated = match &pool_ref.pool().callbacks.decorate {
             None => budget,
             Some(decorate) => {
@@ -342,7 +343,7 @@ fn join(
 /// Enters a task that is in the queue into its group.
 #[cold]
 fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
-    if let Some(reason) = task.enter_group(ticket, due, due > now) {
+    if let Err(reason) = task.enter_group(ticket, due, due > now) {
         pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
     }
 }

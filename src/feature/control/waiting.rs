@@ -1,7 +1,7 @@
 //! A change of a task that waits in the queue: its entry is moved, in one step under the lock of the task and that of
 //! the queue.
 
-use super::{Carried, Change, standing::Standing};
+use super::{Change, Changed, standing::Standing};
 use crate::{
     entry::{EntryMover, Moved, Timing},
     schedule::Schedule,
@@ -24,7 +24,7 @@ pub(in crate::feature) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
     mover: &mut dyn EntryMover,
-) -> Result<Carried, Change> {
+) -> Result<Changed, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
     let next_on_wall = match &change {
@@ -64,7 +64,7 @@ pub(in crate::feature) fn change_waiting(
             Ok(carry_out(parts, change, found))
         }
         (Moved::Absent, _) => Err(change),
-        _ => Ok(Carried::nothing(change)),
+        _ => Ok(Changed::nothing(change)),
     }
 }
 
@@ -72,7 +72,7 @@ fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
     Stood { before, after, leaves_wall }: Stood,
-) -> Carried {
+) -> Changed {
     if parts.control().is_some() || after != Standing::planned(after.due()) {
         parts.control_or_default().keep(after);
     }
@@ -85,7 +85,7 @@ fn carry_out(
         extensions.on_replan(&mut replan);
     }
     let Replan { expiry: limit, deferred, .. } = replan;
-    Carried { had_effect: !is_toggle || before != after, limit, deferred, unused }
+    Changed { had_effect: !is_toggle || before != after, limit, deferred, unused }
 }
 
 /// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.

@@ -19,7 +19,7 @@
 //! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
 
 use super::{
-    roll::{Member, MemberKey, Turn},
+    roll::{Member, MemberKey},
     state::GroupState,
 };
 use crate::{
@@ -58,14 +58,18 @@ impl Membership {
         }
     }
 
-    /// Enters the group. Returns why the task has to end, if it came too late.
+    /// Enters the group.
+    ///
+    /// # Errors
+    ///
+    /// Why the task has to end, if it came too late.
     fn enter(
         &mut self,
         task: &Arc<Task>,
         ticket: Ticket,
         due: Timestamp,
         is_delayed: bool,
-    ) -> Option<CancelReason> {
+    ) -> Result<(), CancelReason> {
         self.key = Some((due, ticket.sequence));
         let member = Member::new(task, ticket, due, self.at_shutdown);
         self.group.roll().enter(member, is_delayed)
@@ -80,14 +84,13 @@ impl Membership {
             // A worker has taken the task before its submission has entered it. If it comes too late the group says so.
             let _ = self.enter(call.run.task(), Ticket::without_slot(id), planned, false);
         }
-        let turn = self.key.map_or(Turn::Starts, |key| self.group.roll().ask(key));
-        match turn {
-            Turn::Starts => Ok(()),
-            Turn::Ends(reason) => Err(Verdict::Cancelled(reason)),
-            Turn::Waits => {
+        match self.key.map_or(Ok(true), |key| self.group.roll().ask(key)) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
                 self.refused = Some(planned);
                 Err(Verdict::Again(planned))
             }
+            Err(reason) => Err(Verdict::Cancelled(reason)),
         }
     }
 
@@ -119,7 +122,8 @@ impl Membership {
             if waits {
                 queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
             }
-            let timing = self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits));
+            let timing =
+                self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits));
             timing.map(|timing| queuing.elsewhere = Some(timing))
         };
         match is_queued {
@@ -161,25 +165,30 @@ impl Membership {
 
 /// A task that may be in a group, as the pool sees it.
 impl Task {
-    /// Enters the group of the task, which has been put into the queue. Returns why it has to end, if it came too late.
+    /// Enters the group of the task, which has been put into the queue.
+    ///
+    /// # Errors
+    ///
+    /// Why it has to end, if it came too late.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,
         due: Timestamp,
         is_delayed: bool,
-    ) -> Option<CancelReason> {
+    ) -> Result<(), CancelReason> {
         self.with(|parts| {
-            let membership = parts.extensions()?.group.as_mut()?;
+            let membership = parts.extensions().and_then(|extensions| extensions.group.as_mut());
+            let Some(membership) = membership else { return Ok(()) };
             if let Some(key) = membership.key {
                 membership.group.roll().set_slot(key, ticket.slot);
-                return None;
+                return Ok(());
             }
             if membership.has_left {
                 // It has been in the queue, and has ended since.
                 let mut roll = membership.group.roll();
                 roll.submitted += 1;
                 roll.totals.cancelled += 1;
-                return None;
+                return Ok(());
             }
             let due = membership.replanned.unwrap_or(due);
             membership.enter(self, ticket, due, is_delayed)

@@ -28,7 +28,6 @@
 
 use std::{collections::BTreeMap, mem};
 
-use super::GroupLimits;
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
@@ -39,17 +38,6 @@ use crate::{
     task::Task,
     time::Timestamp,
 };
-
-/// The next step of a worker with a member that it has taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// It runs: the member has a permit.
-    Starts,
-    /// It is queued again, and waits.
-    Waits,
-    /// It ends as cancelled.
-    Ends(CancelReason),
-}
 
 /// When a member is due, and its sequence. The task knows the key with which its group lists it.
 pub(crate) type MemberKey = (Timestamp, u64);
@@ -95,14 +83,17 @@ enum Stands {
     CalledOff(CancelReason),
 }
 
+#[derive(Default)]
 pub(crate) struct Roll {
-    pub(crate) limits: GroupLimits,
+    pub(crate) limit: usize,
+    /// The number of workers that the group leaves to others, and of those that there are to be.
+    pub(crate) reserved: usize,
+    pub(crate) workers: usize,
     pub(crate) is_paused: bool,
     pub(crate) submitted: u64,
     /// The number of submissions that were refused because the group was shut down.
     pub(crate) rejected: u64,
     pub(crate) totals: Totals,
-    pub(crate) end: GroupEnd,
     /// The pending members, in the order in which they start.
     pending: Members,
     /// Those that ask or run, or are called off.
@@ -112,30 +103,25 @@ pub(crate) struct Roll {
     pub(crate) parked: usize,
     /// Members that were parked and are to be let go, by the step that is under way.
     let_go: Vec<(u64, Weak<Task>)>,
+    /// The tasks that the group keeps since it was shut down, and since its executor was.
+    keeps: Option<Keeps>,
+    executor_keeps: Option<Keeps>,
+    /// The number of submissions that are under way.
+    pub(super) joining: usize,
+    pub(crate) is_terminated: bool,
+    /// The members that have ended since a report was asked for.
+    pub(super) log: Option<EndedTasks>,
 }
 
 impl Roll {
-    pub(super) fn new(limits: GroupLimits) -> Self {
-        Self {
-            limits,
-            is_paused: false,
-            submitted: 0,
-            rejected: 0,
-            totals: Totals::default(),
-            end: GroupEnd::default(),
-            pending: Members::new(),
-            others: Members::new(),
-            running: 0,
-            asking: 0,
-            parked: 0,
-            let_go: Vec::new(),
-        }
+    pub(super) fn new(limit: usize, reserved: usize, workers: usize) -> Self {
+        Self { limit, reserved, workers, ..Self::default() }
     }
 
     /// Returns how many members may run at once: at least one, whatever is reserved. A member that waits for the answer of
     /// its gate has a permit and no worker, so there are more permits than workers if none is reserved.
     fn permits(&self) -> usize {
-        let GroupLimits { limit, reserved, workers } = self.limits;
+        let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
         limit.min(left).max(1)
     }
@@ -156,23 +142,35 @@ impl Roll {
 
     /// Returns `true` if the group was shut down, and counts a submission that it refuses then.
     pub(crate) fn refuses_more(&mut self) -> bool {
-        self.rejected += u64::from(self.end.is_shut_down());
-        self.end.is_shut_down()
+        self.rejected += u64::from(self.is_shut_down());
+        self.is_shut_down()
+    }
+
+    pub(crate) fn is_shut_down(&self) -> bool {
+        self.keeps.is_some()
     }
 
     fn member(&self, key: MemberKey) -> Option<&Member> {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member. Returns why it has to end, if it came too late: then it is called off at once.
-    pub(crate) fn enter(&mut self, mut member: Member, is_delayed: bool) -> Option<CancelReason> {
-        let refusal = Keeps::refusal(self.end.keeps, member.at_shutdown, is_delayed);
-        if let Some(reason) = refusal {
+    /// Enters a pending member.
+    ///
+    /// # Errors
+    ///
+    /// Why it has to end, if it came too late: then it is called off at once.
+    pub(crate) fn enter(
+        &mut self,
+        mut member: Member,
+        is_delayed: bool,
+    ) -> Result<(), CancelReason> {
+        let admitted = Keeps::admit(self.keeps, member.at_shutdown, is_delayed);
+        if let Err(reason) = admitted {
             member.stands = Stands::CalledOff(reason);
         }
         self.insert(member);
         self.submitted += 1;
-        refusal
+        admitted
     }
 
     /// Notes the slot of the queue in which a member has been from the beginning.
@@ -183,26 +181,28 @@ impl Roll {
         }
     }
 
-    /// Asks for a member that a worker has taken whether it may start, and has it start then.
-    pub(crate) fn ask(&mut self, key: MemberKey) -> Turn {
+    /// Asks for a member that a worker has taken whether it may start, and has it start then. Otherwise it is queued again,
+    /// and waits.
+    ///
+    /// # Errors
+    ///
+    /// Why it ends instead.
+    pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
         // The executor has given the others back.
-        let Some(member) = self.member(key) else { return Turn::Ends(CancelReason::ShutdownNow) };
+        let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
         if let Stands::CalledOff(reason) = member.stands {
-            return Turn::Ends(reason);
+            return Err(reason);
         }
-        if let Some(reason) = self.refuses_to_wait(member.at_shutdown) {
-            return Turn::Ends(reason);
-        }
+        self.admit_to_wait(member.at_shutdown)?;
         let may_start = match member.stands {
             // It has its permit, so it waits for no other member, but a pause holds it as well.
             Stands::Asking => !self.is_paused,
             _ => self.is_first(key),
         };
-        if !may_start {
-            return Turn::Waits;
+        if may_start {
+            self.stand(key, key.0, Stands::Running);
         }
-        self.stand(key, key.0, Stands::Running);
-        Turn::Starts
+        Ok(may_start)
     }
 
     /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it.
@@ -227,11 +227,11 @@ impl Roll {
         if let Stands::CalledOff(reason) = member.stands {
             return Err(reason);
         }
-        let refusal = Keeps::refusal(self.end.keeps, member.at_shutdown, false);
-        if let Some(reason) = refusal {
+        let admitted = Keeps::admit(self.keeps, member.at_shutdown, false);
+        if let Err(reason) = admitted {
             self.stand(key, key.0, Stands::CalledOff(reason));
         }
-        refusal.map_or(Ok(()), Err)
+        admitted
     }
 
     /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
@@ -248,7 +248,7 @@ impl Roll {
     ) -> Result<Timing, CancelReason> {
         self.go_on(key)?;
         let Some(member) = self.member(key) else { return Ok(due.into()) };
-        let may_wait = was_refused && self.refuses_to_wait(member.at_shutdown).is_none();
+        let may_wait = was_refused && self.admit_to_wait(member.at_shutdown).is_ok();
         self.stand(key, due, Stands::Pending { is_parked: false });
         let key = (due, key.1);
         if !may_wait || self.is_first(key) {
@@ -335,7 +335,7 @@ impl Roll {
         if !self.remove(key, ended) {
             return;
         }
-        if let Some(log) = &mut self.end.log {
+        if let Some(log) = &mut self.log {
             let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
             list.push(TaskSummary::new(key.1, name.clone()));
         }
@@ -356,7 +356,7 @@ impl Roll {
 
     /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
     pub(crate) fn pause(&mut self) -> bool {
-        let is_closed = self.end.is_shut_down() || self.end.executor_keeps.is_some();
+        let is_closed = self.is_shut_down() || self.executor_keeps.is_some();
         let is_possible = !self.is_paused && !is_closed;
         self.is_paused |= is_possible;
         is_possible
@@ -383,7 +383,7 @@ impl Roll {
 
     /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
     pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Members {
-        let keeps = keeps.narrow(&mut self.end.keeps);
+        let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
@@ -391,7 +391,7 @@ impl Roll {
     /// Called when the executor is shut down. Returns the members, called off, that a paused group would
     /// keep from running although the executor does not keep them.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Members {
-        keeps.narrow(&mut self.end.executor_keeps);
+        keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
         self.call_off(keeps.reason, &|member| {
             is_paused && !member.is_running() && !keeps.keeps(member.at_shutdown, true)
@@ -404,13 +404,13 @@ impl Roll {
         for member in self.call_off(reason, &|member| !member.is_running()).values() {
             self.remove(member.key(), Ended::Cancelled);
         }
-        self.end.executor_keeps = Some(Keeps::none(reason));
+        self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Returns why a member has to end that would wait for the end of a pause. The executor was shut down, and
+    /// Returns `Err` if a member has to end that would wait for the end of a pause. The executor was shut down, and
     /// does not keep it.
-    fn refuses_to_wait(&self, at: AtShutdown) -> Option<CancelReason> {
-        Keeps::refusal(self.end.executor_keeps.filter(|_| self.is_paused), at, true)
+    fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
+        Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
 
     /// Returns the number of members that do not run.
@@ -421,44 +421,21 @@ impl Roll {
     /// Returns `true` if a member runs, or may run by `deadline`.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_due = self.pending.keys().next().is_some_and(|(due, _)| *due <= deadline);
-        is_due || !self.others.is_empty() || self.end.joining > 0
+        is_due || !self.others.is_empty() || self.joining > 0
     }
 
     /// Returns the members that have been noted since the log was opened, and those that run now.
     pub(crate) fn read_log(&self) -> (EndedTasks, Vec<Member>) {
         let running = self.others.values().filter(|member| member.is_running());
-        (self.end.log.clone().unwrap_or_default(), running.cloned().collect())
+        (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
     /// Ends the group if nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
-        let end = &mut self.end;
-        let is_ending = end.is_shut_down() || end.executor_keeps.is_some();
-        end.is_terminated |= is_ending && self.pending.is_empty() && self.others.is_empty() && end.joining == 0;
-        end.is_terminated
-    }
-}
-
-/// The end of a group: which tasks are kept, and the members that it has seen leave.
-#[derive(Default)]
-pub(crate) struct GroupEnd {
-    /// The tasks that the group keeps since it was shut down.
-    keeps: Option<Keeps>,
-    /// The tasks that the executor keeps since it was shut down.
-    executor_keeps: Option<Keeps>,
-    pub(super) joining: usize,
-    pub(crate) is_terminated: bool,
-    log: Option<EndedTasks>,
-}
-
-impl GroupEnd {
-    pub(crate) fn is_shut_down(&self) -> bool {
-        self.keeps.is_some()
-    }
-
-    /// Opens the log: every member that ends from now on is noted.
-    pub(crate) fn open_log(&mut self) {
-        self.log.get_or_insert_default();
+        let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
+        let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;
+        self.is_terminated |= is_ending && is_empty;
+        self.is_terminated
     }
 }
 
@@ -501,8 +478,11 @@ impl Keeps {
         })
     }
 
-    /// Returns why a task ends by a shutdown, if it does.
-    fn refusal(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Option<CancelReason> {
-        kept.filter(|keeps| !keeps.keeps(at, is_delayed)).map(|keeps| keeps.reason)
+    /// Returns `Err` if a shutdown ends such a task.
+    fn admit(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Result<(), CancelReason> {
+        match kept {
+            Some(kept) if !kept.keeps(at, is_delayed) => Err(kept.reason),
+            _ => Ok(()),
+        }
     }
 }

@@ -68,20 +68,12 @@ pub(crate) struct GroupState {
     pub(super) roll: Watched<Roll>,
 }
 
-/// The settings with which a group begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupLimits {
-    pub(crate) limit: usize,
-    pub(crate) reserved: usize,
-    pub(crate) workers: usize,
-}
-
 /// A submission to a group that is under way: the group does not end before this is dropped.
 pub(crate) struct Joining(Arc<GroupState>);
 
 impl Drop for Joining {
     fn drop(&mut self) {
-        self.0.change(|roll| roll.end.joining -= 1);
+        self.0.change(|roll| roll.joining -= 1);
     }
 }
 
@@ -134,14 +126,14 @@ impl GroupState {
         if roll.refuses_more() {
             return None;
         }
-        roll.end.joining += 1;
+        roll.joining += 1;
         Some(Joining(Arc::clone(self)))
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
     /// left.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.roll.poll(place, waker, |roll| roll.end.is_terminated.then_some(()))
+        self.roll.poll(place, waker, |roll| roll.is_terminated.then_some(()))
     }
 
     /// Takes a waiter that gives up off the list.
