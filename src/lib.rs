@@ -203,7 +203,7 @@ mod schedule;
 mod task;
 mod token;
 pub mod trigger;
-// Layer 1: time, waiting, user code, errors, counts, threads on demand, events.
+// Layer 1: time, waiting, user code, errors, counts, events.
 mod entry;
 mod error;
 #[cfg(feature = "histograms")]

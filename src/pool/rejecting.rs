@@ -136,7 +136,7 @@ impl Pool {
         sequence: u64,
         arrival: Arrival,
     ) -> Result<Ticket, NotAdmitted> {
-        if task.is_refused_by_group() {
+        if task.own_group().is_some_and(|group| group.roll().refuses_more()) {
             let reason = RejectionReason::GroupShutdown;
             return Err(NotAdmitted { reason, sequence, task });
         }

@@ -142,9 +142,7 @@ impl Gated {
     pub(crate) fn is_awaiting(&self) -> bool {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
-}
 
-impl Gated {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         if !call.is_by_hand() {
             let question = self.ask(call.run.planned(), call.run.is_extra());
@@ -202,28 +200,12 @@ impl Task {
 }
 
 impl Run {
-    pub(crate) fn hold_lease(&self, held: HeldLease) {
-        debug_assert!(!self.is_leased(), "a worker has one run at a time");
-        *self.worker.held.borrow_mut() = Some(held);
-    }
-
     pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
         self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
     }
 
     pub(crate) fn is_leased(&self) -> bool {
         self.worker.held.borrow().is_some()
-    }
-
-    /// Takes the task's token, if the run holds a lease: it then has one of its own.
-    pub(crate) fn replace_token(&self, token: &mut Option<CancellationToken>) {
-        if let Some(held) = &mut *self.worker.held.borrow_mut() {
-            held.replaced = token.take();
-        }
-    }
-
-    pub(crate) fn release_lease(&self) -> Option<HeldLease> {
-        self.worker.held.borrow_mut().take()
     }
 }
 
@@ -299,9 +281,9 @@ impl Call<'_> {
         let is_alive = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !is_over && !run.is_stopped();
-            if is_alive {
+            if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
                 // A run under a lease has a token of its own.
-                run.replace_token(&mut parts.extras().token);
+                held.replaced = parts.extras().token.take();
             }
             is_alive
         });
@@ -349,7 +331,9 @@ impl Call<'_> {
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
-        self.run.hold_lease(HeldLease { lease, token, replaced: None });
+        let held = HeldLease { lease, token, replaced: None };
+        let before = self.run.worker.held.borrow_mut().replace(held);
+        debug_assert!(before.is_none(), "a worker has one run at a time");
         let is_watched = self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some();
         if !is_watched {
             self.leave_lease(RunEnd::NotRun, None);
@@ -358,7 +342,7 @@ impl Call<'_> {
     }
 
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
-        let Some(held) = self.run.release_lease() else { return };
+        let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);

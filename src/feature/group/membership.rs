@@ -211,11 +211,6 @@ impl Task {
     pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
         self.with(|parts| parts.membership().map(|membership| Arc::clone(&membership.group)))
     }
-
-    /// Returns `true` if the group of a task that has not entered it was shut down, and counts that.
-    pub(crate) fn is_refused_by_group(&self) -> bool {
-        self.with(|parts| parts.membership().is_some_and(|it| it.group.roll().refuses_more()))
-    }
 }
 
 impl Parts<'_> {
