@@ -23,7 +23,7 @@ pub(crate) use self::{
     at_shutdown::AtShutdown,
     control::{Change, Control},
     gate::{GateQuestion, Gated, HeldLease},
-    group::{GroupState, Groups, Joining, Keeps, Membership, Roll},
+    group::{GroupState, Groups, Keeps, Membership, Roll},
     limit::{Exceeded, TimeLimit},
 };
 pub use self::{
@@ -31,11 +31,10 @@ pub use self::{
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
 use crate::{
-    entry::{EntryMover, Moved, Ticket, Timing},
+    entry::{EntryMover, Moved, Ticket},
     pool::Pool,
     sync::Weak,
     task::{Parts, Task},
-    time::Timestamp,
     unwind::discard,
 };
 
@@ -68,9 +67,8 @@ impl Parts<'_> {
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }
-        let (slot, look) = (self.slot(), self.look());
-        let until = |due: Timestamp| Timing::from(due).no_later_than(look);
-        let moved = mover.move_entry(slot, &mut |due, _| Some(until(due)));
+        let slot = self.slot();
+        let moved = mover.move_entry(slot, &mut |due, _| Some(self.with_look(due.into())));
         if let Moved::To(Some(slot)) = moved {
             self.set_slot(slot);
         }

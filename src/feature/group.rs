@@ -21,7 +21,7 @@ pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
     roll::{Keeps, Members, Roll},
-    state::{GroupState, Joining},
+    state::GroupState,
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::{Recorder, RunHistograms};
@@ -430,7 +430,7 @@ impl Group {
         let mut place = Place::default();
         let poll = |waker: &_| self.state.poll_terminated(&mut place, waker);
         let has_ended = wait::block_until(pool.clock(), deadline, poll).is_some();
-        self.state.forget(&mut place);
+        self.state.roll.forget(&mut place);
         Ok(has_ended)
     }
 
@@ -473,7 +473,7 @@ impl Future for GroupTermination {
 
 impl Drop for GroupTermination {
     fn drop(&mut self) {
-        self.group.state.forget(&mut self.place);
+        self.group.state.roll.forget(&mut self.place);
     }
 }
 

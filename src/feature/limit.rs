@@ -94,25 +94,14 @@ pub(crate) type Attachment = Box<dyn Send>;
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    of_task: Option<Budget>,
-    of_run: Option<RunLimit>,
+    /// When the task has to have ended, or, if it is a series, its present run.
+    moment: Option<Timestamp>,
+    /// The time that a task which runs once has from when it is due.
+    budget: Option<Duration>,
     is_ignored: bool,
+    /// The timer thread raises the token of the run of a series, or has raised it.
+    is_run_over: bool,
     attachment: Option<Attachment>,
-}
-
-/// When a run of a series has to have ended.
-struct RunLimit {
-    moment: Timestamp,
-    /// The timer thread raises the token, or has raised it.
-    is_over: bool,
-}
-
-/// Until when a task that runs once has to have ended.
-#[derive(Clone, Copy)]
-struct Budget {
-    moment: Timestamp,
-    /// The time that it has from when it is due.
-    budget: Duration,
 }
 
 impl TimeLimit {
@@ -128,8 +117,8 @@ impl TimeLimit {
     }
 
     pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
-        let moved = replan.plan.zip(self.of_task);
-        replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
+        let moved = replan.plan.zip(self.budget);
+        replan.expiry = moved.map(|(plan, budget)| self.set(plan, budget));
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Left) {
@@ -137,25 +126,25 @@ impl TimeLimit {
     }
 
     fn expiry(&self) -> Option<Timestamp> {
-        self.of_task.filter(|_| !self.is_ignored).map(|limit| limit.moment)
+        self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
     pub(crate) fn token_limit(&self) -> Option<Timestamp> {
-        self.expiry().or_else(|| self.of_run.as_ref().map(|limit| limit.moment))
+        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
     }
 
     pub(crate) fn has_run_over_limit(&self) -> bool {
-        self.of_run.as_ref().is_some_and(|limit| limit.is_over)
+        self.is_run_over
     }
 
     fn has_moved(&self, limit: Timestamp) -> bool {
-        self.of_task.is_some_and(|own| own.moment != limit)
+        self.budget.is_some() && self.moment != Some(limit)
     }
 
     /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
     fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
         let moment = due.after(budget);
-        self.of_task = Some(Budget { moment, budget });
+        (self.moment, self.budget) = (Some(moment), Some(budget));
         moment
     }
 }
@@ -169,7 +158,7 @@ impl Task {
     /// Begins a run that has a time limit, and so a token of its own.
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
-            parts.limit_or_default().of_run = Some(RunLimit { moment: limit, is_over: false });
+            parts.limit_or_default().moment = Some(limit);
             parts.extras().token.take()
         });
         discard(token);
@@ -179,9 +168,8 @@ impl Task {
     /// it has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
-            let of_run = parts.limit().and_then(|limit| limit.of_run.as_mut());
-            if let Some(of_run) = of_run.filter(|of_run| of_run.moment == limit) {
-                of_run.is_over = true;
+            if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
+                own.is_run_over = true;
             }
         });
     }
@@ -191,7 +179,8 @@ impl Task {
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
-            parts.limit_or_default().of_run = None;
+            let limit = parts.limit_or_default();
+            (limit.moment, limit.is_run_over) = (None, false);
             if is_kept { None } else { parts.extras().token.take() }
         });
         match token {

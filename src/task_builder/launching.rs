@@ -20,7 +20,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    feature::{AtShutdown, Control, Gated, GroupState, Joining, Membership},
+    feature::{AtShutdown, Control, Gated, Membership},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
@@ -100,7 +100,9 @@ impl TaskBuilder<'_> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
-        let (_joining, refusal) = join(pool_ref, self.group.as_ref());
+        let joining = self.group.as_ref().map(|group| group.join(pool_ref.pool())).transpose();
+        let (_joining, refusal) =
+            joining.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
         // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
@@ -323,21 +325,6 @@ fn end_or_error(
 /// Returns `true` if a task that was refused has ended, without having been run or dropped by its holder.
 fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
-}
-
-/// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.
-fn join(
-    pool_ref: &PoolRef,
-    group: Option<&Arc<GroupState>>,
-) -> (Option<Joining>, Option<RejectionReason>) {
-    let Some(group) = group else { return (None, None) };
-    if !group.belongs_to(pool_ref.pool()) {
-        return (None, Some(RejectionReason::ForeignGroup));
-    }
-    match group.join() {
-        Some(joining) => (Some(joining), None),
-        None => (None, Some(RejectionReason::GroupShutdown)),
-    }
 }
 
 /// Enters a task that is in the queue into its group.

@@ -25,10 +25,7 @@ const BESIDE: [(&str, &[&str]); 26] = [
     ("feature", &["drained", "executor", "pool", "shutdown_report", "task_builder"]),
     ("drained", &["feature"]),
     ("rejection", &["drained"]),
-    (
-        "pool",
-        &["drained", "feature", "rejection", "shared", "shutdown_report", "thread_factory"],
-    ),
+    ("pool", &["drained", "feature", "rejection", "shared", "shutdown_report", "thread_factory"]),
     ("task_builder", &["future"]),
     ("driven", &["executor"]),
     ("builder", &["driven", "executor"]),

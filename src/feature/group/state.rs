@@ -50,6 +50,7 @@ use super::roll::Roll;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
+    RejectionReason,
     feature::{ShutdownPolicy, let_go},
     pool::Pool,
     sync::{Arc, Weak},
@@ -78,10 +79,6 @@ impl Drop for Joining {
 }
 
 impl GroupState {
-    pub(crate) fn belongs_to(&self, pool: &Arc<Pool>) -> bool {
-        std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool))
-    }
-
     /// Locks the group, to read it, or to change what gives no other member its turn.
     pub(crate) fn roll(&self) -> WatchedGuard<'_, Roll> {
         self.roll.lock()
@@ -120,24 +117,26 @@ impl GroupState {
         answer
     }
 
-    /// Begins a submission; `None` if the group was shut down.
-    pub(crate) fn join(self: &Arc<Self>) -> Option<Joining> {
+    /// Begins a submission to the group by its pool.
+    ///
+    /// # Errors
+    ///
+    /// Why the group refuses it.
+    pub(crate) fn join(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<Joining, RejectionReason> {
+        if !std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool)) {
+            return Err(RejectionReason::ForeignGroup);
+        }
         let mut roll = self.roll.lock();
         if roll.refuses_more() {
-            return None;
+            return Err(RejectionReason::GroupShutdown);
         }
         roll.joining += 1;
-        Some(Joining(Arc::clone(self)))
+        Ok(Joining(Arc::clone(self)))
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
     /// left.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.roll.poll(place, waker, |roll| roll.is_terminated.then_some(()))
-    }
-
-    /// Takes a waiter that gives up off the list.
-    pub(crate) fn forget(&self, place: &mut Place) {
-        self.roll.forget(place);
     }
 }
