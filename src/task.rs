@@ -280,7 +280,7 @@ impl Parts<'_> {
         self.enqueue(timing, queuing.why, enqueue)
     }
 
-    /// Returns how an entry waits by which a worker may have to look at the wall clock before it is due.
+    /// Returns how an entry waits whose task a worker may have to look at before it is due.
     pub(crate) fn with_look(&mut self, timing: Timing) -> Timing {
         timing.no_later_than(self.look())
     }

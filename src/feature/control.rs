@@ -43,14 +43,12 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
-mod standing;
 mod waiting;
 mod wall;
 
 use std::mem;
 
-use self::standing::Standing;
-pub(super) use self::waiting::change_waiting;
+use self::waiting::{Standing, change_waiting};
 use crate::{
     entry::EntryMover,
     schedule::{MissedRuns, Schedule, WallPlan},

@@ -8,10 +8,24 @@
 //! token is the run's own. So the expiry notes under the task's lock that it raises it, and what is asked of the
 //! series until the body returns has its effect.
 //!
-//! An expiry itself is an entry of the timer thread's queue ([`timeouts`](crate::pool)). What disarms it is attached
-//! here, and is dropped when the task has ended. The worker that has taken a task looks at the limit as well, so a
-//! task whose time is up does not begin, whatever the timer thread does. A run by hand does not: the timer thread
-//! may be gone, and the limit, and the token with it, is left to that thread alone.
+//! # Which thread wins
+//!
+//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
+//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](crate::pool::TimeoutGuard), which takes the
+//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
+//! in that case the guard is dropped at once.
+//!
+//! A task that is put off or brought forward is handed another guard in place of the first.
+//!
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
+//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
+//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
+//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
+//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
+//! (`CancellationToken::set_limit`).
+//!
+//! A run by hand does not look at the limit: the timer thread may be gone, and the limit, and the token with it, is left to
+//! that thread alone.
 
 mod of_runs;
 

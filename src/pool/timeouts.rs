@@ -1,15 +1,9 @@
-//! Timeouts: the expiry of the time limit of a task, or of one run of it.
+//! The timer thread, which acts at a moment although every worker may be busy.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So timeouts have
-//! a queue of their own and a thread that takes from it, the *timer thread*. It is started with the first
-//! timeout and ends with the pool; until then there is neither.
-//!
-//! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the limit
-//!   expires, the task ends as timed out, wherever it is: in the queue, from which it is then removed, or
-//!   running, in which case its token is raised.
-//! * A **periodic task** has one entry for each run, made when the run begins, by the code
-//!   [around](crate::task::Around) the closure ([`feature::limit`](crate::feature)). So has each run that
-//!   is [watched](crate::Builder::warn_after) for taking long.
+//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
+//! of runs ([`feature::limit`](crate::feature)), the watch for runs that take long and that for starvation have a queue of
+//! their own and a thread that takes from it. It is started with the first *expiry*, a call at a moment, and ends with the
+//! pool; until then there is neither.
 //!
 //! # More than one thread
 //!
@@ -23,24 +17,6 @@
 //! thread factory may lose it although the start has not failed: the drop of a [`TimerThread`] that has not
 //! run takes it off the count and starts another. It does not ask whether a limit is pending: a submission
 //! that has seen the thread counted may be about to arm one.
-//!
-//! # Which thread wins
-//!
-//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
-//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`], which takes the
-//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
-//! in that case the guard is dropped at once.
-//!
-//! A one-shot task that is put off or brought forward has another limit, which moves in the same step
-//! ([`control`](crate::feature::Change)). Then it is handed another guard in place of the first. An expiry
-//! that was on its way finds that its limit is not the task's any more.
-//!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
-//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
-//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
-//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
-//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
-//! (`CancellationToken::set_limit`).
 //!
 //! # The end
 //!

@@ -116,18 +116,6 @@ impl Gated {
         if is_extra { &mut self.extra } else { &mut self.planned }
     }
 
-    /// Returns the question that the gate is to be asked: the task was queued for `entry`.
-    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Option<GateQuestion> {
-        let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
-        let first = Asked { entry, planned: entry, attempt: 0 };
-        let mut asked = asked.unwrap_or(first);
-        let answer = self.awaited.take().map(|awaited| awaited.answer);
-        if answer.is_none() {
-            asked.attempt = asked.attempt.saturating_add(1);
-        }
-        Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked, answer })
-    }
-
     /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due. Another plan may
     /// be one for the same moment.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
@@ -143,11 +131,18 @@ impl Gated {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 
+    /// Notes the question that the gate is to be asked, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
-        if !call.is_by_hand() {
-            let question = self.ask(call.run.planned(), call.run.is_extra());
-            call.extras().question = question.map(|question| Question::Gate(Box::new(question)));
+        let Some(gate) = self.gate.clone().filter(|_| !call.is_by_hand()) else { return };
+        let entry = call.run.planned();
+        let asked = self.tick(call.run.is_extra()).take().filter(|asked| asked.entry == entry);
+        let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
+        let answer = self.awaited.take().map(|awaited| awaited.answer);
+        if answer.is_none() {
+            asked.attempt = asked.attempt.saturating_add(1);
         }
+        let question = GateQuestion { gate, asked, answer };
+        call.extras().question = Some(Question::Gate(Box::new(question)));
     }
 
     pub(crate) fn on_requeue(&mut self, task: &Core<'_>, queuing: &mut Queuing) {
