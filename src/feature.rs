@@ -21,26 +21,56 @@ mod rate;
 pub(crate) use self::rate::RateLimit;
 pub(crate) use self::{
     at_shutdown::AtShutdown,
-    control::{Change, Changed, Control},
+    control::{Change, Control},
     gate::{GateQuestion, Gated, HeldLease},
-    group::{GroupLimits, GroupState, Joining, Keeps, Member, Membership, Roll},
-    limit::TimeLimit,
+    group::{GroupState, Groups, Keeps, Membership, Roll},
+    limit::{Exceeded, TimeLimit},
 };
 pub use self::{
     at_shutdown::ShutdownPolicy,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
 use crate::{
-    sync::{Arc, Weak},
-    task::Task,
-    time::Timestamp,
+    entry::{EntryMover, Moved, Ticket},
+    pool::Pool,
+    sync::Weak,
+    task::{Parts, Task},
+    unwind::discard,
 };
 
-/// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
-pub(crate) trait Dispatcher: Send + Sync {
-    /// Lets these tasks go. The caller holds no lock.
-    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);
+/// Lets parked tasks go that wait no longer: their turn has come, or their gate has answered. Their entries are moved to when
+/// they are due. The caller holds no lock.
+fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
+    let Some(pool) = pool.upgrade() else { return };
+    let mut moved = Vec::with_capacity(tasks.len());
+    // All of them first: to wake a waiter or to start a worker is to call user code, for which no other task is to wait.
+    for (sequence, task) in tasks {
+        // A task that is gone has ended, or is about to.
+        if let Some(task) = task.upgrade() {
+            // The task knows its slot: a worker has queued it again.
+            let mut entry = pool.entry(Ticket::without_slot(sequence));
+            task.with(|parts| parts.let_go(&mut entry));
+            moved.push((task, entry));
+        }
+    }
+    for (task, entry) in moved {
+        pool.call_worker(entry);
+        discard(task);
+    }
+    discard(pool);
+}
 
-    /// Has a task that runs once end at this limit, which has moved with its plan. The caller holds no lock.
-    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp);
+impl Parts<'_> {
+    /// Moves the entry of the task to when it is due, unless a feature keeps it parked.
+    fn let_go(&mut self, mover: &mut dyn EntryMover) {
+        // The entry of a task that has ended is being taken out, by the place where it is.
+        if self.keeps_parked() || !self.stage.is_scheduled() {
+            return;
+        }
+        let slot = self.slot();
+        let moved = mover.move_entry(slot, &mut |due, _| Some(self.with_look(due.into())));
+        if let Moved::To(Some(slot)) = moved {
+            self.set_slot(slot);
+        }
+    }
 }

@@ -19,8 +19,8 @@
 //! | [`Spawner`] | what threads are started with | one around the factory |
 //! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
-//! | [`Groups`] | the groups that are alive | that of their list |
-//! | [`Timeouts`] | the timer thread and its queue | those of that queue |
+//! | [`Groups`](crate::feature) | the groups that are alive | that of their list |
+//! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue |
 //! | [`Observing`] | what is watched of workers and runs | those of the recorders |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
@@ -69,7 +69,6 @@
 mod admission;
 mod deadlock;
 mod driver;
-mod groups;
 mod lifecycle;
 mod observing;
 mod shutdown;
@@ -87,7 +86,6 @@ pub use self::observing::Histograms;
 pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::{Capacity, Rejections},
-    groups::Groups,
     lifecycle::{Lifecycle, Policies},
     observing::Observing,
     timeouts::Timeouts,
@@ -99,12 +97,13 @@ pub(crate) use self::{
     lifecycle::{Phase, Role},
     observing::ObservingConfig,
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
-    timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
+    timeouts::{TimeoutGuard, Timer, expiry},
 };
 use crate::{
     CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
     entry::{EntryMover, Moved, Ticket, Timing},
+    feature::{Exceeded, Groups},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -187,10 +186,11 @@ pub(crate) struct Pool {
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: Policies,
     /// Raised by `shutdown_now`; the parent of every task's token.
-    token: CancellationToken,
+    pub(crate) token: CancellationToken,
     /// The tasks that have ended, where a report is asked for.
     pub(crate) log: EndLog,
-    pub(crate) timeouts: Timeouts,
+    timeouts: Timeouts,
+    pub(crate) exceeded: Exceeded,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
     pub(crate) observing: Observing,
@@ -226,6 +226,7 @@ impl Pool {
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
+            exceeded: Exceeded::default(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
                 || observing.observes_takes()
@@ -245,7 +246,7 @@ impl Pool {
     }
 
     /// Returns the context of a task that leaves the pool without having run.
-    fn detached_context(&self) -> DetachedContext {
+    pub(crate) fn detached_context(&self) -> DetachedContext {
         DetachedContext { clock: self.clock.clone(), hooks: self.callbacks.hooks.clone() }
     }
 
@@ -269,7 +270,7 @@ impl Pool {
     /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
     /// what the attempt to end it found; returns `true` unless that was too late.
     #[inline(always)]
-    fn take_out(
+    pub(crate) fn take_out(
         &self,
         task: &Task,
         ticket: Ticket,
@@ -299,7 +300,7 @@ impl Pool {
 
     /// Called when a task has been taken out of the queue, and not by a worker. The caller holds no lock.
     #[inline(always)]
-    fn entry_removed(&self) {
+    pub(crate) fn entry_removed(&self) {
         self.capacity.release();
         self.workers.pending_decreased(&self.queue);
         if self.queue.is_closed() {
@@ -339,7 +340,7 @@ impl Pool {
 
     /// Returns the entry of a task, for the task to move it. The caller [calls a worker](Self::call_worker) then, once it
     /// holds no lock.
-    fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
+    pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
 
@@ -351,15 +352,15 @@ impl Pool {
     ) -> A {
         let mut entry = self.entry(ticket);
         let done = act(&mut entry);
-        self.call_worker(entry.is_moved, entry.wake);
+        self.call_worker(entry);
         done
     }
 
     /// Calls a worker for an entry that may have been moved: wakes the waiter that has to know, and starts a worker if
     /// none would come.
-    fn call_worker(self: &Arc<Self>, is_moved: bool, wake: Option<Waker>) {
-        wake_all(wake);
-        if is_moved {
+    pub(crate) fn call_worker(self: &Arc<Self>, entry: QueuedEntry<'_>) {
+        wake_all(entry.wake);
+        if entry.is_moved {
             self.compensate_or_report();
         }
     }
@@ -367,7 +368,7 @@ impl Pool {
 
 /// The entry of one task, as the task moves it, and the wake-up that the thread owes then.
 #[must_use = "a task that is due would wait"]
-struct QueuedEntry<'a> {
+pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
     /// The one with which the task was submitted.
     ticket: Ticket,
@@ -392,7 +393,7 @@ impl EntryMover for QueuedEntry<'_> {
 /// Adds one to a list of what ends by itself: the handle of a thread that has ended keeps its stack, and the entry of a
 /// group that is gone its memory. When the list is full, what is over leaves it, for the caller to drop, and it gets
 /// twice the room that is needed then. So each is looked at twice on average.
-fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
+pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut gone = Vec::new();
     if kept.len() == kept.capacity() {
         (gone, *kept) = mem::take(kept).into_iter().partition(is_over);

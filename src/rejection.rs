@@ -228,7 +228,7 @@ impl<'a> RejectedTask<'a> {
             return self.abort();
         }
         let group = self.task.task.as_ref().and_then(|task| task.own_group());
-        let gives_up = || group.as_ref().is_some_and(|group| group.roll().end.is_shut_down());
+        let gives_up = || group.as_ref().is_some_and(|group| group.roll().is_shut_down());
         let room = self.refuser.wait_for_room(timeout, &gives_up);
         discard(group);
         match room {

@@ -109,7 +109,7 @@ pub use self::{
 };
 use crate::{
     CancellationToken, RejectionReason,
-    entry::{Requeue, Ticket},
+    entry::{Requeue, Ticket, Timing},
     sync::Arc,
     time::Timestamp,
     trace::SubmitterSpan,
@@ -276,8 +276,13 @@ impl Parts<'_> {
         if queuing.ends.is_some() {
             return Requeued::Refused(queuing.ends);
         }
-        let timing = queuing.timing().no_later_than(self.look());
+        let timing = self.with_look(queuing.timing());
         self.enqueue(timing, queuing.why, enqueue)
+    }
+
+    /// Returns how an entry waits whose task a worker may have to look at before it is due.
+    pub(crate) fn with_look(&mut self, timing: Timing) -> Timing {
+        timing.no_later_than(self.look())
     }
 }
 

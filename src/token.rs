@@ -60,19 +60,10 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    watch: LimitWatch,
-}
-
-/// How the holders of a token learn that its time limit has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LimitWatch {
-    /// The timer thread raises it.
-    Thread,
-    /// The same, and each thread that looks at the token reads the clock, since on a manual clock the timer thread may be
-    /// late. A wait still ends when the timer thread raises the token, which it does after it has ended the task.
-    ThreadOrLook,
-    /// Each thread that looks at the token or waits for it reads the clock: there is no timer thread.
-    Look,
+    /// A timer thread raises it when its time limit has come. If there is none, each thread that looks at the token or waits
+    /// for it reads the clock. On a manual clock, where the timer thread may be late, each thread that looks at it does so
+    /// too; a wait ends when the timer thread raises the token, which it does after it has ended the task.
+    has_timer_thread: bool,
 }
 
 #[derive(Default)]
@@ -97,15 +88,14 @@ impl CancellationToken {
     /// Makes a token that is not raised, and that [sleeps](Self::sleep) on this clock: that of an
     /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
-        let clock = clock.into();
-        let watch = if clock.is_manual() { LimitWatch::ThreadOrLook } else { LimitWatch::Thread };
-        Self { own: Arc::default(), parents: [None, None], clock, watch }
+        let (own, clock) = (Arc::default(), clock.into());
+        Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
     /// Like [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
     /// limits have come: no thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
-        Self { watch: LimitWatch::Look, ..Self::with_clock(clock) }
+        Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
 
     pub(crate) fn clock(&self) -> &Clock {
@@ -117,12 +107,13 @@ impl CancellationToken {
         let [parent, grandparent] = &self.parents;
         debug_assert!(grandparent.is_none(), "no token has three");
         let parents = [Some(Arc::clone(&self.own)), parent.clone()];
-        Self { own: Arc::default(), parents, clock: self.clock.clone(), watch: self.watch }
+        let (clock, has_timer_thread) = (self.clock.clone(), self.has_timer_thread);
+        Self { own: Arc::default(), parents, clock, has_timer_thread }
     }
 
     /// Notes when a time limit will raise the token, or that none will.
     pub(crate) fn set_limit(&self, limit: Option<Timestamp>) {
-        let limit = limit.filter(|_| self.watch != LimitWatch::Thread);
+        let limit = limit.filter(|_| !self.has_timer_thread || self.clock.is_manual());
         // Relaxed: orders no other access. The clock's lock orders a limit that has come.
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
@@ -240,7 +231,7 @@ impl CancellationToken {
 
     /// Returns when a wait has to look at the clock, because no thread wakes it for the time limit.
     fn end_of_waits(&self) -> Timestamp {
-        if self.watch == LimitWatch::Look { self.limit() } else { Timestamp::NEVER }
+        if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }
 
     /// Returns when a time limit raises the token, if that is seen by a look.

@@ -84,22 +84,12 @@ impl Word {
     /// If the caller `joins` a run it writes also what is there, so that the run sees what the caller has done before.
     #[inline]
     fn raise(&self, joins: bool, moment: impl Fn() -> u64) -> bool {
-        // Ordering: Acquire pairs with the Release by which the word was opened.
-        let mut seen = self.0.load(Ordering::Acquire);
-        loop {
+        // Ordering: Acquire pairs with the Release by which the word was opened, and Release with the Acquire of `close_at`.
+        let raised = self.0.fetch_update(Ordering::Release, Ordering::Acquire, |seen| {
             let moment = moment();
-            if seen == CLOSED {
-                return false;
-            } else if moment <= seen && !joins {
-                return true;
-            }
-            let later = moment.max(seen);
-            // Ordering: Release pairs with the Acquire of `close_at`.
-            match self.0.compare_exchange(seen, later, Ordering::Release, Ordering::Acquire) {
-                Ok(_) => return true,
-                Err(other) => seen = other,
-            }
-        }
+            (seen != CLOSED && (joins || moment > seen)).then_some(moment.max(seen))
+        });
+        raised != Err(CLOSED)
     }
 
     /// Closes the word if its moment has come, and returns what it was; `None` if it is closed.

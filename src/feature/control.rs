@@ -43,14 +43,12 @@
 //! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
 //!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
 
-mod standing;
 mod waiting;
 mod wall;
 
 use std::mem;
 
-use self::standing::Standing;
-pub(super) use self::waiting::change_waiting;
+use self::waiting::{Standing, change_waiting};
 use crate::{
     entry::EntryMover,
     schedule::{MissedRuns, Schedule, WallPlan},
@@ -200,9 +198,9 @@ impl Control {
     }
 
     /// Notes a change for when the worker that has the task queues it again.
-    fn note(&mut self, change: Change) -> Carried {
+    fn note(&mut self, change: Change) -> Changed {
         let was_paused = self.is_paused;
-        let mut carried = Carried { had_effect: true, ..Carried::default() };
+        let mut changed = Changed { had_effect: true, ..Changed::default() };
         self.follow_wall(match &self.schedule {
             Some(schedule) => schedule.view_wall().map(|view| view.due),
             None => self.plan_on_wall.as_ref().map(|plan| plan.due()),
@@ -223,15 +221,15 @@ impl Control {
             Change::RunNow(now) => self.extra = Some(now),
             Change::Pause | Change::Resume => {
                 self.is_paused = matches!(change, Change::Pause);
-                carried.had_effect = was_paused != self.is_paused;
+                changed.had_effect = was_paused != self.is_paused;
             }
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 self.asked = None;
-                carried.unused = self.schedule.replace(schedule);
+                changed.unused = self.schedule.replace(schedule);
             }
         }
-        carried
+        changed
     }
 
     /// A plan on the wall clock may have been kept while that clock was set: it is `due` then by now.
@@ -257,25 +255,19 @@ impl Control {
     }
 }
 
+/// What a change has come to, and what the caller has to do about it when it holds no lock.
 #[must_use]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub(crate) struct Changed {
     pub(crate) had_effect: bool,
     /// The limit of a task that runs once, if that has moved.
     pub(crate) limit: Option<Timestamp>,
-}
-
-/// The same, with what the caller has to do when it holds no lock.
-#[derive(Default)]
-pub(super) struct Carried {
-    had_effect: bool,
-    limit: Option<Timestamp>,
-    pub(super) deferred: Deferred,
+    deferred: Deferred,
     /// To be dropped: a trigger is the user's.
     unused: Option<Schedule>,
 }
 
-impl Carried {
+impl Changed {
     fn nothing(change: Change) -> Self {
         let unused = match change {
             Change::Schedule(schedule, _) => Some(schedule),
@@ -294,11 +286,10 @@ impl Task {
         mover: &mut dyn EntryMover,
     ) -> Changed {
         let is_over = |limit| limit <= clock.read();
-        let Carried { had_effect, limit, deferred, unused } =
-            self.with(|parts| parts.change(change, is_over, mover));
-        deferred.run();
-        discard(unused);
-        Changed { had_effect, limit }
+        let mut changed = self.with(|parts| parts.change(change, is_over, mover));
+        mem::take(&mut changed.deferred).run();
+        discard(changed.unused.take());
+        changed
     }
 }
 
@@ -332,11 +323,11 @@ impl Parts<'_> {
         change: Change,
         is_over: impl FnOnce(Timestamp) -> bool,
         mover: &mut dyn EntryMover,
-    ) -> Carried {
+    ) -> Changed {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
-            return Carried::nothing(change);
+            return Changed::nothing(change);
         }
         if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {
             self.control_or_default();
@@ -346,13 +337,13 @@ impl Parts<'_> {
             false => Err(change),
         };
         match changed {
-            Ok(carried) => carried,
+            Ok(changed) => changed,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
             Err(change) if self.repeats() || self.is_looked_at() => {
                 self.control_or_default().note(change)
             }
-            Err(change) => Carried::nothing(change),
+            Err(change) => Changed::nothing(change),
         }
     }
 }

@@ -72,7 +72,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-pub(crate) use self::asked::{GateQuestion, Gated, HeldLease, OpenTick};
+pub(crate) use self::asked::{GateQuestion, Gated, HeldLease};
 use crate::{
     CancellationToken, Failure, TaskId,
     sync::{Arc, Mutex},

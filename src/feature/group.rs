@@ -1,10 +1,10 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
 //! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why each member starts eventually, is in [`state`]; what it takes to move and to end
-//! members is in `pool::groups`.
+//! decides, and why each member starts eventually, is in [`state`]; what it takes to end members is in [`of_pool`].
 
 mod membership;
+mod of_pool;
 mod roll;
 mod state;
 
@@ -19,11 +19,12 @@ use std::{
 
 pub(crate) use self::{
     membership::Membership,
-    roll::{EndStage, Keeps, Member, Roll},
-    state::{GroupLimits, GroupState, Joining},
+    of_pool::Groups,
+    roll::{Keeps, Members, Roll},
+    state::GroupState,
 };
 #[cfg(feature = "histograms")]
-use crate::histogram::RunHistograms;
+use crate::histogram::{Recorder, RunHistograms};
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
@@ -32,7 +33,7 @@ use crate::{
     statistics::Totals,
     sync::Arc,
     unwind::discard,
-    wait::{self, Place},
+    wait::{self, Place, Watched},
 };
 
 /// A named group of an executor's tasks: how many of them may run at once, and operations on all of them
@@ -178,7 +179,23 @@ impl GroupBuilder<'_> {
             return Err(ConfigError::ZeroLimit);
         }
         let Self { handle, name, limit, reserved, on_shutdown } = self;
-        let state = handle.pool().new_group(name, limit, reserved, on_shutdown);
+        let pool = handle.pool();
+        let roll = Roll::new(limit, reserved, pool.workers.wanted());
+        let state = Arc::new(GroupState {
+            name,
+            pool: Arc::downgrade(pool),
+            at_shutdown: on_shutdown,
+            #[cfg(feature = "histograms")]
+            recorder: pool.observing.config.histogram_names.map(|_| Arc::new(Recorder::new())),
+            roll: Watched::new(roll),
+        });
+        pool.groups.add(&state);
+        // A change made since the group was listed is seen here, or by the thread that makes it.
+        state.change(|roll| roll.workers = pool.workers.wanted());
+        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
+            let called_off = state.change(|roll| roll.executor_closes(keeps));
+            pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
+        }
         Ok(Group { handle: handle.clone(), state })
     }
 }
@@ -207,7 +224,7 @@ impl Group {
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.
     pub fn limit(&self) -> usize {
-        self.state.roll().limits.limit
+        self.state.roll().limit
     }
 
     /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start
@@ -220,18 +237,18 @@ impl Group {
         if limit == 0 {
             return Err(ConfigError::ZeroLimit);
         }
-        self.state.change(|roll| roll.limits.limit = limit);
+        self.state.change(|roll| roll.limit = limit);
         Ok(())
     }
 
     /// Returns how many workers the group leaves to others.
     pub fn reserved(&self) -> usize {
-        self.state.roll().limits.reserved
+        self.state.roll().reserved
     }
 
     /// Sets how many workers the group leaves to others: see [`GroupBuilder::reserve`].
     pub fn set_reserved(&self, workers: usize) {
-        self.state.change(|roll| roll.limits.reserved = workers);
+        self.state.change(|roll| roll.reserved = workers);
     }
 
     /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under
@@ -316,9 +333,7 @@ impl Group {
     pub fn task(&self) -> TaskBuilder<'_> {
         self.handle.task().group(self)
     }
-}
 
-impl Group {
     /// Stops admitting tasks to the group; what is submitted from now on is refused, as after the
     /// [shutdown](crate::Handle::shutdown) of an executor, with
     /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and with its closure, and no handler is asked. The executor and its
@@ -332,8 +347,8 @@ impl Group {
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
-        let (stage, now) = (EndStage::ShuttingDown, pool.clock().read());
-        let called_off = self.state.change(|roll| roll.shut_down(stage, keeps, now));
+        let now = pool.clock().read();
+        let called_off = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
         pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
     }
@@ -356,10 +371,10 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let (stage, keeps, now) = (EndStage::Stopping, Keeps::none(reason), pool.clock().read());
-        let members = self.state.change(|roll| roll.shut_down(stage, keeps, now));
+        let (keeps, now) = (Keeps::none(reason), pool.clock().read());
+        let members = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
-        members.into_iter().filter_map(|member| pool.drain_member(member, reason)).collect()
+        members.into_values().filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
     /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most
@@ -379,7 +394,7 @@ impl Group {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        self.state.roll().end.open_log();
+        self.state.roll().log.get_or_insert_default();
         self.shutdown();
         let is_over = self.handle.pool().await_or_stop(
             (patience, grace),
@@ -415,7 +430,7 @@ impl Group {
         let mut place = Place::default();
         let poll = |waker: &_| self.state.poll_terminated(&mut place, waker);
         let has_ended = wait::block_until(pool.clock(), deadline, poll).is_some();
-        self.state.forget(&mut place);
+        self.state.roll.forget(&mut place);
         Ok(has_ended)
     }
 
@@ -429,12 +444,12 @@ impl Group {
 
     /// Returns `true` if the group was shut down; some of its tasks may still be there.
     pub fn is_shutdown(&self) -> bool {
-        self.state.roll().end.is_shut_down()
+        self.state.roll().is_shut_down()
     }
 
     /// Returns `true` if the group or its executor was shut down, and none of its tasks is left.
     pub fn is_terminated(&self) -> bool {
-        self.state.roll().end.is_terminated
+        self.state.roll().is_terminated
     }
 }
 
@@ -458,7 +473,7 @@ impl Future for GroupTermination {
 
 impl Drop for GroupTermination {
     fn drop(&mut self) {
-        self.group.state.forget(&mut self.place);
+        self.group.state.roll.forget(&mut self.place);
     }
 }
 

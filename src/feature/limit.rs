@@ -8,44 +8,114 @@
 //! token is the run's own. So the expiry notes under the task's lock that it raises it, and what is asked of the
 //! series until the body returns has its effect.
 //!
-//! An expiry itself is an entry of the timer thread's queue ([`timeouts`](crate::pool)). What disarms it is attached
-//! here, and is dropped when the task has ended. The worker that has taken a task looks at the limit as well, so a
-//! task whose time is up does not begin, whatever the timer thread does. A run by hand does not: the timer thread
-//! may be gone, and the limit, and the token with it, is left to that thread alone.
+//! # Which thread wins
+//!
+//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
+//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](crate::pool::TimeoutGuard), which takes the
+//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
+//! in that case the guard is dropped at once.
+//!
+//! A task that is put off or brought forward is handed another guard in place of the first.
+//!
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
+//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
+//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
+//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
+//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
+//! (`CancellationToken::set_limit`).
+//!
+//! A run by hand does not look at the limit: the timer thread may be gone, and the limit, and the token with it, is left to
+//! that thread alone.
+
+mod of_runs;
 
 use std::time::Duration;
 
 use crate::{
     CancelReason, CancellationToken,
-    task::{Call, Left, Parts, Replan, Run, Task, Verdict},
+    entry::Ticket,
+    pool::{IfRunning, Pool, Timer, expiry},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Call, Cancellation, Left, Parts, Replan, Run, Task, Verdict},
     time::Timestamp,
+    trace,
     unwind::discard,
 };
+
+/// The number of limits that have been exceeded in a pool, of tasks and of single runs.
+#[derive(Clone, Default)]
+pub(crate) struct Exceeded(Arc<AtomicU64>);
+
+impl Exceeded {
+    fn count(&self) {
+        // Relaxed: orders no other access.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Counts that a task has been ended by a limit, and traces it.
+    fn note(&self, task: &Task, id: u64) {
+        self.count();
+        if trace::is_listening() {
+            trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
+        }
+    }
+}
+
+impl Pool {
+    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
+    /// it had before. The task compares the limits, so of two threads that move the limit the one that
+    /// did so last has its timeout armed.
+    pub(crate) fn set_timeout(
+        &self,
+        stripe: usize,
+        task: Arc<Task>,
+        ticket: Ticket,
+        limit: Timestamp,
+    ) {
+        let watched = Arc::clone(&task);
+        let act = move |pool: &Pool| {
+            let drops = pool.callbacks.hooks.drops(ticket.sequence);
+            let found = watched.time_out(limit, None, drops);
+            if found != Cancellation::TooLate {
+                pool.note_timed_out(&*watched, ticket.sequence);
+            }
+            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
+            discard(watched);
+        };
+        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
+        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
+            task.attach(Box::new(guard), limit);
+        }
+    }
+
+    /// Counts and records that a one-shot task has been ended by its limit.
+    #[cold]
+    pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
+        self.exceeded.note(task, id);
+        self.log.cancelled(id, || task.name());
+    }
+}
 
 /// A value that lives until its task has ended. Dropping it is user code.
 pub(crate) type Attachment = Box<dyn Send>;
 
 #[derive(Default)]
 pub(crate) struct TimeLimit {
-    of_task: Option<Budget>,
-    of_run: Option<RunLimit>,
+    /// When the task has to have ended, or, if it is a series, its present run.
+    moment: Option<Timestamp>,
+    /// The time that a task which runs once has from when it is due.
+    budget: Option<Duration>,
     is_ignored: bool,
+    /// The timer thread raises the token of the run of a series, or has raised it.
+    is_run_over: bool,
     attachment: Option<Attachment>,
-}
-
-/// When a run of a series has to have ended.
-struct RunLimit {
-    moment: Timestamp,
-    /// The timer thread raises the token, or has raised it.
-    is_over: bool,
-}
-
-/// Until when a task that runs once has to have ended.
-#[derive(Clone, Copy)]
-struct Budget {
-    moment: Timestamp,
-    /// The time that it has from when it is due.
-    budget: Duration,
 }
 
 impl TimeLimit {
@@ -61,8 +131,8 @@ impl TimeLimit {
     }
 
     pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
-        let moved = replan.plan.zip(self.of_task);
-        replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
+        let moved = replan.plan.zip(self.budget);
+        replan.expiry = moved.map(|(plan, budget)| self.set(plan, budget));
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Left) {
@@ -70,25 +140,25 @@ impl TimeLimit {
     }
 
     fn expiry(&self) -> Option<Timestamp> {
-        self.of_task.filter(|_| !self.is_ignored).map(|limit| limit.moment)
+        self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
     pub(crate) fn token_limit(&self) -> Option<Timestamp> {
-        self.expiry().or_else(|| self.of_run.as_ref().map(|limit| limit.moment))
+        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
     }
 
     pub(crate) fn has_run_over_limit(&self) -> bool {
-        self.of_run.as_ref().is_some_and(|limit| limit.is_over)
+        self.is_run_over
     }
 
     fn has_moved(&self, limit: Timestamp) -> bool {
-        self.of_task.is_some_and(|own| own.moment != limit)
+        self.budget.is_some() && self.moment != Some(limit)
     }
 
     /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
     fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
         let moment = due.after(budget);
-        self.of_task = Some(Budget { moment, budget });
+        (self.moment, self.budget) = (Some(moment), Some(budget));
         moment
     }
 }
@@ -102,7 +172,7 @@ impl Task {
     /// Begins a run that has a time limit, and so a token of its own.
     pub(crate) fn begin_limited_run(&self, limit: Timestamp) {
         let token = self.with(|parts| {
-            parts.limit_or_default().of_run = Some(RunLimit { moment: limit, is_over: false });
+            parts.limit_or_default().moment = Some(limit);
             parts.extras().token.take()
         });
         discard(token);
@@ -112,9 +182,8 @@ impl Task {
     /// it has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
-            let of_run = parts.limit().and_then(|limit| limit.of_run.as_mut());
-            if let Some(of_run) = of_run.filter(|of_run| of_run.moment == limit) {
-                of_run.is_over = true;
+            if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
+                own.is_run_over = true;
             }
         });
     }
@@ -124,7 +193,8 @@ impl Task {
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
-            parts.limit_or_default().of_run = None;
+            let limit = parts.limit_or_default();
+            (limit.moment, limit.is_run_over) = (None, false);
             if is_kept { None } else { parts.extras().token.take() }
         });
         match token {

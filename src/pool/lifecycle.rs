@@ -227,7 +227,7 @@ impl Policies {
     }
 
     /// Returns the tasks that a pool in this phase keeps, if it was shut down.
-    pub(super) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
+    pub(crate) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         match phase {
             Phase::Running => None,
             Phase::ShuttingDown => Some(self.keeps(phase.reason())),
@@ -239,7 +239,7 @@ impl Policies {
     pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
         let [delayed, periodic] =
             [&self.keep_delayed, &self.keep_periodic].map(|keep| keep.load(Ordering::SeqCst));
-        Keeps { delayed, periodic, chosen: true, reason }
+        Keeps { due: true, delayed, periodic, chosen: true, reason }
     }
 }
 

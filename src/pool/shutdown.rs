@@ -64,7 +64,7 @@ impl Pool {
         let stopping = Stopping::begin(self, "shut down now", Phase::Stopping);
         stopping.close_queue(Admission::CLOSED);
         let drained = self.queue.drain();
-        self.groups.tell(Roll::dissolve);
+        self.groups.tell(&mut Roll::dissolve);
         self.token.cancel();
         DrainedTasks::new(drained, self.detached_context())
     }
@@ -128,8 +128,10 @@ impl<'a> Stopping<'a> {
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
-        let keeps = pool.policies.kept_in(pool.lifecycle.phase());
-        let called_off = keeps.map(|keeps| pool.groups.tell(|roll| roll.executor_closes(keeps)));
+        let mut called_off = Vec::new();
+        if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
+            pool.groups.tell(&mut |roll| called_off.push(roll.executor_closes(keeps)));
+        }
         // Read when nothing more is admitted: whatever was submitted without delay is due now.
         let now = pool.clock().read();
         let removed = pool.remove_unwanted(&|due, task| is_unwanted(task, due > now));
@@ -138,8 +140,9 @@ impl<'a> Stopping<'a> {
             pool.end_as_cancelled(&*task, sequence, reason);
             discard(task);
         }
-        let called_off = called_off.into_iter().flatten().flatten().collect();
-        pool.end_called_off(called_off, reason, IfRunning::LetReturn);
+        for members in called_off {
+            pool.end_called_off(members, reason, IfRunning::LetReturn);
+        }
         if pool.workers.is_short() {
             pool.compensate_or_report();
         }

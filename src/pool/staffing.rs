@@ -61,7 +61,7 @@ impl Pool {
             self.queue.reconsider();
         }
         // Of two threads that do so at once the one that has the lock of a group later reads the newer number.
-        self.groups.tell(|roll| roll.limits.workers = self.workers.wanted());
+        self.groups.tell(&mut |roll| roll.workers = self.workers.wanted());
         for _ in 0..size.saturating_sub(before).min(self.queue.len()) {
             // Also after a shutdown, for the tasks that it has left.
             match self.start_worker_below(Workers::core_size) {

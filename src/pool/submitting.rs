@@ -45,7 +45,7 @@ use crate::{
     CancelReason, RejectedExecutionError, RejectionReason,
     drained::DrainedTask,
     entry::{Ticket, Timing},
-    feature::{Change, Changed},
+    feature::Change,
     queue::{InsertError, QueueEntry, RefusedElement},
     rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
     statistics::Totals,
@@ -140,7 +140,7 @@ impl PoolRef {
 
     /// The stripe of the queue that submissions through this reference go to.
     #[inline]
-    pub(super) fn stripe(&self) -> usize {
+    pub(crate) fn stripe(&self) -> usize {
         self.0.stripe
     }
 
@@ -287,7 +287,7 @@ impl PoolRef {
         now: Timestamp,
         timing: Timing,
     ) -> Result<Ticket, NotAdmitted> {
-        if task.is_refused_by_group() {
+        if task.own_group().is_some_and(|group| group.roll().refuses_more()) {
             let reason = RejectionReason::GroupShutdown;
             return Err(NotAdmitted { reason, sequence, task });
         }
@@ -317,17 +317,11 @@ impl PoolRef {
             discard(change);
             return false;
         }
-        let Changed { had_effect, limit } =
-            pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
-        if let Some(limit) = limit {
-            self.set_timeout(Arc::clone(task), ticket, limit);
+        let changed = pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
+        if let Some(limit) = changed.limit {
+            pool.set_timeout(self.stripe(), Arc::clone(task), ticket, limit);
         }
-        had_effect
-    }
-
-    /// Sets the limit at which a one-shot task ends, through the stripe of this reference.
-    pub(crate) fn set_timeout(&self, task: Arc<Task>, ticket: Ticket, limit: Timestamp) {
-        self.pool().set_timeout(self.stripe(), task, ticket, limit);
+        changed.had_effect
     }
 }
 

@@ -1,15 +1,9 @@
-//! Timeouts: the expiry of the time limit of a task, or of one run of it.
+//! The timer thread, which acts at a moment although every worker may be busy.
 //!
-//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So timeouts have
-//! a queue of their own and a thread that takes from it, the *timer thread*. It is started with the first
-//! timeout and ends with the pool; until then there is neither.
-//!
-//! * A **one-shot task** has one entry, for its *limit*: its deadline plus the timeout. When the limit
-//!   expires, the task ends as timed out, wherever it is: in the queue, from which it is then removed, or
-//!   running, in which case its token is raised.
-//! * A **periodic task** has one entry for each run, made when the run begins, by the code
-//!   [around](crate::task::Around) the closure ([`task_builder`](crate::task_builder)). So has each run that
-//!   is [watched](crate::Builder::warn_after) for taking long.
+//! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
+//! of runs ([`feature::limit`](crate::feature)), the watch for runs that take long and that for starvation have a queue of
+//! their own and a thread that takes from it. It is started with the first *expiry*, a call at a moment, and ends with the
+//! pool; until then there is neither.
 //!
 //! # More than one thread
 //!
@@ -24,24 +18,6 @@
 //! run takes it off the count and starts another. It does not ask whether a limit is pending: a submission
 //! that has seen the thread counted may be about to arm one.
 //!
-//! # Which thread wins
-//!
-//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
-//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`], which takes the
-//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
-//! in that case the guard is dropped at once.
-//!
-//! A one-shot task that is put off or brought forward has another limit, which moves in the same step
-//! ([`control`](crate::feature::Change)). Then it is handed another guard in place of the first. An expiry
-//! that was on its way finds that its limit is not the task's any more.
-//!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
-//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
-//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
-//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
-//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
-//! (`CancellationToken::set_limit`).
-//!
 //! # The end
 //!
 //! An expiry runs user code. So each is a party of the pool's termination, and the pool does not end in the
@@ -53,18 +29,17 @@
 
 use std::{io, time::Duration};
 
-use super::{IfRunning, Pool, PoolRef, lifecycle::Role};
+use super::{Pool, PoolRef, lifecycle::Role};
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
     queue::{Admission, DelayedWorkQueue, Source},
-    shutdown_report::EndLog,
     sync::{
         Arc, OnceLock, Parker,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         scoped_thread_local,
     },
-    task::{Cancellation, Drops, Node, Task},
+    task::{Drops, Node, Task},
     thread_factory::factory_error,
     time::{Clock, Timestamp, set_timer_slack},
     trace,
@@ -88,72 +63,47 @@ pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
 
 /// See the [module](self).
 pub(crate) struct Timeouts {
-    /// Made before the first attempt to start a timer thread; the next attempt uses the same one.
+    /// Made before the first attempt to start a thread.
     queue: OnceLock<Arc<ExpiryQueue>>,
-    /// Whether a timer thread has been started, or will never be needed.
+    /// A thread has been started, or is not needed.
     is_running: AtomicBool,
     /// The number of heaps that the queue is to have, and how early its thread is to wake.
     stripes: usize,
     lead: Duration,
-    exceeded: Exceeded,
     /// The number of timer threads that are in no user code; a thread that is being started is one of them.
     // Ordering: relaxed. Whoever makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
 }
 
-/// The number of limits that have been exceeded, of tasks and of single runs.
-#[derive(Clone, Default)]
-pub(crate) struct Exceeded(Arc<AtomicU64>);
-
-impl Exceeded {
-    pub(crate) fn count(&self) {
-        // Relaxed: orders no other access.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts that a task has been ended by a limit, and traces it.
-    pub(crate) fn note(&self, task: &Task, id: u64) {
-        self.count();
-        if trace::is_listening() {
-            trace::cancelled(id, task.name().as_deref(), &CancelReason::TimedOut);
-        }
-    }
-}
-
 impl Timeouts {
     pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        let (queue, is_running) = (OnceLock::new(), AtomicBool::new(false));
-        let (exceeded, free) = (Exceeded::default(), AtomicUsize::new(0));
-        Self { queue, is_running, stripes, lead, exceeded, free }
+        let (queue, is_running, free) =
+            (OnceLock::new(), AtomicBool::new(false), AtomicUsize::new(0));
+        Self { queue, is_running, stripes, lead, free }
     }
 
-    /// Returns how many limits have been exceeded, of tasks and of single runs.
-    pub(crate) fn exceeded(&self) -> u64 {
-        self.exceeded.0.load(Ordering::Relaxed)
+    /// Returns the queue, and makes it if it is not there yet.
+    fn queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
+        let make = || ExpiryQueue::new(clock.clone(), self.stripes, self.lead);
+        self.queue.get_or_init(|| Arc::new(make()))
     }
 
-    /// Returns the queue of a pool whose driver takes from it. No thread will ever be started.
-    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
-        let queue = Arc::clone(self.make_queue(clock));
-        self.note_running();
-        queue
-    }
-
-    fn make_queue(&self, clock: &Clock) -> &Arc<ExpiryQueue> {
-        let make = || Arc::new(ExpiryQueue::new(clock.clone(), self.stripes, self.lead));
-        self.queue.get_or_init(make)
-    }
-
-    /// Returns the queue if a thread takes from it.
-    #[inline]
+    /// Returns the queue if something takes from it.
     fn running(&self) -> Option<&Arc<ExpiryQueue>> {
-        // Ordering: pairs with the store in `note_running`, so a thread that sees it run sees the queue.
+        // Ordering: pairs with the store in `runs`, so a thread that sees it run sees the queue.
         if self.is_running.load(Ordering::Acquire) { self.queue.get() } else { None }
     }
 
-    fn note_running(&self) {
+    fn runs(&self) {
         // Ordering: see `running`.
         self.is_running.store(true, Ordering::Release);
+    }
+
+    /// Returns the queue of a pool without a timer thread: the caller takes from it.
+    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
+        let queue = Arc::clone(self.queue(clock));
+        self.runs();
+        queue
     }
 
     /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
@@ -167,18 +117,14 @@ impl Timeouts {
         offered.map_err(|refused| discard(refused.element)).is_ok()
     }
 
-    /// Counts and records that a one-shot task has been ended by its limit.
-    #[cold]
-    pub(super) fn note_timed_out(&self, task: &Task, id: u64, log: &EndLog) {
-        self.exceeded.note(task, id);
-        log.cancelled(id, || task.name());
-    }
-
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
-        queue.drain().for_each_element(discard);
+        let mut left = queue.drain();
+        left.for_each_element(|expiry| {
+            discard(expiry);
+        });
     }
 }
 
@@ -241,7 +187,6 @@ pub(crate) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
     pub(crate) clock: Clock,
-    pub(crate) exceeded: Exceeded,
 }
 
 impl Timer {
@@ -250,10 +195,9 @@ impl Timer {
         Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
     }
 
-    fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
+    pub(crate) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
         let queue = Arc::clone(pool.timeouts.queue.get()?);
-        let clock = pool.clock().clone();
-        Some(Self { queue, stripe, clock, exceeded: pool.timeouts.exceeded.clone() })
+        Some(Self { queue, stripe, clock: pool.clock().clone() })
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
@@ -311,41 +255,14 @@ impl Pool {
         if !self.lifecycle.register() {
             return Ok(());
         }
-        let thread = TimerThread::new(self, self.timeouts.make_queue(self.clock()));
+        let timers = &self.timeouts;
+        let thread = TimerThread::new(self, timers.queue(self.clock()));
         let name = format!("{}-timeouts", self.spawner.thread_name);
-        let started = Box::new(|| self.timeouts.note_running());
-        let started =
-            self.start_thread(permit, (name, None), started, Box::new(|| thread.work()));
+        let (runs, work) = (Box::new(|| timers.runs()), Box::new(|| thread.work()));
+        let started = self.start_thread(permit, (name, None), runs, work);
         // Threads that wanted a worker meanwhile have left it to the holder of the permit.
         self.compensate_or_report();
         self.deregister();
         started
-    }
-
-    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
-    /// it had before. The task compares the limits, so of two threads that move the limit the one that
-    /// did so last has its timeout armed.
-    pub(crate) fn set_timeout(
-        &self,
-        stripe: usize,
-        task: Arc<Task>,
-        ticket: Ticket,
-        limit: Timestamp,
-    ) {
-        let watched = Arc::clone(&task);
-        let act = move |pool: &Pool| {
-            let drops = pool.callbacks.hooks.drops(ticket.sequence);
-            let found = watched.time_out(limit, None, drops);
-            if found != Cancellation::TooLate {
-                let log = &pool.log;
-                pool.timeouts.note_timed_out(&*watched, ticket.sequence, log);
-            }
-            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
-            discard(watched);
-        };
-        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
-            task.attach(Box::new(guard), limit);
-        }
     }
 }

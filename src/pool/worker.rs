@@ -171,9 +171,7 @@ impl Runner {
     fn carry_out(&self, verdict: Verdict, stats: &WorkerStats, task: &Arc<Task>, sequence: u64) {
         let pool = &self.pool;
         match verdict {
-            Verdict::TimedOut => {
-                pool.timeouts.note_timed_out(&**task, sequence, &pool.log);
-            }
+            Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
             Verdict::Cancelled(reason) => _ = self.end_taken(&**task, sequence, reason, stats),
             Verdict::TooLate | Verdict::Again(_) | Verdict::Ended => {}
         }

@@ -304,7 +304,7 @@ impl Workers {
 
     /// Returns how many workers there may be, as long as there is work for them.
     #[inline]
-    pub(super) fn wanted(&self) -> usize {
+    pub(crate) fn wanted(&self) -> usize {
         self.core_size().max(1)
     }
 

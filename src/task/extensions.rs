@@ -14,7 +14,8 @@
 //! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
 //! The time limit comes first: a task whose time is up asks nothing else. The control precedes those that ask whether the
-//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A feature
+//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the gate says first whether a task
+//! that is queued waits for its answer. A feature
 //! that may refuse a run stands before those that have something to give back. The policy for shutdowns comes last of
 //! those that say why a task is queued again.
 //!
@@ -93,6 +94,8 @@ pub(crate) struct Queuing {
     /// Why it is not queued, and ends.
     pub(crate) ends: Option<CancelReason>,
     pub(crate) deferred: Deferred,
+    /// `true` if the task waits for the answer to a question.
+    pub(crate) awaits_answer: bool,
     /// The schedule that another has replaced, for the caller to drop when it holds no lock.
     pub(crate) replaced: Option<Schedule>,
     /// `true` if the plan is one that was asked for meanwhile.
@@ -101,8 +104,16 @@ pub(crate) struct Queuing {
 
 impl Queuing {
     pub(super) fn new(due: Timestamp, why: Requeue) -> Self {
-        let (deferred, is_replanned) = (Deferred::default(), false);
-        Self { due, elsewhere: None, why, ends: None, deferred, replaced: None, is_replanned }
+        Self {
+            due,
+            elsewhere: None,
+            why,
+            ends: None,
+            deferred: Deferred::default(),
+            awaits_answer: false,
+            replaced: None,
+            is_replanned: false,
+        }
     }
 
     pub(super) fn timing(&self) -> Timing {
@@ -118,6 +129,8 @@ pub(crate) struct Replan {
     pub(crate) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
+    /// An answer: the task waits on for that to its question.
+    pub(crate) awaits_answer: bool,
     pub(crate) deferred: Deferred,
 }
 
@@ -213,24 +226,21 @@ impl Extensions {
         if let Some(control) = &mut self.control {
             control.on_requeue(task, queuing);
         }
-        if let Some(group) = &mut self.group {
-            group.on_requeue(task, queuing);
-        }
         if let Some(gate) = &mut self.gate {
             gate.on_requeue(task, queuing);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_requeue(task, queuing);
         }
         if let Some(at_shutdown) = self.at_shutdown {
             queuing.why = at_shutdown.reason(queuing.why);
         }
     }
 
-    /// The gate has put a run off: until then, or, if it `awaits` the gate's answer, until that is there.
-    pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp, awaits: bool) {
+    /// The gate has put a run off until then.
+    pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         if let Some(control) = &mut self.control {
             control.on_put_off(call, until);
-        }
-        if let Some(group) = &mut self.group {
-            group.on_put_off(call, until, awaits);
         }
     }
 
@@ -238,11 +248,11 @@ impl Extensions {
         if let Some(limit) = &mut self.limit {
             limit.on_replan(replan);
         }
-        if let Some(group) = &mut self.group {
-            group.on_replan(replan);
-        }
         if let Some(gate) = &mut self.gate {
             gate.on_replan(replan);
+        }
+        if let Some(group) = &mut self.group {
+            group.on_replan(replan);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    feature::{AtShutdown, Control, Gated, GroupState, Joining, Membership},
+    feature::{AtShutdown, Control, Gated, Membership},
     pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
@@ -100,7 +100,9 @@ impl TaskBuilder<'_> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
         let (is_periodic, traits) = (task.is_periodic(), task.traits());
-        let (_joining, refusal) = join(pool_ref, self.group.as_ref());
+        let joining = self.group.as_ref().map(|group| group.join(pool_ref.pool())).transpose();
+        let (_joining, refusal) =
+            joining.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
         // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
         let staffed = match traits.refusal.or(refusal) {
             Some(reason) => Err(reason),
@@ -131,7 +133,8 @@ impl TaskBuilder<'_> {
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
         if let Some(budget) = budget {
-            pool_ref.set_timeout(task.clone(), ticket, deadline.after(budget));
+            let limit = deadline.after(budget);
+            pool_ref.pool().set_timeout(pool_ref.stripe(), task.clone(), ticket, limit);
         }
         if let Some(name) = listened_to.filter(|_| is_queued) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
@@ -175,11 +178,10 @@ impl TaskBuilder<'_> {
         }
         let Self { name, gate, group, timeout, runs_once, .. } = self;
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        let dispatcher = || Arc::downgrade(pool_ref.pool()) as _;
         let extensions = Extensions {
             control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
             group: group.map(|group| Box::new(Membership::new(group, kept))),
-            gate: gate.map(|gate| Box::new(Gated::new(gate, dispatcher()))),
+            gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
             at_shutdown,
             #[cfg(feature = "histograms")]
             recorders,
@@ -213,7 +215,7 @@ impl TaskBuilder<'_> {
     ) -> Result<Option<Around>, PanicPayload> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
-        let budget = budget.and_then(|budget| Self::limit_runs(pool_ref, budget));
+        let budget = budget.and_then(|budget| Around::limiting(pool_ref, budget));
         let decorated = match &pool_ref.pool().callbacks.decorate {
             None => budget,
             Some(decorate) => {
@@ -325,25 +327,10 @@ fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
-/// Begins a submission to a group, if there is one. Returns why the group refuses it, if it does.
-fn join(
-    pool_ref: &PoolRef,
-    group: Option<&Arc<GroupState>>,
-) -> (Option<Joining>, Option<RejectionReason>) {
-    let Some(group) = group else { return (None, None) };
-    if !group.belongs_to(pool_ref.pool()) {
-        return (None, Some(RejectionReason::ForeignGroup));
-    }
-    match group.join() {
-        Some(joining) => (Some(joining), None),
-        None => (None, Some(RejectionReason::GroupShutdown)),
-    }
-}
-
 /// Enters a task that is in the queue into its group.
 #[cold]
 fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
-    if let Some(reason) = task.enter_group(ticket, due, due > now) {
+    if let Err(reason) = task.enter_group(ticket, due, due > now) {
         pool.cancel(&**task, ticket, reason, IfRunning::LetReturn);
     }
 }

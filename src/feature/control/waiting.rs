@@ -1,12 +1,72 @@
-//! A change of a task that waits in the queue: its entry is moved, in one step under the lock of the task and that of
+//! A task that waits in the queue: how it stands, and a change of that.
+//!
+//! A [`Standing`] is plain data: when the planned run is, what else was asked of the task, and when its entry is due by that.
+//! [`control`](super) derives it from the entry that it finds and from what it has kept beside it, has a
+//! [change](Change) applied, and moves the entry to where it then belongs: in one step under the lock of the task and that of
 //! the queue.
 
-use super::{Carried, Change, standing::Standing};
+use super::{Change, Changed};
 use crate::{
     entry::{EntryMover, Moved, Timing},
     schedule::Schedule,
     task::{Parts, Plan, Replan},
+    time::Timestamp,
 };
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Standing {
+    pub(super) plan: Timestamp,
+    pub(super) is_paused: bool,
+    /// When an extra run was asked for.
+    pub(super) extra: Option<Timestamp>,
+    /// When the planned run was asked for, which was due already: its lateness begins anew then.
+    pub(super) asked: Option<Timestamp>,
+}
+
+impl Standing {
+    pub(super) fn planned(plan: Timestamp) -> Self {
+        Self { plan, is_paused: false, extra: None, asked: None }
+    }
+
+    /// Returns when the extra run is due, if the entry stands for that: it comes before the plan, or the plan waits for the
+    /// end of a pause. A gate may put an extra run off, also to a moment behind the plan.
+    pub(super) fn next_extra(self) -> Option<Timestamp> {
+        self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
+    }
+
+    pub(super) fn due(self) -> Timestamp {
+        let planned = if self.is_paused { Timestamp::NEVER } else { self.plan };
+        self.next_extra().unwrap_or(planned)
+    }
+
+    pub(super) fn after(mut self, change: &Change, repeats: bool) -> Self {
+        match *change {
+            Change::At(moment) | Change::Schedule(_, moment) => {
+                (self.plan, self.asked) = (moment, None);
+            }
+            Change::Within(moment) if self.plan < moment => self.asked = Some(moment),
+            Change::Within(moment) => self.plan = moment,
+            // A run that is due already is the one that was asked for.
+            Change::RunNow(now) if self.next_extra().is_some_and(|moment| moment <= now) => {}
+            Change::RunNow(now) if self.due() <= now => self.asked = Some(now),
+            Change::RunNow(now) if repeats => self.extra = Some(now),
+            Change::RunNow(now) => (self.plan, self.is_paused) = (now, false),
+            Change::Pause => self.is_paused = true,
+            Change::Resume => self.is_paused = false,
+        }
+        self.simplified()
+    }
+
+    /// An extra run of a task without a plan is its next run: there is no other that could stay.
+    pub(super) fn simplified(self) -> Self {
+        match self.extra {
+            Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
+                Self { plan: moment, extra: None, ..self }
+            }
+            _ => self,
+        }
+    }
+}
 
 /// How a task stood, and how it stands after a change.
 struct Stood {
@@ -20,11 +80,11 @@ struct Stood {
 /// # Errors
 ///
 /// Returns the change if a worker has taken the task meanwhile.
-pub(in crate::feature) fn change_waiting(
+pub(super) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
     mover: &mut dyn EntryMover,
-) -> Result<Carried, Change> {
+) -> Result<Changed, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
     let next_on_wall = match &change {
@@ -64,7 +124,7 @@ pub(in crate::feature) fn change_waiting(
             Ok(carry_out(parts, change, found))
         }
         (Moved::Absent, _) => Err(change),
-        _ => Ok(Carried::nothing(change)),
+        _ => Ok(Changed::nothing(change)),
     }
 }
 
@@ -72,7 +132,7 @@ fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
     Stood { before, after, leaves_wall }: Stood,
-) -> Carried {
+) -> Changed {
     if parts.control().is_some() || after != Standing::planned(after.due()) {
         parts.control_or_default().keep(after);
     }
@@ -85,7 +145,7 @@ fn carry_out(
         extensions.on_replan(&mut replan);
     }
     let Replan { expiry: limit, deferred, .. } = replan;
-    Carried { had_effect: !is_toggle || before != after, limit, deferred, unused }
+    Changed { had_effect: !is_toggle || before != after, limit, deferred, unused }
 }
 
 /// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.

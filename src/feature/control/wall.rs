@@ -16,7 +16,7 @@
 
 use std::time::SystemTime;
 
-use super::standing::Standing;
+use super::waiting::Standing;
 use crate::{
     schedule::{WallState, WallView},
     task::{Call, Core, Parts, Question, Run, RunOutcome, Task, Verdict},

@@ -51,13 +51,14 @@
 //! raised token of a task means. So it is given a token between that of the pool and that of the task. A run
 //! under a lease therefore has a task's token of its own, as one with a time limit has.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
-    entry::{Requeue, Timing},
-    feature::Dispatcher,
+    entry::{Requeue, Ticket, Timing},
+    feature::let_go,
+    pool::Pool,
     sync::{Arc, Weak},
     task::{Call, Core, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task},
     time::Timestamp,
@@ -68,7 +69,7 @@ use crate::{
 pub(crate) struct Gated {
     /// Until the task has ended.
     gate: Option<Arc<dyn RunGate>>,
-    dispatcher: Weak<dyn Dispatcher>,
+    pool: Weak<Pool>,
     planned: Option<Asked>,
     extra: Option<Asked>,
     /// The answer that the one of the two is for whose entry is queued.
@@ -84,52 +85,17 @@ struct Asked {
     attempt: u32,
 }
 
-/// An answer that a task waits for in the queue.
+/// An answer that a task waits for in the queue, which is parked until then.
 struct AwaitedReply {
     answer: PendingEntry,
-    tick: OpenTick,
-    parked: ParkedTask,
-}
-
-/// A tick about which the gate was asked, and has not answered yet.
-#[derive(Clone, Copy)]
-pub(crate) struct OpenTick {
     is_extra: bool,
-    /// The deadline with which the task is queued for that.
-    entry: Timestamp,
-}
-
-impl OpenTick {
-    pub(crate) fn new(call: &Call<'_>, entry: Timestamp) -> Self {
-        Self { is_extra: call.run.is_extra(), entry }
-    }
-
-    /// Returns `true` if the task is due for another tick: another plan may be one for the same moment.
-    pub(crate) fn is_outdated(self, due: Timestamp, is_replanned: bool) -> bool {
-        self.entry != due || is_replanned && !self.is_extra
-    }
-}
-
-/// A task that is parked until its gate has answered.
-#[derive(Clone)]
-struct ParkedTask {
-    dispatcher: Weak<dyn Dispatcher>,
-    sequence: u64,
-    task: Weak<Task>,
-}
-
-impl ParkedTask {
-    fn let_go(self) {
-        if let Some(dispatcher) = self.dispatcher.upgrade() {
-            dispatcher.let_go(vec![(self.sequence, self.task)]);
-        }
-    }
+    parked: (u64, Weak<Task>),
 }
 
 pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    awaited: Option<AwaitedReply>,
+    answer: Option<PendingEntry>,
 }
 
 /// The lease that a run holds.
@@ -142,68 +108,69 @@ pub(crate) struct HeldLease {
 }
 
 impl Gated {
-    pub(crate) fn new(gate: Arc<dyn RunGate>, dispatcher: Weak<dyn Dispatcher>) -> Self {
-        Self { gate: Some(gate), dispatcher, planned: None, extra: None, awaited: None }
+    pub(crate) fn new(gate: Arc<dyn RunGate>, pool: Weak<Pool>) -> Self {
+        Self { gate: Some(gate), pool, planned: None, extra: None, awaited: None }
     }
 
     fn tick(&mut self, is_extra: bool) -> &mut Option<Asked> {
         if is_extra { &mut self.extra } else { &mut self.planned }
     }
 
-    /// Returns the question that the gate is to be asked: the task was queued for `entry`.
-    fn ask(&mut self, entry: Timestamp, is_extra: bool) -> Option<GateQuestion> {
-        let asked = self.tick(is_extra).take().filter(|asked| asked.entry == entry);
-        let first = Asked { entry, planned: entry, attempt: 0 };
-        let mut asked = asked.unwrap_or(first);
-        let awaited = self.awaited.take();
-        if awaited.is_none() {
-            asked.attempt = asked.attempt.saturating_add(1);
-        }
-        Some(GateQuestion { gate: Arc::clone(self.gate.as_ref()?), asked, awaited })
-    }
-
-    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due.
+    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due. Another plan may
+    /// be one for the same moment.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         self.planned.take_if(|_| is_replanned);
-        self.awaited.take_if(|it| it.tick.is_outdated(due, is_replanned))
+        let Self { planned, extra, awaited, .. } = self;
+        awaited.take_if(|awaited| {
+            let asked = if awaited.is_extra { extra } else { planned };
+            asked.is_none_or(|asked| asked.entry != due)
+        })
     }
 
     pub(crate) fn is_awaiting(&self) -> bool {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
-}
 
-impl Gated {
+    /// Notes the question that the gate is to be asked, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
-        if !call.is_by_hand() {
-            let question = self.ask(call.run.planned(), call.run.is_extra());
-            call.extras().question = question.map(|question| Question::Gate(Box::new(question)));
+        let Some(gate) = self.gate.clone().filter(|_| !call.is_by_hand()) else { return };
+        let entry = call.run.planned();
+        let asked = self.tick(call.run.is_extra()).take().filter(|asked| asked.entry == entry);
+        let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
+        let answer = self.awaited.take().map(|awaited| awaited.answer);
+        if answer.is_none() {
+            asked.attempt = asked.attempt.saturating_add(1);
         }
+        let question = GateQuestion { gate, asked, answer };
+        call.extras().question = Some(Question::Gate(Box::new(question)));
     }
 
     pub(crate) fn on_requeue(&mut self, task: &Core<'_>, queuing: &mut Queuing) {
         if let Some(outdated) = self.take_outdated(queuing.due, queuing.is_replanned) {
             queuing.deferred.push(|| discard(outdated));
         }
-        if self.awaited.is_none() {
+        queuing.awaits_answer = self.awaited.is_some();
+        if !queuing.awaits_answer {
             return;
         }
         // It is due, and what runs the tasks that are due has to wait for the answer.
         queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
-        // Unless its group has it end at once.
-        if self.is_awaiting() && queuing.elsewhere.is_none() {
+        if self.is_awaiting() {
             queuing.elsewhere = Some(Timing::Parked { due: queuing.due });
         }
     }
 
     pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
         let Some(due) = replan.due else { return };
-        let Some(outdated) = self.take_outdated(due, replan.plan.is_some()) else { return };
-        replan.deferred.push(|| {
-            let parked = outdated.parked.clone();
-            discard(outdated);
-            parked.let_go();
-        });
+        let outdated = self.take_outdated(due, replan.plan.is_some());
+        replan.awaits_answer = self.awaited.is_some();
+        if let Some(AwaitedReply { answer, parked, .. }) = outdated {
+            let pool = Weak::clone(&self.pool);
+            replan.deferred.push(move || {
+                discard(answer);
+                let_go(&pool, vec![parked]);
+            });
+        }
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Left) {
@@ -228,11 +195,6 @@ impl Task {
 }
 
 impl Run {
-    pub(crate) fn hold_lease(&self, held: HeldLease) {
-        debug_assert!(!self.is_leased(), "a worker has one run at a time");
-        *self.worker.held.borrow_mut() = Some(held);
-    }
-
     pub(crate) fn lease(&self) -> Option<Arc<dyn Lease>> {
         self.worker.held.borrow().as_ref().map(|held| Arc::clone(&held.lease))
     }
@@ -240,27 +202,6 @@ impl Run {
     pub(crate) fn is_leased(&self) -> bool {
         self.worker.held.borrow().is_some()
     }
-
-    /// Takes the task's token, if the run holds a lease: it then has one of its own.
-    pub(crate) fn replace_token(&self, token: &mut Option<CancellationToken>) {
-        if let Some(held) = &mut *self.worker.held.borrow_mut() {
-            held.replaced = token.take();
-        }
-    }
-
-    pub(crate) fn release_lease(&self) -> Option<HeldLease> {
-        self.worker.held.borrow_mut().take()
-    }
-}
-
-enum GateAnswer {
-    Run,
-    Skip,
-    /// To be asked again at this moment.
-    Again(Timestamp),
-    /// The run is at this moment instead.
-    At(Timestamp),
-    Later(PendingEntry),
 }
 
 impl Call<'_> {
@@ -271,28 +212,44 @@ impl Call<'_> {
     /// The outcome of a run that may not take place.
     #[inline(never)]
     pub(crate) fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
-        let GateQuestion { gate, asked, awaited } = question;
+        let GateQuestion { gate, asked, answer } = question;
         self.run.plan_for(asked.planned);
         self.begin();
+        let drops = self.hooks.drops(self.run.id());
         if let Err(left_out) = self.be_in_time() {
-            let drops = self.hooks.drops(self.run.id());
             drops.discard(gate);
-            drops.discard(awaited);
+            drops.discard(answer);
             return Err(left_out);
         }
-        let entry = match awaited {
-            Some(AwaitedReply { answer, .. }) => {
-                self.hooks.drops(self.run.id()).discard(gate);
-                Some(Entry::Later(answer))
-            }
-            None => self.ask_gate(gate, asked.attempt),
+        let mut entry = match answer {
+            Some(answer) => Some(Entry::Later(answer)),
+            None => self.ask_gate(&*gate, asked.attempt),
         };
-        match self.follow(entry) {
-            GateAnswer::Run => self.begin_leased(asked),
-            GateAnswer::Again(entry) => Err(self.put_off(Asked { entry, ..asked })),
-            GateAnswer::At(planned) => Err(self.plan_anew(planned)),
-            GateAnswer::Later(answer) => Err(self.wait_for(answer, asked)),
-            GateAnswer::Skip => Err(self.skip()),
+        drops.discard(gate);
+        while let Some(Entry::Later(answer)) = entry {
+            entry = answer.take();
+            if entry.is_none() {
+                return Err(self.keep_tick(asked, Some(answer)));
+            }
+            drops.discard(answer);
+        }
+        self.follow(entry, asked)
+    }
+
+    fn follow(&mut self, entry: Option<Entry>, asked: Asked) -> Result<(), RunOutcome> {
+        let clock = self.run.clock();
+        match entry {
+            Some(Entry::Run) => self.begin_leased(asked),
+            Some(Entry::Hold(lease)) => match self.hold(lease) {
+                true => self.begin_leased(asked),
+                false => Err(self.skip()),
+            },
+            Some(Entry::Again(delay)) => {
+                let entry = clock.read().after(delay);
+                Err(self.put_off(Asked { entry, ..asked }))
+            }
+            Some(Entry::At(instant)) => Err(self.plan_anew(clock.deadline_of(instant))),
+            _ => Err(self.skip()),
         }
     }
 
@@ -319,9 +276,9 @@ impl Call<'_> {
         let is_alive = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !is_over && !run.is_stopped();
-            if is_alive {
+            if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
                 // A run under a lease has a token of its own.
-                run.replace_token(&mut parts.extras().token);
+                held.replaced = parts.extras().token.take();
             }
             is_alive
         });
@@ -337,37 +294,26 @@ impl Call<'_> {
         is_lost
     }
 
-    fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> Option<Entry> {
+    fn ask_gate(&mut self, gate: &dyn RunGate, attempt: u32) -> Option<Entry> {
+        let run = self.run;
         let plan = self.plan.as_ref();
-        let (wall, offset) = match plan.filter(|_| !self.run.is_extra()) {
+        let (wall, offset) = match plan.filter(|_| !run.is_extra()) {
             Some(plan) => (plan.tick_on_wall(), plan.offset()),
             None => (None, Duration::ZERO),
         };
-        let moment = (self.run.planned().before(offset), wall);
-        let name = self.run.task().name();
-        let kind = (plan.is_some(), self.run.is_extra());
-        let tick = tick(self.run, name.as_deref(), moment, attempt, kind);
-        let entry = self.call_gate(FailureSource::Gate, || gate.enter(&tick));
-        self.hooks.drops(self.run.id()).discard(gate);
-        entry
-    }
-
-    /// Returns the consequence of an entry. If it gives a lease, the run holds that, and it is watched over.
-    fn follow(&mut self, mut entry: Option<Entry>) -> GateAnswer {
-        while let Some(Entry::Later(answer)) = entry {
-            entry = answer.take();
-            if entry.is_none() {
-                return GateAnswer::Later(answer);
-            }
-            self.hooks.drops(self.run.id()).discard(answer);
-        }
-        match entry {
-            Some(Entry::Run) => GateAnswer::Run,
-            Some(Entry::Hold(lease)) => self.hold(lease),
-            Some(Entry::Again(delay)) => GateAnswer::Again(self.run.clock().read().after(delay)),
-            Some(Entry::At(instant)) => GateAnswer::At(self.run.clock().deadline_of(instant)),
-            Some(Entry::Skip | Entry::Later(_)) | None => GateAnswer::Skip,
-        }
+        let name = run.task().name();
+        let tick = Tick {
+            id: run.id(),
+            name: name.as_deref(),
+            number: run.number(),
+            planned: run.planned().before(offset),
+            wall,
+            attempt,
+            is_periodic: plan.is_some(),
+            is_extra: run.is_extra(),
+            clock: run.clock(),
+        };
+        self.call_gate(FailureSource::Gate, || gate.enter(&tick))
     }
 
     /// Calls a part of the gate. User code: the caller holds no lock. Returns `None` if it panics.
@@ -376,19 +322,22 @@ impl Call<'_> {
         called.map_err(discard).ok()
     }
 
-    fn hold(&mut self, lease: Arc<dyn Lease>) -> GateAnswer {
+    /// Has the run hold a lease, which is watched over. Returns `false` if the lease has panicked.
+    fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
-        self.run.hold_lease(HeldLease { lease, token, replaced: None });
-        if self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some() {
-            return GateAnswer::Run;
+        let held = HeldLease { lease, token, replaced: None };
+        let before = self.run.worker.held.borrow_mut().replace(held);
+        debug_assert!(before.is_none(), "a worker has one run at a time");
+        let is_watched = self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some();
+        if !is_watched {
+            self.leave_lease(RunEnd::NotRun, None);
         }
-        self.leave_lease(RunEnd::NotRun, None);
-        GateAnswer::Skip
+        is_watched
     }
 
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
-        let Some(held) = self.run.release_lease() else { return };
+        let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
@@ -421,62 +370,49 @@ impl Call<'_> {
                 plan.leave_wall();
             }
             let mut replan = Replan { plan: Some(planned), ..Replan::default() };
-            let dispatcher = run.task().with(|parts| {
+            let pool = run.task().with(|parts| {
                 let extensions = parts.extensions()?;
                 extensions.on_replan(&mut replan);
-                Some(Weak::clone(&extensions.gate.as_ref()?.dispatcher))
+                extensions.gate.as_ref()?.pool.upgrade()
             });
-            if let Some((limit, pool)) = replan.expiry.zip(dispatcher.and_then(|it| it.upgrade())) {
-                pool.set_limit(Arc::clone(run.task()), run.id(), limit);
+            if let (Some(limit), Some(pool)) = (replan.expiry, &pool) {
+                // Seldom, so one stripe serves for all.
+                let ticket = Ticket::without_slot(run.id());
+                pool.set_timeout(0, Arc::clone(run.task()), ticket, limit);
             }
+            discard(pool);
         }
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
-    /// Tells a plan on the wall clock until when its run was put off.
-    fn note_put_off(&mut self, until: Timestamp) {
-        let is_extra = self.run.is_extra();
-        if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
-            plan.put_off(until);
-        }
-    }
-
-    /// Keeps the tick, and has the task queued again for when the gate is to be asked about it.
+    /// Has the task queued again for when the gate is to be asked about the tick.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let run = self.run;
-        self.note_put_off(asked.entry);
-        run.task().with(|parts| {
-            let Some(extensions) = parts.extensions() else { return };
-            if let Some(gated) = &mut extensions.gate {
-                *gated.tick(self.run.is_extra()) = Some(asked);
-            }
-            extensions.on_put_off(self, asked.entry, false);
-        });
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
-        self.extras().keeps_tick = true;
-        RunOutcome::Again(asked.entry)
+        self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick, and has the task parked until the answer is there.
-    fn wait_for(&mut self, answer: PendingEntry, asked: Asked) -> RunOutcome {
-        let run = self.run;
-        self.note_put_off(asked.entry);
-        let (sequence, task) = (run.id(), Arc::downgrade(run.task()));
+    /// Keeps the tick of a task that is queued again, and that waits then for the `answer` of its gate, if it is to come.
+    fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
+        let (run, is_extra) = (self.run, self.run.is_extra());
+        if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
+            plan.put_off(asked.entry);
+        }
+        let parked = (run.id(), Arc::downgrade(run.task()));
         run.task().with(|parts| {
             let Some(extensions) = parts.extensions() else { return };
             if let Some(gated) = &mut extensions.gate {
-                let dispatcher = Weak::clone(&gated.dispatcher);
-                let parked = ParkedTask { dispatcher, sequence, task };
-                let waits = parked.clone();
-                answer.when_given(|| waits.let_go());
-                let tick = OpenTick::new(self, asked.entry);
-                *gated.tick(tick.is_extra) = Some(asked);
-                gated.awaited = Some(AwaitedReply { answer, tick, parked });
+                *gated.tick(is_extra) = Some(asked);
+                if let Some(answer) = answer {
+                    let (pool, waits) = (Weak::clone(&gated.pool), parked.clone());
+                    answer.when_given(move || let_go(&pool, vec![waits]));
+                    gated.awaited = Some(AwaitedReply { answer, is_extra, parked });
+                }
             }
-            extensions.on_put_off(self, asked.entry, true);
+            extensions.on_put_off(self, asked.entry);
         });
         self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
@@ -499,25 +435,5 @@ impl Call<'_> {
             self.extras().keeps_tick = true;
         }
         skipped
-    }
-}
-
-fn tick<'a>(
-    run: &'a Run,
-    name: Option<&'a str>,
-    (planned, wall): (Timestamp, Option<SystemTime>),
-    attempt: u32,
-    (is_periodic, is_extra): (bool, bool),
-) -> Tick<'a> {
-    Tick {
-        id: run.id(),
-        name,
-        number: run.number(),
-        planned,
-        wall,
-        attempt,
-        is_periodic,
-        is_extra,
-        clock: run.clock(),
     }
 }

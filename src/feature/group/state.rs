@@ -20,7 +20,7 @@
 //! # Why each member starts eventually
 //!
 //! While the group is not paused, none of its first *free* pending members is parked, except for those that a
-//! thread is about to let go ([`Effects`]). Every step that gives a member another rank, or the group another
+//! thread is about to let go. Every step that gives a member another rank, or the group another
 //! number of permits, ends by looking for parked members among the first *free*: a run that ends, a member that
 //! leaves, is queued again or gets another plan, another limit, another size of the pool, and the end of a pause. It
 //! marks these as no longer parked under the group's lock. With that lock released the thread moves their
@@ -35,7 +35,7 @@
 //! # Locks
 //!
 //! The lock of a group comes after that of a task, and no lock is taken under it. What a call has to do
-//! about other tasks it returns as [`Effects`], which are carried out by a thread that holds no lock.
+//! about other tasks it adds to [`Deferred`], for a thread that holds no lock.
 //!
 //! # Members that are not known yet
 //!
@@ -50,56 +50,23 @@ use super::roll::Roll;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
-    feature::{Dispatcher, ShutdownPolicy},
+    RejectionReason,
+    feature::{ShutdownPolicy, let_go},
+    pool::Pool,
     sync::{Arc, Weak},
-    task::{Deferred, Task},
+    task::Deferred,
     unwind::wake_all,
     wait::{Place, Watched, WatchedGuard},
 };
 
 pub(crate) struct GroupState {
     pub(crate) name: Arc<str>,
-    dispatcher: Weak<dyn Dispatcher>,
+    pub(super) pool: Weak<Pool>,
     pub(crate) at_shutdown: Option<ShutdownPolicy>,
     /// Where the runs of members are recorded, if they are.
     #[cfg(feature = "histograms")]
     pub(crate) recorder: Option<Arc<Recorder>>,
-    roll: Watched<Roll>,
-}
-
-/// The settings with which a group begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GroupLimits {
-    pub(crate) limit: usize,
-    pub(crate) reserved: usize,
-    pub(crate) workers: usize,
-}
-
-/// The work that remains when a group has changed, for a thread that holds no lock.
-#[must_use = "members would stay parked"]
-#[derive(Default)]
-pub(crate) struct Effects {
-    dispatcher: Option<Weak<dyn Dispatcher>>,
-    released: Vec<(u64, Weak<Task>)>,
-    wakers: Vec<Waker>,
-}
-
-impl Effects {
-    /// Leaves it to be done when the lock of the member is released.
-    pub(super) fn defer(self, deferred: &mut Deferred) {
-        if self.dispatcher.is_some() || !self.wakers.is_empty() {
-            deferred.push(|| self.carry_out());
-        }
-    }
-
-    /// Lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
-    pub(crate) fn carry_out(self) {
-        let Self { dispatcher, released, wakers } = self;
-        if let Some(dispatcher) = dispatcher.as_ref().and_then(Weak::upgrade) {
-            dispatcher.let_go(released);
-        }
-        wake_all(wakers);
-    }
+    pub(super) roll: Watched<Roll>,
 }
 
 /// A submission to a group that is under way: the group does not end before this is dropped.
@@ -107,80 +74,69 @@ pub(crate) struct Joining(Arc<GroupState>);
 
 impl Drop for Joining {
     fn drop(&mut self) {
-        self.0.change(|roll| roll.end.joining -= 1);
+        self.0.change(|roll| roll.joining -= 1);
     }
 }
 
 impl GroupState {
-    pub(crate) fn new(
-        name: Arc<str>,
-        dispatcher: Weak<dyn Dispatcher>,
-        limits: GroupLimits,
-        at_shutdown: Option<ShutdownPolicy>,
-    ) -> Self {
-        Self {
-            name,
-            dispatcher,
-            at_shutdown,
-            #[cfg(feature = "histograms")]
-            recorder: None,
-            roll: Watched::new(Roll::new(limits)),
-        }
-    }
-
-    #[cfg(feature = "histograms")]
-    pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
-        Self { recorder, ..self }
-    }
-
-    pub(crate) fn belongs_to<D: Dispatcher>(&self, dispatcher: &Arc<D>) -> bool {
-        std::ptr::addr_eq(self.dispatcher.as_ptr(), Arc::as_ptr(dispatcher))
-    }
-
     /// Locks the group, to read it, or to change what gives no other member its turn.
     pub(crate) fn roll(&self) -> WatchedGuard<'_, Roll> {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member. Returns what remains to be done about it.
-    pub(crate) fn step<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> (R, Effects) {
+    /// Changes the group, under the lock of a member.
+    pub(crate) fn step<R>(
+        &self,
+        deferred: &mut Deferred,
+        change: impl FnOnce(&mut Roll) -> R,
+    ) -> R {
         let mut roll = self.roll.lock();
         let answer = change(&mut roll);
-        (answer, self.effects_of(roll))
+        self.follow_up(roll, deferred);
+        answer
     }
 
-    fn effects_of(&self, mut roll: WatchedGuard<'_, Roll>) -> Effects {
-        let (released, has_ended) = (roll.release(), roll.terminate());
-        let wakers = if has_ended { roll.take_wakers() } else { Vec::new() };
-        let dispatcher = (!released.is_empty()).then(|| Weak::clone(&self.dispatcher));
-        Effects { dispatcher, released, wakers }
+    /// Has the members let go whose turn has come by a change, and the threads woken that wait for the end of the group.
+    fn follow_up(&self, mut roll: WatchedGuard<'_, Roll>, deferred: &mut Deferred) {
+        let released = roll.release();
+        if roll.terminate() {
+            let wakers = roll.take_wakers();
+            deferred.push(|| wake_all(wakers));
+        }
+        if !released.is_empty() {
+            let pool = Weak::clone(&self.pool);
+            deferred.push(move || let_go(&pool, released));
+        }
     }
 
     /// Changes the group, with no lock held, and lets the members go whose turn has come.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
-        let (answer, effects) = self.step(change);
-        effects.carry_out();
+        let mut deferred = Deferred::default();
+        let answer = self.step(&mut deferred, change);
+        deferred.run();
         answer
     }
 
-    /// Begins a submission; `None` if the group was shut down.
-    pub(crate) fn join(self: &Arc<Self>) -> Option<Joining> {
+    /// Begins a submission to the group by its pool.
+    ///
+    /// # Errors
+    ///
+    /// Why the group refuses it.
+    pub(crate) fn join(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<Joining, RejectionReason> {
+        if !std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool)) {
+            return Err(RejectionReason::ForeignGroup);
+        }
         let mut roll = self.roll.lock();
         if roll.refuses_more() {
-            return None;
+            return Err(RejectionReason::GroupShutdown);
         }
-        roll.end.joining += 1;
-        Some(Joining(Arc::clone(self)))
+        roll.joining += 1;
+        Ok(Joining(Arc::clone(self)))
     }
 
     /// The poll of [`wait`](crate::wait): an answer once the group was shut down and its last member has
     /// left.
     pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.roll.poll(place, waker, |roll| roll.end.is_terminated.then_some(()))
-    }
-
-    /// Takes a waiter that gives up off the list.
-    pub(crate) fn forget(&self, place: &mut Place) {
-        self.roll.forget(place);
+        self.roll.poll(place, waker, |roll| roll.is_terminated.then_some(()))
     }
 }

@@ -4,10 +4,9 @@
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
-use super::{Dispatcher, Gated};
+use super::Gated;
 use crate::{
     CancellationToken, Clock, ManualClock, gate,
-    pool::Pool,
     schedule::{MissedRuns, Schedule},
     sync::{
         Arc, Weak,
@@ -40,11 +39,6 @@ impl RateLimit {
             }
         }
     }
-}
-
-/// The tasks here are in no queue.
-fn no_pool() -> Weak<dyn Dispatcher> {
-    Weak::<Pool>::new()
 }
 
 fn at(seconds: u64) -> Timestamp {
@@ -99,7 +93,7 @@ fn a_wrapper_stays_when_a_run_is_left_out() {
         next.run()
     });
     task.extend(|extras| {
-        extras.extensions.gate = Some(Box::new(Gated::new(Arc::new(gate), no_pool())));
+        extras.extensions.gate = Some(Box::new(Gated::new(Arc::new(gate), Weak::new())));
         extras.around = Some(around);
     });
     let after = [0, 10, 20, 30].map(|moment| {

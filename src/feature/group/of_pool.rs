@@ -15,18 +15,14 @@
 //! not keep delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and
 //! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
-use super::{IfRunning, Pool, keep};
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorder;
+use super::{GroupState, Members, Roll, roll::Member};
 use crate::{
     CancelReason,
     drained::DrainedTask,
-    entry::Ticket,
-    feature::{Dispatcher, GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
+    pool::{IfRunning, Pool, keep},
     queue::QueueEntry,
     sync::{Arc, Mutex, Weak},
     task::Task,
-    time::Timestamp,
     unwind::discard,
 };
 
@@ -39,7 +35,7 @@ pub(crate) struct Groups {
 impl Groups {
     /// Lists a group. A thread that makes one reads the phase afterwards, and a shutdown advances the phase before it reads
     /// the list: the lock orders the two.
-    fn add(&self, group: &Arc<GroupState>) {
+    pub(super) fn add(&self, group: &Arc<GroupState>) {
         let is_gone = |group: &Weak<GroupState>| group.strong_count() == 0;
         let gone = keep(&mut self.list.lock(), Arc::downgrade(group), is_gone);
         drop(gone);
@@ -49,79 +45,26 @@ impl Groups {
         self.list.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Tells each group of a change that is the pool's. Returns the answers.
-    pub(super) fn tell<R>(&self, change: impl Fn(&mut Roll) -> R) -> Vec<R> {
-        let tell = |group: Arc<GroupState>| {
-            let answer = group.change(&change);
+    /// Tells each group of a change that is the pool's.
+    pub(crate) fn tell(&self, change: &mut dyn FnMut(&mut Roll)) {
+        for group in self.all() {
+            group.change(&mut *change);
             discard(group);
-            answer
-        };
-        self.all().into_iter().map(tell).collect()
-    }
-}
-
-impl Dispatcher for Pool {
-    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>) {
-        // All of them first: to wake a waiter or to start a worker is to call user code, for which no
-        // other task is to wait.
-        let moved = tasks.into_iter().filter_map(|(sequence, task)| {
-            // A task that is gone has ended, or is about to.
-            let task = task.upgrade()?;
-            // The task knows its slot: a worker has queued it again.
-            let mut entry = self.entry(Ticket::without_slot(sequence));
-            task.let_go(&mut entry);
-            Some((task, entry))
-        });
-        for (task, entry) in moved.collect::<Vec<_>>() {
-            self.call_worker(entry.is_moved, entry.wake);
-            discard(task);
         }
-        discard(self);
-    }
-
-    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp) {
-        // Seldom, so one stripe serves for all.
-        self.set_timeout(0, task, Ticket::without_slot(sequence), limit);
-        discard(self);
     }
 }
 
 impl Pool {
-    /// Makes a group. It is told of every later change of the core pool size.
-    pub(crate) fn new_group(
-        self: &Arc<Self>,
-        name: Arc<str>,
-        limit: usize,
-        reserved: usize,
-        at_shutdown: Option<ShutdownPolicy>,
-    ) -> Arc<GroupState> {
-        let limits = GroupLimits { limit, reserved, workers: self.workers.wanted() };
-        let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
-        let group = GroupState::new(name, dispatcher, limits, at_shutdown);
-        #[cfg(feature = "histograms")]
-        let group =
-            group.recorded(self.observing.histograms.as_ref().map(|_| Arc::new(Recorder::new())));
-        let group = Arc::new(group);
-        self.groups.add(&group);
-        // A change made since the group was listed is seen here, or by the thread that makes it.
-        group.change(|roll| roll.limits.workers = self.workers.wanted());
-        if let Some(keeps) = self.policies.kept_in(self.lifecycle.phase()) {
-            let called_off = group.change(|roll| roll.executor_closes(keeps));
-            self.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
-        }
-        group
-    }
-
     /// Ends members that their group has called off, or that run. Returns how many that are: a worker may have been
     /// faster with one that was called off.
     pub(crate) fn end_called_off(
         &self,
-        members: Vec<Member>,
+        members: Members,
         reason: CancelReason,
         if_running: IfRunning,
     ) -> usize {
         let mut ended = 0;
-        for member in members {
+        for member in members.into_values() {
             let task = member.task.upgrade();
             let end = |task: &Arc<Task>| self.cancel(&**task, member.ticket, reason, if_running);
             ended += usize::from(task.as_ref().is_some_and(end) || !member.is_running());

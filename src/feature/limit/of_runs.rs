@@ -1,0 +1,106 @@
+//! The time limit of a series, which is one of each run.
+//!
+//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]), and when the body
+//! has returned it disarms that and looks at the clock: if the time is up by then, the worker does what the timer thread
+//! was late to do. So each run that took its time or longer has failed, and no other has, on a manual clock to the
+//! nanosecond.
+//!
+//! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only raises the
+//! token, which is the run's own, and when the body has returned the run has failed, whatever it has returned
+//! ([`Run::note_over_limit`]).
+
+use std::time::Duration;
+
+use super::Exceeded;
+use crate::{
+    Failure,
+    pool::{Pool, PoolRef, TimeoutGuard, Timer, expiry},
+    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, Run},
+    time::{Clock, Timestamp},
+    unwind::discard,
+};
+
+impl Around {
+    /// Returns the code around each run that gives each run of a periodic task `budget` of time.
+    pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
+        let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
+        let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.exceeded.clone());
+        let limits = SeriesLimit { budget, hooks, exceeded };
+        Some(Self::new(move |body| {
+            let mut limited = Run::current().map(|run| LimitedRun::begin(run, &limits, &timer));
+            body();
+            if let Some(limited) = &mut limited {
+                limited.has_returned = true;
+            }
+        }))
+    }
+}
+
+/// The time limit of a task's runs, the same for all.
+#[derive(Clone)]
+struct SeriesLimit {
+    budget: Duration,
+    hooks: Hooks,
+    exceeded: Exceeded,
+}
+
+impl SeriesLimit {
+    /// Ends the task because one of its runs took too long, and reports it, unless the task has ended.
+    fn end_task(&self, run: &CurrentRun, limit: Timestamp) {
+        let failure = Failure::of_time_limit(self.budget);
+        let failed = FailedRun::new(run.number, 1, &failure);
+        let found = run.task.time_out(limit, Some(failed), self.hooks.drops(run.id));
+        if found != Cancellation::TooLate {
+            self.exceeded.note(&*run.task, run.id);
+            self.hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &failure);
+        }
+    }
+}
+
+/// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
+/// to this run alone. A run that takes too long ends the task if a failure would, and otherwise fails.
+struct LimitedRun<'a> {
+    run: CurrentRun,
+    limits: &'a SeriesLimit,
+    clock: &'a Clock,
+    limit: Timestamp,
+    guard: Option<TimeoutGuard>,
+    has_returned: bool,
+}
+
+impl<'a> LimitedRun<'a> {
+    fn begin(run: CurrentRun, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
+        let limit = run.started.after(limits.budget);
+        run.task.begin_limited_run(limit);
+        let (watched, watched_limits) = (run.clone(), limits.clone());
+        let token = run.task.token(&run.stop);
+        let act = move |_: &Pool| {
+            if watched.ends_by_failure {
+                watched_limits.end_task(&watched, limit);
+            }
+            watched.task.note_run_over_limit(limit);
+            token.cancel();
+            discard(watched);
+        };
+        let guard = timer.arm(limit, expiry(act));
+        Self { run, limits, clock: &timer.clock, limit, guard, has_returned: false }
+    }
+}
+
+impl Drop for LimitedRun<'_> {
+    fn drop(&mut self) {
+        let Self { run, limits, .. } = self;
+        // First: an expiry that is under way has found the limit exceeded, and so will this.
+        drop(self.guard.take());
+        let is_over = self.limit <= self.clock.read();
+        if is_over && self.has_returned {
+            if run.ends_by_failure {
+                limits.end_task(run, self.limit);
+            } else {
+                limits.exceeded.count();
+            }
+            Run::note_over_limit(limits.budget);
+        }
+        run.task.end_limited_run(is_over);
+    }
+}
