@@ -5,4 +5,6 @@
 //! a user who wants such a feature a little different can copy the file. The methods by which a program gets them, such as
 //! [`Handle::debounce`](crate::Handle::debounce), are in `src/pacing.rs`.
 
+#[cfg(feature = "cron")]
+pub(crate) mod cron;
 pub(crate) mod pace;

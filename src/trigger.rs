@@ -27,8 +27,6 @@
 //! reported like a panic of its body.
 
 mod context;
-#[cfg(feature = "cron")]
-mod cron;
 mod retry;
 
 use std::{
@@ -38,12 +36,12 @@ use std::{
 };
 
 pub(crate) use self::context::LastRun;
-#[cfg(feature = "cron")]
-pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
 pub use self::{
     context::{Due, TriggerContext},
     retry::{Backoff, Retry},
 };
+#[cfg(feature = "cron")]
+pub use crate::extra::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
 use crate::{Attempt, time::saturating_nanos};
 
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.

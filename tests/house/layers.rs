@@ -24,7 +24,8 @@ const LAYERS: [(&str, u8, &[&str]); 36] = [
     ("histogram", 1, &["time"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
-    ("trigger", 2, &[]),
+    // It shows the calendar, which stands on its public names, as one of its triggers.
+    ("trigger", 2, &["extra"]),
     ("limit", 2, &["token"]),
     ("queue", 2, &[]),
     ("schedule", 2, &["trigger"]),

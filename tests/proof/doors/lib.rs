@@ -8,5 +8,7 @@ pub use punctual::*;
 
 #[path = "../../../src/extra"]
 mod extra {
+    #[cfg(feature = "cron")]
+    pub(crate) mod cron;
     pub(crate) mod pace;
 }
