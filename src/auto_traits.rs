@@ -27,13 +27,13 @@ use crate::{
     executor::Handle,
     feature::{Group, GroupBuilder, GroupTermination},
     future::{ScheduledFuture, TaskHandle},
+    pool::WaitGuard,
     rejection::{RejectedTask, Rejection},
     task::{self, TaskContext},
     task_builder::TaskBuilder,
     thread_factory::Worker,
     time::ManualClock,
     timer::{Interval, Sleep},
-    together::ExecutorCompletionService,
     token::CancellationToken,
 };
 
@@ -45,7 +45,7 @@ macro_rules! unwind_safe {
 }
 
 // Locks, and reference counts of what is behind a lock.
-unwind_safe!(Sleep, Interval);
+unwind_safe!(Sleep, Interval, WaitGuard<'_>);
 unwind_safe!(Group, GroupBuilder<'_>, GroupTermination);
 // No panic of a task leaves it; one of a future in `run_until` leaves nothing half done.
 unwind_safe!(DrivenExecutor);
@@ -53,9 +53,6 @@ unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken
 
 impl<T> UnwindSafe for ScheduledFuture<T> {}
 impl<T> RefUnwindSafe for ScheduledFuture<T> {}
-
-impl<T> UnwindSafe for ExecutorCompletionService<T> {}
-impl<T> RefUnwindSafe for ExecutorCompletionService<T> {}
 
 impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
 impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}

@@ -184,10 +184,9 @@ mod extra;
 mod future;
 #[cfg(feature = "metrics")]
 mod metrics;
-mod pacing;
 mod task_builder;
 mod timer;
-mod together;
+mod verbs;
 // Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
 mod drained;
 mod feature;
@@ -230,7 +229,10 @@ pub use crate::{
         DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
         Termination,
     },
-    extra::pace::{Debounced, Extender, Throttled},
+    extra::{
+        pace::{Debounced, Extender, Throttled},
+        together::{ExecutorCompletionService, InvokeAnyError, InvokeError, TaskSet},
+    },
     feature::{
         Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
         gate::{self, RunGate},
@@ -238,7 +240,7 @@ pub use crate::{
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
-    pool::{RunningTask, Starvation},
+    pool::{RunningTask, Starvation, WaitGuard},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection,
@@ -254,7 +256,6 @@ pub use crate::{
     thread_factory::{ThreadFactory, Worker},
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
-    together::{ExecutorCompletionService, InvokeAnyError, InvokeError, TaskSet},
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},
     unwind::PanicLocation,

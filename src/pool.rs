@@ -84,7 +84,6 @@ use std::{mem, task::Waker, time::Duration};
 
 #[cfg(feature = "histograms")]
 pub use self::observing::Histograms;
-pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
     groups::Groups,
@@ -97,12 +96,16 @@ use self::{
 };
 pub(crate) use self::{
     admission::{NotQueued, Staffing},
-    deadlock::{JoinGuard, Role},
+    deadlock::Role,
     driver::Driver,
     lifecycle::Phase,
     observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
     timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
+};
+pub use self::{
+    deadlock::WaitGuard,
+    observing::{RunningTask, Starvation},
 };
 use crate::{
     CancelReason, CancellationToken, SlowRun,

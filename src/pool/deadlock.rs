@@ -10,7 +10,8 @@
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
 //! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`] lists what workers wait for: a
-//! task, a body, or the answer of a completion service. It asks each [`Awaited`] whether it is stuck.
+//! task, a body, or what a user says ([`Handle::enter_wait`](crate::Handle::enter_wait)). It asks each [`Awaited`] whether it is
+//! stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!
@@ -59,7 +60,7 @@
 //! that a thread-local owned. It then counts as acting for no pool. That is right unless one of
 //! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, fmt};
 
 use super::{Pool, Workers};
 use crate::{
@@ -79,8 +80,9 @@ pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 #[derive(Default)]
 pub(crate) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
-/// A worker that waits, as the registry knows; until this is dropped.
-pub(crate) struct JoinGuard<'a> {
+/// A worker waits, as its executor knows, until this is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
+#[must_use = "the wait ends when this is dropped"]
+pub struct WaitGuard<'a> {
     pool: &'a Pool,
     awaited: Arc<Awaited>,
 }
@@ -114,7 +116,7 @@ impl Pool {
     pub(crate) fn enter_join(
         self: &Arc<Self>,
         task: impl FnOnce() -> Arc<Task>,
-    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+    ) -> Result<Option<WaitGuard<'_>>, WouldDeadlock> {
         if !Run::is_any() && !self.has_caller_as(Role::Worker) {
             return Ok(None);
         }
@@ -131,7 +133,7 @@ impl Pool {
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
-    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+    ) -> Result<Option<WaitGuard<'_>>, WouldDeadlock> {
         if !self.has_caller_as(Role::Worker) || self.lifecycle.phase() >= Phase::Stopping {
             return Ok(None);
         }
@@ -142,9 +144,9 @@ impl Pool {
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,
-    ) -> Result<JoinGuard<'_>, WouldDeadlock> {
+    ) -> Result<WaitGuard<'_>, WouldDeadlock> {
         let waiting = self.workers.joins.add(Arc::clone(&awaited));
-        let guard = JoinGuard { pool: self, awaited };
+        let guard = WaitGuard { pool: self, awaited };
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
@@ -169,7 +171,13 @@ impl Pool {
     }
 }
 
-impl Drop for JoinGuard<'_> {
+impl fmt::Debug for WaitGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitGuard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let Pool { workers, queue, .. } = self.pool;
         workers.joins.remove(&self.awaited);

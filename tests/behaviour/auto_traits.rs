@@ -26,7 +26,7 @@ use punctual::{
     ScheduledThreadPoolExecutor, ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation,
     Statistics, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
     TaskSet, TaskState, TaskSummary, Termination, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    WaitForCancellation, WaitGuard, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -214,6 +214,7 @@ fn always_public() -> Vec<Line> {
         TimeoutError: all;
         TimerStopped: all;
         WaitForCancellation: all;
+        WaitGuard<'static>: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
         trigger::Backoff: all;

@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 36] = [
+const LAYERS: [(&str, u8, &[&str]); 35] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -47,24 +47,14 @@ const LAYERS: [(&str, u8, &[&str]); 36] = [
     ("builder", 4, &["driven", "executor"]),
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
-    ("together", 4, &["executor", "future", "task_builder"]),
     ("extra", 4, &["executor", "future", "task_builder"]),
-    ("pacing", 4, &["executor", "extra", "task_builder"]),
+    ("verbs", 4, &["executor", "extra", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("metrics", 4, &["executor"]),
     (
         "auto_traits",
         4,
-        &[
-            "builder",
-            "delay_queue",
-            "driven",
-            "executor",
-            "future",
-            "task_builder",
-            "timer",
-            "together",
-        ],
+        &["builder", "delay_queue", "driven", "executor", "future", "task_builder", "timer"],
     ),
 ];
 
@@ -76,11 +66,11 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
-    ("together", &["InvokeAnyError", "InvokeError"]),
+    ("extra", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
     ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor", "Statistics"]),
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
-    ("pool", &["Histograms", "Starvation"]),
+    ("pool", &["Histograms", "Starvation", "WaitGuard"]),
     ("drained", &["RejectedExecutionError"]),
     ("rejection", &["RejectedExecutionHandler"]),
     ("shutdown_report", &["ShutdownReport"]),

@@ -13,4 +13,5 @@ mod extra {
     #[cfg(feature = "cron")]
     pub(crate) mod cron;
     pub(crate) mod pace;
+    pub(crate) mod together;
 }

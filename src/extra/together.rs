@@ -1,18 +1,17 @@
 //! Several tasks as one: submitted together, and waited for: all of them, the first that succeeds, or each as
 //! it ends.
 //!
-//! Neither a task nor the pool knows of this module. Everything here is made of futures and of the poll that
-//! each of their tasks has ([`wait`](crate::wait)). A [`TaskSet`] is a list of futures, and waits for one after the other:
-//! all have ended when the last that was waited for has. A wait that may be given up takes no result before all are there. An
-//! [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order in which they
-//! end. [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it cannot
-//! go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does.
+//! Everything here is made of futures and of [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a list of
+//! futures, and waits for one after the other: all have ended when the last that was waited for has. A wait that may be given
+//! up takes no result before all are there. An [`ExecutorCompletionService`] gives each task a waker of its own, and so learns
+//! the order in which they end. [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it
+//! cannot go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does.
 //!
 //! A wait without a limit that is known not to end is refused, as that for a single future is; see
 //! [`completion`] for a wait for whichever of several ends first.
 
 mod completion;
-mod invoke;
+pub(crate) mod invoke;
 
 use std::{fmt, mem, slice, vec};
 
@@ -173,11 +172,10 @@ impl<T: 'static> TaskSet<T> {
     ) -> Option<Vec<Result<T, TaskError>>> {
         let limit = limit.into();
         // All from one moment, and each on its own clock: no wait makes another's limit later.
-        let deadline = |future: &ScheduledFuture<T>| limit.deadline(future.handle.pool().clock());
-        let deadlines: Vec<_> = self.futures.iter().map(deadline).collect();
-        let mut limited = self.futures.iter().zip(deadlines);
-        let all_ended =
-            limited.all(|(future, deadline)| future.handle.ends_within(&limit, deadline));
+        let on_its_clock = |future: &ScheduledFuture<T>| limit.clone().from_now(future.clock());
+        let limits: Vec<_> = self.futures.iter().map(on_its_clock).collect();
+        let mut limited = self.futures.iter().zip(limits);
+        let all_ended = limited.all(|(future, limit)| future.wait_within(limit));
         all_ended.then(|| self.join_all())
     }
 }
