@@ -447,7 +447,7 @@ impl Handle {
     /// }
     /// let pending = executor.pending_tasks();
     /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
-    /// pending[0].task_handle().cancel();
+    /// pending[0].cancel();
     /// assert_eq!(executor.pending_count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

@@ -76,8 +76,8 @@ impl Handle {
     /// executor.task().name("report").schedule(Duration::from_secs(3600), || { /* … */ })?;
     /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
     /// let report = executor.shutdown_within(patience, grace)?;
-    /// assert!(report.is_terminated());
-    /// assert_eq!(report.cancelled()[0].name(), Some("report"));
+    /// assert!(report.is_terminated);
+    /// assert_eq!(report.cancelled[0].name(), Some("report"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -110,7 +110,7 @@ impl Handle {
             pool.lifecycle.give_up();
         }
         let running = pool.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
-        Ok(log.read().report(is_over, running))
+        Ok(log.read().at_end(is_over, running))
     }
 
     /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and

@@ -15,10 +15,7 @@ pub(crate) mod invoke;
 
 use std::{fmt, mem, slice, vec};
 
-pub use self::{
-    completion::ExecutorCompletionService,
-    invoke::{InvokeAnyError, InvokeError},
-};
+pub use self::{completion::ExecutorCompletionService, invoke::InvokeError};
 use crate::{Limit, ScheduledFuture, TaskError};
 
 /// Futures that are joined or cancelled together. They may be of several executors.

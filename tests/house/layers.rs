@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 35] = [
+const LAYERS: [(&str, u8, &[&str]); 33] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -48,14 +48,8 @@ const LAYERS: [(&str, u8, &[&str]); 35] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("extra", 4, &["executor", "future", "task_builder"]),
-    ("verbs", 4, &["executor", "extra", "future", "task_builder"]),
     ("timer", 4, &["executor"]),
     ("metrics", 4, &["executor"]),
-    (
-        "auto_traits",
-        4,
-        &["builder", "delay_queue", "driven", "executor", "future", "task_builder", "timer"],
-    ),
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
@@ -66,7 +60,7 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
-    ("extra", &["InvokeAnyError", "InvokeError"]),
+    ("extra", &["InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
     ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor", "Statistics"]),
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),

@@ -4,7 +4,7 @@
 //! however the call ends, by a value, an error, or a panic of the iterator, the drop of the guard cancels the
 //! tasks that have not ended, and asks the running ones to stop.
 
-use std::{error::Error, fmt};
+use std::{convert::Infallible, error::Error, fmt};
 
 use super::{ExecutorCompletionService, TaskSet};
 use crate::{
@@ -49,7 +49,7 @@ pub(crate) fn any<T, E>(
     handle: &Handle,
     closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
     limit: Option<Limit>,
-) -> Result<T, InvokeAnyError<E>>
+) -> Result<T, InvokeError<E>>
 where
     T: Send + 'static,
     E: Send + 'static,
@@ -70,29 +70,29 @@ where
             return Ok(value);
         }
     }
-    Err(first.failure.take().unwrap_or(InvokeAnyError::NoTasks))
+    Err(first.failure.take().unwrap_or(InvokeError::NoTasks))
 }
 
 /// An `invoke_any` that is under way. Its drop cancels what has not ended.
 struct FirstSuccess<T: 'static, E: 'static> {
     running: ExecutorCompletionService<Result<T, E>>,
     /// The failure of the last task that failed.
-    failure: Option<InvokeAnyError<E>>,
+    failure: Option<InvokeError<E>>,
 }
 
 type EndedFuture<T, E> = ScheduledFuture<Result<T, E>>;
 
 impl<T, E> FirstSuccess<T, E> {
     /// Returns the next task that ends, or `None` if all have been taken.
-    fn wait(&self, limit: Option<&Limit>) -> Result<Option<EndedFuture<T, E>>, InvokeAnyError<E>> {
+    fn wait(&self, limit: Option<&Limit>) -> Result<Option<EndedFuture<T, E>>, InvokeError<E>> {
         let Some(limit) = limit else {
-            return self.running.take().map_err(|_| InvokeAnyError::WouldDeadlock);
+            return self.running.take().map_err(|_| InvokeError::WouldDeadlock);
         };
         match self.running.take_within(limit.clone()) {
-            Err(LimitReached::TimedOut) => Err(InvokeAnyError::TimedOut),
-            Err(LimitReached::Cancelled) => Err(InvokeAnyError::Interrupted),
+            Err(LimitReached::TimedOut) => Err(InvokeError::TimedOut),
+            Err(LimitReached::Cancelled) => Err(InvokeError::Interrupted),
             // Those that were not submitted might have succeeded.
-            Ok(None) if is_interrupted(Some(limit)) => Err(InvokeAnyError::Interrupted),
+            Ok(None) if is_interrupted(Some(limit)) => Err(InvokeError::Interrupted),
             Ok(ended) => Ok(ended),
         }
     }
@@ -101,8 +101,8 @@ impl<T, E> FirstSuccess<T, E> {
     fn value_of(&mut self, ended: EndedFuture<T, E>) -> Option<T> {
         self.failure = Some(match ended.join() {
             Ok(Ok(value)) => return Some(value),
-            Ok(Err(failure)) => InvokeAnyError::Failed(failure),
-            Err(error) => InvokeAnyError::Task(error),
+            Ok(Err(failure)) => InvokeError::Failed(failure),
+            Err(error) => InvokeError::Task(error),
         });
         None
     }
@@ -114,96 +114,55 @@ impl<T, E> Drop for FirstSuccess<T, E> {
     }
 }
 
-/// The error if [`Handle::invoke_all`](crate::Handle::invoke_all) returned no futures. The tasks that it had
-/// submitted are cancelled. Java: `RejectedExecutionException`, `InterruptedException`.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum InvokeError {
-    /// A task was not accepted.
-    Rejected(RejectedExecutionError),
-    /// The call would have waited for ever: no worker is left to run the tasks.
-    WouldDeadlock,
-    /// The token of the call was raised before all tasks had ended.
-    Interrupted,
-}
-
-impl fmt::Display for InvokeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Rejected(error) => error.fmt(f),
-            Self::WouldDeadlock => TaskError::WouldDeadlock.fmt(f),
-            Self::Interrupted => f.write_str(INTERRUPTED),
-        }
-    }
-}
-
-impl Error for InvokeError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Rejected(error) => error.source(),
-            _ => None,
-        }
-    }
-}
-
-impl From<RejectedExecutionError> for InvokeError {
-    fn from(error: RejectedExecutionError) -> Self {
-        Self::Rejected(error)
-    }
-}
-
-/// The error if [`Handle::invoke_any`](crate::Handle::invoke_any) returned no value. The tasks that it had
-/// submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
+/// The error of [`invoke_all`](Handle::invoke_all) and [`invoke_any`](Handle::invoke_any), whose tasks fail with an `E`. The
+/// tasks that were submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
 /// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum InvokeAnyError<E> {
-    /// The iterator yielded no closure.
+pub enum InvokeError<E = Infallible> {
+    /// The iterator yielded no closure, of which one was to succeed.
     NoTasks,
-    /// Every task failed; the last of them returned this.
+    /// Every task failed, of which one was to succeed; the last of them returned this.
     Failed(E),
-    /// Every task failed; the last of them panicked or was cancelled.
+    /// The same; the last of them panicked or was cancelled.
     Task(TaskError),
-    /// The timeout of the call expired before a task succeeded.
+    /// The time of the call was up before a task succeeded.
     TimedOut,
     /// A task was not accepted.
     Rejected(RejectedExecutionError),
     /// The call would have waited for ever: no worker is left to run the tasks.
     WouldDeadlock,
-    /// The token of the call was raised before a task succeeded.
+    /// The token of the call was raised before.
     Interrupted,
 }
 
-impl<E: fmt::Display> fmt::Display for InvokeAnyError<E> {
+impl<E: fmt::Display> fmt::Display for InvokeError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoTasks => f.write_str("no task was passed; pass at least one"),
-            Self::Failed(failure) => write!(f, "every task failed; the last error: {failure}"),
-            Self::Task(error) => write!(f, "every task failed; the last error: {error}"),
-            Self::TimedOut => f.write_str(
-                "no task succeeded before the timeout; those that had not ended were cancelled",
-            ),
-            Self::Rejected(error) => error.fmt(f),
-            Self::WouldDeadlock => TaskError::WouldDeadlock.fmt(f),
-            Self::Interrupted => f.write_str(INTERRUPTED),
-        }
+        f.write_str(match self {
+            Self::NoTasks => "no task was passed; pass at least one",
+            Self::Failed(failure) => {
+                return write!(f, "every task failed; the last error: {failure}");
+            }
+            Self::Task(error) => return write!(f, "every task failed; the last error: {error}"),
+            Self::TimedOut => {
+                "no task succeeded before the timeout; those that had not ended were cancelled"
+            }
+            Self::Rejected(error) => return error.fmt(f),
+            Self::WouldDeadlock => return TaskError::WouldDeadlock.fmt(f),
+            Self::Interrupted => "the wait was interrupted by its token; the tasks were cancelled",
+        })
     }
 }
 
 /// An error whatever the tasks fail with, as long as it can be displayed: even a `String`.
-impl<E: fmt::Debug + fmt::Display> Error for InvokeAnyError<E> {
+impl<E: fmt::Debug + fmt::Display> Error for InvokeError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Rejected(error) => error.source(),
-            _ => None,
-        }
+        if let Self::Rejected(error) = self { error.source() } else { None }
     }
 }
 
-impl<E> From<RejectedExecutionError> for InvokeAnyError<E> {
+impl<E> From<RejectedExecutionError> for InvokeError<E> {
     fn from(error: RejectedExecutionError) -> Self {
         Self::Rejected(error)
     }
 }
-
-const INTERRUPTED: &str = "the wait was interrupted by its token; the tasks were cancelled";

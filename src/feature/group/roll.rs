@@ -33,7 +33,7 @@ use crate::{
     CancelReason,
     entry::{Ticket, Timing},
     feature::{AtShutdown, ShutdownPolicy},
-    shutdown_report::{EndedTasks, TaskSummary},
+    shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
     sync::{Arc, Weak},
     task::Task,
@@ -418,7 +418,7 @@ impl Roll {
     }
 
     /// Returns the members that have been noted since the log was opened, and those that run now.
-    pub(crate) fn read_log(&self) -> (EndedTasks, Vec<Member>) {
+    pub(crate) fn read_log(&self) -> (ShutdownReport, Vec<Member>) {
         let running = self.members.values().filter(|member| member.is_running());
         (self.end.log.clone().unwrap_or_default(), running.cloned().collect())
     }
@@ -451,7 +451,7 @@ pub(crate) struct GroupEnd {
     executor_keeps: Option<Keeps>,
     pub(super) joining: usize,
     pub(crate) is_terminated: bool,
-    log: Option<EndedTasks>,
+    log: Option<ShutdownReport>,
 }
 
 impl GroupEnd {
