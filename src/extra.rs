@@ -11,10 +11,7 @@ pub(crate) mod together;
 
 use std::time::Duration;
 
-use self::{
-    pace::{Debounced, Extender, Throttled},
-    together::invoke,
-};
+use self::pace::{Debounced, Extender, Throttled};
 use crate::{
     Handle, InvokeError, Limit, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder,
     TaskOutput,
@@ -107,10 +104,6 @@ impl TaskBuilder<'_> {
     }
 
     /// Submits the task: see [`Handle::debounce`](Handle::debounce).
-    ///
-    /// # Errors
-    ///
-    /// The same as [`Handle::debounce`](Handle::debounce).
     #[track_caller]
     pub fn debounce<O: Outcome>(
         self,
@@ -121,10 +114,6 @@ impl TaskBuilder<'_> {
     }
 
     /// Submits the task: see [`Handle::throttle`](Handle::throttle).
-    ///
-    /// # Errors
-    ///
-    /// The same as [`Handle::throttle`](Handle::throttle).
     #[track_caller]
     pub fn throttle<O: Outcome>(
         self,
@@ -166,7 +155,7 @@ impl Handle {
         &self,
         closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
-        invoke::all(self, closures, None)
+        together::invoke_all(self, closures, None)
     }
 
     /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
@@ -196,7 +185,7 @@ impl Handle {
         closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
         limit: impl Into<Limit>,
     ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
-        invoke::all(self, closures, Some(limit.into()))
+        together::invoke_all(self, closures, Some(limit.into()))
     }
 
     /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
@@ -232,7 +221,7 @@ impl Handle {
     where
         Result<T, E>: TaskOutput,
     {
-        invoke::any(self, closures, None)
+        together::invoke_any(self, closures, None)
     }
 
     /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until
@@ -254,6 +243,6 @@ impl Handle {
     where
         Result<T, E>: TaskOutput,
     {
-        invoke::any(self, closures, Some(limit.into()))
+        together::invoke_any(self, closures, Some(limit.into()))
     }
 }

@@ -17,7 +17,7 @@
 //! | [`Capacity`](admission) | the bound on pending tasks, and the submitters that wait for room | its own | `ensure_worker`, `offer` |
 //! | [`Rejections`](rejecting) | the handler for tasks that are not admitted, and its counts | one around the handler | `reject` |
 //! | [`Workers`](workers) | which workers there are, and why idle ones stay | the roster's | `start_worker`, `compensate` |
-//! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_join`, `enter_wait` |
+//! | [`JoinRegistry`](deadlock) | what workers wait for | its own | `enter_wait` |
 //! | [`Spawner`](workers) | what threads are started with | one around the factory | `start_service` |
 //! | [`Lifecycle`](lifecycle) | how far the pool has come, and what holds up termination | its own | `shutdown`, `stop`, `shutdown_now`, `deregister`, `join` |
 //! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |

@@ -437,7 +437,13 @@ impl TaskHandle {
 
     /// Blocks until the task has ended; spins for a while before it sleeps.
     pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
-        let _waiting = self.pool().enter_join(|| self.shared_task())?;
+        if self.is_current() && self.needs_worker_of(self.pool()) {
+            return Err(WouldDeadlock(()));
+        }
+        let _waiting = self.pool().enter_wait(|| {
+            let task = self.shared_task();
+            Arc::new(move |has_timer_thread: bool| task.needs_worker(has_timer_thread))
+        })?;
         let mut place = Place::default();
         while !self.block_soon(&mut place, Timestamp::NEVER) {}
         Ok(())

@@ -5,7 +5,7 @@
 //! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
 //! such waits are refused:
 //!
-//! * *A task waits for itself* ([`Pool::enter_join`]).
+//! * *A task waits for itself*, which the waiter sees (`TaskHandle::wait`).
 //! * *No worker is left that could run it*: every other worker already waits, without a limit, for
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
@@ -67,7 +67,6 @@ use crate::{
     WouldDeadlock,
     pool::Phase,
     sync::{Arc, Mutex, thread_local},
-    task::{Run, Task},
     trace,
     unwind::discard,
 };
@@ -110,26 +109,9 @@ impl JoinRegistry {
 }
 
 impl Pool {
-    /// Registers that the calling thread is about to wait for a task without a limit, until what
-    /// this returns is dropped. Fails if the wait would never end. `None` means that the calling
-    /// thread is not a worker of this pool, or that its wait need not be registered.
-    pub(crate) fn enter_join(
-        self: &Arc<Self>,
-        task: impl FnOnce() -> Arc<Task>,
-    ) -> Result<Option<WaitGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !self.has_caller_as(Role::Worker) {
-            return Ok(None);
-        }
-        let task = task();
-        if Run::is_of(&task) && task.needs_worker(!self.is_driven) {
-            return Err(WouldDeadlock(()));
-        }
-        self.enter_wait(|| {
-            Arc::new(move |has_timer_thread: bool| task.needs_worker(has_timer_thread))
-        })
-    }
-
-    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not the end of a task.
+    /// Registers that the calling thread is about to wait without a limit, until what this returns is dropped. Fails if the
+    /// wait would never end. `None` means that the calling thread is not a worker of this pool, or that its wait need not be
+    /// registered.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
