@@ -100,19 +100,17 @@ use crate::{
 #[doc(alias("ScheduledExecutorService", "newScheduledThreadPool", "thread_pool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
-    /// True while the drop still has to stop the pool.
-    is_open: bool,
-    on_drop: DropPolicy,
+    /// `None` once the drop has nothing left to do.
+    on_drop: Option<DropPolicy>,
 }
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        let handle = Handle::to_new_pool(config);
-        Self { handle, is_open: true, on_drop: DropPolicy::default() }
+        Self { handle: Handle::to_new_pool(config), on_drop: Some(DropPolicy::default()) }
     }
 
     pub(crate) fn on_drop(mut self, on_drop: DropPolicy) -> Self {
-        self.on_drop = on_drop;
+        self.on_drop = Some(on_drop);
         self
     }
 

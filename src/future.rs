@@ -140,16 +140,6 @@ impl<T: 'static> ScheduledFuture<T> {
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
     /// `resultNow`, `exceptionNow`.
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
-    /// assert!(tea.try_join().is_none());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`].
@@ -261,18 +251,6 @@ pub struct CancelOnDrop<T> {
 
 impl<T> CancelOnDrop<T> {
     /// Returns the future, which no longer cancels when it is dropped.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let guard = executor.schedule(Duration::from_secs(60), || ())?.cancel_on_drop();
-    /// let future = guard.detach();
-    /// drop(future);
-    /// assert_eq!(executor.pending_count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn detach(mut self) -> ScheduledFuture<T> {
         match self.future.take() {
             Some(future) => future,

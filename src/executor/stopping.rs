@@ -252,18 +252,6 @@ impl ScheduledThreadPoolExecutor {
     /// task that does not look at its token keeps it. A shutdown with a deadline is
     /// [`shutdown_within`](Handle::shutdown_within).
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.execute(with_context(|run| run.token().wait()))?;
-    /// let later = executor.schedule(Duration::from_secs(3600), || ())?;
-    /// executor.close_within(Duration::from_millis(5))?;
-    /// assert!(later.is_cancelled());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// As for [`close`](Self::close).
@@ -301,7 +289,7 @@ impl ScheduledThreadPoolExecutor {
 
     /// Returns the pool, and keeps the drop of the owner from stopping it.
     fn into_pool(mut self) -> Arc<Pool> {
-        self.is_open = false;
+        self.on_drop = None;
         Arc::clone(self.handle.pool())
     }
 }
@@ -384,11 +372,9 @@ impl DropPolicy {
 
 impl Drop for ScheduledThreadPoolExecutor {
     fn drop(&mut self) {
-        if !self.is_open {
-            return;
-        }
+        let Some(policy) = self.on_drop else { return };
         let pool = self.handle.pool();
-        if matches!(self.on_drop.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
+        if matches!(policy.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
             pool.join_unless_given_up();
         }
     }

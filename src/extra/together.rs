@@ -102,18 +102,6 @@ impl<T> TaskSet<T> {
     }
 
     /// Has the drop of the set cancel the tasks that have not ended.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mut set = TaskSet::new().cancel_on_drop();
-    /// set.push(executor.schedule(Duration::from_secs(60), || "too late")?);
-    /// drop(set);
-    /// assert_eq!(executor.pending_count(), 0);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[must_use = "the tasks are cancelled at once if the set is not kept"]
     pub fn cancel_on_drop(self) -> Self {
         self.at_drop(AtDrop::Cancel)
