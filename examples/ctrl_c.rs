@@ -60,10 +60,10 @@ fn serve() -> Result<(), Box<dyn Error + Send + Sync>> {
     stop.wait();
     say(format_args!("Stopping: what runs may go on for {PATIENCE:?}."));
     let report = executor.shutdown_within(PATIENCE, GRACE)?;
-    list("ran to its end", report.ran());
-    list("cancelled", report.cancelled());
-    list("still running", report.still_running());
-    if !report.is_terminated() {
+    list("ran to its end", &report.ran);
+    list("cancelled", &report.cancelled);
+    list("still running", &report.still_running);
+    if !report.is_terminated {
         return Err("some tasks did not stop, and end with the program".into());
     }
     Ok(())

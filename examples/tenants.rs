@@ -116,9 +116,9 @@ fn a_customer_leaves(leaving: &Group) -> Result<(), Box<dyn Error + Send + Sync>
     say(format_args!(
         "{}: ran {}; cancelled {}; nothing is left: {}",
         leaving.name(),
-        names(report.ran()),
-        names(report.cancelled()),
-        report.is_terminated()
+        names(&report.ran),
+        names(&report.cancelled),
+        report.is_terminated
     ));
     let refused = leaving.task().submit(|| ()).err().ok_or("it was shut down")?;
     say(format_args!("{}: {refused}", leaving.name()));

@@ -235,18 +235,6 @@ impl Builder {
     /// Sets whether one-shot tasks that are not yet due still run after
     /// [`shutdown`](crate::Handle::shutdown); by default they do. Those that are due run in any case. Java:
     /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let builder = ScheduledThreadPoolExecutor::builder();
-    /// let executor = builder.executes_existing_delayed_tasks_after_shutdown(false).build()?;
-    /// let later = executor.schedule(Duration::from_secs(60), || ())?;
-    /// executor.shutdown();
-    /// assert!(later.is_cancelled());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
         self.config.keep_delayed = keep;

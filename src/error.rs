@@ -481,7 +481,8 @@ impl Error for ConfigError {
 ///   [`DrivenExecutor`](crate::DrivenExecutor) is its only worker.
 ///
 /// Everything else waits for ever: two tasks that wait for each other while another worker is free; a member of
-/// a group that waits for another one which needs its permit; a task that waits by a channel or a lock. A wait with a
+/// a group that waits for another one which needs its permit; a task that waits by a channel or a lock, and has not
+/// [said so](crate::Handle::enter_wait). A wait with a
 /// [`Limit`](crate::Limit) is never refused, and ends in each of these cases.
 ///
 /// ```

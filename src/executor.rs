@@ -19,12 +19,13 @@ pub use self::{
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, ThreadFactory,
+    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, TaskHandle,
+    ThreadFactory, WaitGuard, WouldDeadlock,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
     sync::Arc,
     task::Task,
-    unwind::{discard, share},
+    unwind::{contain, discard, share},
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:
@@ -98,19 +99,17 @@ use crate::{
 #[doc(alias("ScheduledExecutorService", "newScheduledThreadPool", "thread_pool", "scheduler"))]
 pub struct ScheduledThreadPoolExecutor {
     handle: Handle,
-    /// True while the drop still has to stop the pool.
-    is_open: bool,
-    on_drop: DropPolicy,
+    /// `None` once the drop has nothing left to do.
+    on_drop: Option<DropPolicy>,
 }
 
 impl ScheduledThreadPoolExecutor {
     pub(crate) fn from_config(config: Config) -> Self {
-        let handle = Handle::to_new_pool(config);
-        Self { handle, is_open: true, on_drop: DropPolicy::default() }
+        Self { handle: Handle::to_new_pool(config), on_drop: Some(DropPolicy::default()) }
     }
 
     pub(crate) fn on_drop(mut self, on_drop: DropPolicy) -> Self {
-        self.on_drop = on_drop;
+        self.on_drop = Some(on_drop);
         self
     }
 
@@ -185,6 +184,44 @@ impl Handle {
     /// ```
     pub fn clock(&self) -> &Clock {
         self.pool().clock()
+    }
+
+    /// Says that this thread is about to block without a limit until another task of this executor has done something, as to
+    /// send a message. Until the guard is dropped the thread counts as a worker that waits, unless `is_done` says that this
+    /// has happened, or will happen without the executor. Returns `None` in a thread that is no worker of this executor.
+    ///
+    /// ```
+    /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let handle = executor.handle();
+    /// let wait = move || {
+    ///     let news = CancellationToken::new(); // a task would raise it
+    ///     let told = news.clone();
+    ///     let _waiting = handle.enter_wait(move || told.is_cancelled())?;
+    ///     Ok(news.wait())
+    /// };
+    /// let refused: Result<(), punctual::WouldDeadlock> = executor.submit(wait)?.join()?;
+    /// assert!(refused.is_err(), "no worker is left that could raise it");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`WouldDeadlock`], if every other worker waits as well and no further one can be started.
+    #[doc(alias("blocking", "block_in_place"))]
+    pub fn enter_wait(
+        &self,
+        is_done: impl Fn() -> bool + Send + Sync + 'static,
+    ) -> Result<Option<WaitGuard<'_>>, WouldDeadlock> {
+        let is_stuck = move |_: bool| !contain(&is_done).unwrap_or(true);
+        self.pool().enter_wait(|| Arc::new(is_stuck))
+    }
+
+    /// Returns `true` if only a worker of this executor can bring the task to its end: the task is one of this executor, has
+    /// not ended, has no [time limit](TaskBuilder::timeout), and no [handler](crate::RejectedTask::keep) has kept it.
+    pub fn has_to_run(&self, task: &TaskHandle) -> bool {
+        task.needs_worker_of(self.pool())
     }
 
     pub(crate) fn to_new_pool(config: Config) -> Self {
@@ -407,7 +444,7 @@ impl Handle {
     /// }
     /// let pending = executor.pending_tasks();
     /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
-    /// pending[0].task_handle().cancel();
+    /// pending[0].cancel();
     /// assert_eq!(executor.pending_count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```

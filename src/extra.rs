@@ -2,7 +2,247 @@
 //!
 //! A gate, a trigger, a decorator and a hook are open to every user, and so are these modules' means. Of `crate::` they
 //! name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files once more outside of the crate. So
-//! a user who wants such a feature a little different can copy the file. The methods by which a program gets them, such as
-//! [`Handle::debounce`](crate::Handle::debounce), are in `src/pacing.rs`.
+//! a user who wants such a feature a little different can copy the file. The methods by which a program gets them are here.
 
+#[cfg(feature = "cron")]
+pub(crate) mod cron;
 pub(crate) mod pace;
+pub(crate) mod together;
+
+use std::time::Duration;
+
+use self::pace::{Debounced, Extender, Throttled};
+use crate::{
+    Handle, InvokeError, Limit, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder,
+    TaskOutput,
+};
+
+impl Handle {
+    /// Submits a task that runs when it has been [called](Debounced::call), and then not been called
+    /// again for the `quiet` time: a file that is saved once the user stops typing, an index that is
+    /// built when the last change of many has arrived.
+    ///
+    /// The body reports like that of [`repeat`](Self::repeat). Costs a few allocations more than a
+    /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
+    /// further one what an [`extend`](Extender::extend) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let save = executor.debounce(second, || println!("saved"))?;
+    /// for _ in 0..5 {
+    ///     save.call(); // a key is pressed
+    ///     clock.run_for(second / 2);
+    /// }
+    /// clock.run_for(second);
+    /// assert_eq!(executor.statistics().runs, 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as [`repeat`](Self::repeat).
+    #[doc(alias = "coalesce")]
+    #[track_caller]
+    pub fn debounce<O: Outcome>(
+        &self,
+        quiet: Duration,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Debounced, RejectedExecutionError> {
+        self.task().debounce(quiet, body)
+    }
+
+    /// Submits a task that runs when it has been [called](Throttled::call): at once, but once in a
+    /// `period` at most. A call that comes too soon after a run has its run at the end of the period,
+    /// and no call is without a run after it: a progress bar, a log line about what happens too often.
+    ///
+    /// The body reports like that of [`repeat`](Self::repeat).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let draw = executor.throttle(second, || println!("drawn"))?;
+    /// for _ in 0..30 {
+    ///     draw.call(); // some progress
+    ///     clock.run_for(second / 10);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 4, "at 0, 1, 2 and 3 seconds");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The same as [`repeat`](Self::repeat).
+    #[doc(alias("rate_limit", "RateLimiter"))]
+    #[track_caller]
+    pub fn throttle<O: Outcome>(
+        &self,
+        period: Duration,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Throttled, RejectedExecutionError> {
+        self.task().throttle(period, body)
+    }
+}
+
+impl TaskBuilder<'_> {
+    /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is extended
+    /// again and again. A [`gate`](Self::gate) is set before this, and asked about the runs that the extender lets pass;
+    /// one that is set later takes the extender's place, whose answers are `false` then. As with every gate,
+    /// [jitter](crate::Trigger::jitter) needs a seed or a name.
+    ///
+    /// [`Extender`] has an example. Costs a gate, which is asked before each run.
+    pub fn extender(self) -> (Self, Extender) {
+        Extender::of(self)
+    }
+
+    /// Submits the task: see [`Handle::debounce`](Handle::debounce).
+    #[track_caller]
+    pub fn debounce<O: Outcome>(
+        self,
+        quiet: Duration,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Debounced, RejectedExecutionError> {
+        Debounced::submit(self, quiet, body)
+    }
+
+    /// Submits the task: see [`Handle::throttle`](Handle::throttle).
+    #[track_caller]
+    pub fn throttle<O: Outcome>(
+        self,
+        period: Duration,
+        body: impl FnMut() -> O + Send + 'static,
+    ) -> Result<Throttled, RejectedExecutionError> {
+        Throttled::submit(self, period, body)
+    }
+}
+
+/// Several closures at once.
+impl Handle {
+    /// Submits the closures, blocks until all have ended, and returns their futures in the order of the
+    /// closures. Each future is done. Java: `invokeAll`.
+    ///
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(2);
+    /// let words = ["no", "unsafe", "code"];
+    /// let lengths = executor.invoke_all(words.map(|word| move || word.len()))?;
+    /// let lengths: Result<Vec<_>, _> = lengths.into_iter().map(|future| future.join()).collect();
+    /// assert_eq!(lengths?, [2, 6, 4]);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
+    ///
+    /// In both cases, and if the iterator panics, the tasks that were submitted are
+    /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal).
+    #[doc(alias = "join_all")]
+    #[track_caller]
+    pub fn invoke_all<T: TaskOutput + Send + 'static>(
+        &self,
+        closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
+        together::invoke_all(self, closures, None)
+    }
+
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
+    /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
+    /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and all futures are returned. When
+    /// its token is raised, no more closures are submitted, and those that were are cancelled and
+    /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let nap = with_context(|run| run.token().wait());
+    /// let naps = executor.invoke_all_within([nap], Duration::from_millis(5))?;
+    /// assert!(naps[0].is_cancelled());
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and not all have
+    /// ended. Otherwise as [`invoke_all`](Self::invoke_all), but never [`InvokeError::WouldDeadlock`].
+    #[track_caller]
+    pub fn invoke_all_within<T: TaskOutput + Send + 'static>(
+        &self,
+        closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
+        limit: impl Into<Limit>,
+    ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
+        together::invoke_all(self, closures, Some(limit.into()))
+    }
+
+    /// Submits the closures, blocks until the first returns `Ok`, and returns its value. The other tasks
+    /// are [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and closures that were not
+    /// yet submitted are not run. Java: `invokeAny`.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(2);
+    /// let texts = ["seven", "7", "VII"];
+    /// let number = executor.invoke_any(texts.map(|text| move || text.parse::<u32>()))?;
+    /// assert_eq!(number, 7);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// * If all tasks fail, the failure of the one that ended last: [`InvokeError::Failed`] with the
+    ///   error that it returned, or [`InvokeError::Task`] if it panicked or was cancelled.
+    /// * [`InvokeError::NoTasks`] if there are no closures.
+    /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
+    /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
+    ///
+    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are
+    /// cancelled and signalled.
+    #[doc(alias("select_ok", "race"))]
+    #[track_caller]
+    pub fn invoke_any<T: Send + 'static, E: Send + 'static>(
+        &self,
+        closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
+    ) -> Result<T, InvokeError<E>>
+    where
+        Result<T, E>: TaskOutput,
+    {
+        together::invoke_any(self, closures, None)
+    }
+
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until
+    /// `limit` is reached, which counts from the call. Once its token is raised, no more closures are submitted. Java:
+    /// `invokeAny(tasks, timeout, unit)`, and in a thread that may be interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`InvokeError::TimedOut`] if by then none has succeeded and not all have failed;
+    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and no
+    /// task had succeeded. Otherwise as [`invoke_any`](Self::invoke_any), but never
+    /// [`InvokeError::WouldDeadlock`].
+    #[track_caller]
+    pub fn invoke_any_within<T: Send + 'static, E: Send + 'static>(
+        &self,
+        closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
+        limit: impl Into<Limit>,
+    ) -> Result<T, InvokeError<E>>
+    where
+        Result<T, E>: TaskOutput,
+    {
+        together::invoke_any(self, closures, Some(limit.into()))
+    }
+}

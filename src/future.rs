@@ -17,7 +17,7 @@ use std::{
     marker::PhantomData,
     ops::Deref,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 pub use self::task_handle::TaskHandle;
@@ -134,23 +134,11 @@ impl<T: 'static> ScheduledFuture<T> {
     /// wait can end without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
-        let limit = limit.into();
-        let deadline = limit.deadline(self.handle.clock());
-        if self.handle.ends_within(&limit, deadline) { self.try_join() } else { None }
+        if self.handle.wait_within(limit) { self.try_join() } else { None }
     }
 
     /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
     /// `resultNow`, `exceptionNow`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let tea = executor.schedule(Duration::from_secs(60), || "tea")?;
-    /// assert!(tea.try_join().is_none());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     ///
     /// # Errors
     ///
@@ -180,6 +168,12 @@ impl<T> ScheduledFuture<T> {
     /// [`TaskError::WouldDeadlock`], as [`join`](Self::join).
     pub fn wait(&self) -> Result<(), TaskError> {
         self.handle.wait().map_err(|_| TaskError::WouldDeadlock)
+    }
+
+    /// Polls for the end of the task, and does not take the result. As when the future is awaited, only the waker of the
+    /// last poll is woken.
+    pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if self.handle.poll_awaited(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
     }
 
     /// Returns a handle that can control and cancel the task but cannot take its result.
@@ -227,9 +221,7 @@ impl<T: 'static> Future for ScheduledFuture<T> {
     type Output = Result<T, TaskError>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.handle.poll_awaited(context.waker()) {
-            return Poll::Pending;
-        }
+        ready!(self.poll_end(context));
         self.try_join().map_or(Poll::Pending, Poll::Ready)
     }
 }
@@ -259,18 +251,6 @@ pub struct CancelOnDrop<T> {
 
 impl<T> CancelOnDrop<T> {
     /// Returns the future, which no longer cancels when it is dropped.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let guard = executor.schedule(Duration::from_secs(60), || ())?.cancel_on_drop();
-    /// let future = guard.detach();
-    /// drop(future);
-    /// assert_eq!(executor.pending_count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn detach(mut self) -> ScheduledFuture<T> {
         match self.future.take() {
             Some(future) => future,

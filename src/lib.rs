@@ -175,7 +175,6 @@
 #![warn(missing_docs)]
 
 // Layer 4: the public interface.
-mod auto_traits;
 mod builder;
 pub mod delay_queue;
 mod driven;
@@ -184,10 +183,8 @@ mod extra;
 mod future;
 #[cfg(feature = "metrics")]
 mod metrics;
-mod pacing;
 mod task_builder;
 mod timer;
-mod together;
 // Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
 mod drained;
 mod feature;
@@ -228,7 +225,10 @@ pub use crate::{
         DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
         Termination,
     },
-    extra::pace::{Debounced, Extender, Throttled},
+    extra::{
+        pace::{Debounced, Extender, Throttled},
+        together::{ExecutorCompletionService, InvokeError, TaskSet},
+    },
     feature::{
         Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
         gate::{self, RunGate},
@@ -236,7 +236,7 @@ pub use crate::{
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
-    pool::{RunningTask, Starvation},
+    pool::{RunningTask, Starvation, WaitGuard},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection,
@@ -252,7 +252,6 @@ pub use crate::{
     thread_factory::{ThreadFactory, Worker},
     time::{Clock, ManualClock},
     timer::{Interval, Sleep, TimeoutError, TimerStopped},
-    together::{ExecutorCompletionService, InvokeAnyError, InvokeError, TaskSet},
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},
     unwind::PanicLocation,
@@ -262,6 +261,60 @@ pub use crate::{
     histogram::{Histogram, RunHistograms},
     pool::Histograms,
 };
+
+// Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
+//
+// Locks, trait objects and user closures do not have these traits, so without this file no handle could be used inside
+// `catch_unwind`. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists
+// the outcome for every public type.
+//
+// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate
+//   (`unwind` asserts it), so a user's panic leaves no change half done there. A `CheapClone` is cloned
+//   under the lock of its queue, where nothing is changed. What may panic *between* two critical sections, a hook, a waker
+//   or a thread factory, is called when the state is consistent, or under a guard whose drop makes it so.
+// * **User closures.** A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
+//   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after a panic in
+//   any case.
+// * **The result of a future** is not visible before it is moved out, whole, to one caller. So nothing is required of `T`.
+// * **A `DelayQueue`** also returns clones: after a panic an `Rc<Cell<_>>` that was `peeked at` is still
+//   in the queue, in whatever state. So it requires `T: UnwindSafe`, which is also enough for a *reference* to the queue,
+//   because no `&T` of an element inside is ever returned. Types that own elements directly are as safe as the elements.
+mod unwind_safety {
+    use std::panic::{RefUnwindSafe, UnwindSafe};
+
+    use super::*;
+
+    macro_rules! unwind_safe {
+        ($($type:ty),+ $(,)?) => {$(
+            impl UnwindSafe for $type {}
+            impl RefUnwindSafe for $type {}
+        )+};
+    }
+
+    // Locks, and reference counts of what is behind a lock.
+    unwind_safe!(Sleep, Interval, WaitGuard<'_>);
+    unwind_safe!(Group, GroupBuilder<'_>, GroupTermination);
+    // No panic of a task leaves it; one of a future in `run_until` leaves nothing half done.
+    unwind_safe!(DrivenExecutor);
+    unwind_safe!(Handle, TaskBuilder<'_>, TaskHandle, TaskContext, CancellationToken, ManualClock);
+
+    impl<T> UnwindSafe for ScheduledFuture<T> {}
+    impl<T> RefUnwindSafe for ScheduledFuture<T> {}
+
+    impl<T: UnwindSafe> UnwindSafe for DelayQueue<T> {}
+    impl<T: UnwindSafe> RefUnwindSafe for DelayQueue<T> {}
+
+    // These own callbacks and tasks, which they call or drop through `unwind`, and never inspect.
+    unwind_safe!(Builder, DrainedTask, DrainedTasks, RejectedExecutionError);
+    unwind_safe!(RejectedTask<'_>, Rejection);
+
+    // The worker's loop, which contains the panics of its tasks; and the call of a task, which can be made
+    // once. A wrapper that catches its panic has no `Done`, and can only resume the panic.
+    unwind_safe!(Worker, TaskRun<'_>);
+
+    // The payload, or the system's error, is moved in once, is never changed, and is moved out whole.
+    unwind_safe!(ConfigError, Failure, RejectionReason);
+}
 
 // How long a test waits, here as in `tests/behaviour`.
 #[cfg(test)]

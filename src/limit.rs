@@ -58,6 +58,15 @@ impl Limit {
         self
     }
 
+    /// Counts the limit from now on this clock, and not from each call that receives it: for several calls with one limit.
+    pub fn from_now(mut self, clock: &Clock) -> Self {
+        if let LimitEnd::After(_) = self.until {
+            let end = clock.instant_of(self.deadline(clock));
+            self.until = end.map_or(LimitEnd::Forever, LimitEnd::At);
+        }
+        self
+    }
+
     /// Returns when the time is up for a call that begins now.
     pub(crate) fn deadline(&self, clock: &Clock) -> Timestamp {
         match self.until {
@@ -69,10 +78,6 @@ impl Limit {
 
     pub(crate) fn token(&self) -> Option<&CancellationToken> {
         self.token.as_ref()
-    }
-
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.token.as_ref().is_some_and(CancellationToken::is_cancelled)
     }
 
     /// Blocks until `poll` has an answer, or until the limit is reached, and returns `None` then.
@@ -90,9 +95,24 @@ impl Limit {
         }
     }
 
-    /// Returns why a call has returned without an answer.
-    pub(crate) fn reached(&self) -> LimitReached {
-        if self.is_cancelled() { LimitReached::Cancelled } else { LimitReached::TimedOut }
+    /// Returns why a call with this limit has returned without an answer: because the token is raised, or else because the
+    /// time is up.
+    pub fn reached(&self) -> LimitReached {
+        let is_raised = self.token.as_ref().is_some_and(CancellationToken::is_cancelled);
+        if is_raised { LimitReached::Cancelled } else { LimitReached::TimedOut }
+    }
+}
+
+impl CancellationToken {
+    /// Blocks until the token is raised, or until `limit` is reached. Returns `true` if the token is raised. A thread
+    /// that waits for another one may use a token as the message.
+    pub fn wait_within(&self, limit: impl Into<Limit>) -> bool {
+        let (limit, mut places) = (limit.into(), Default::default());
+        let end = limit.deadline(self.clock()).min(self.end_of_waits());
+        let poll = |waker: &Waker| self.poll_raised(&mut places, waker);
+        let is_raised = limit.block(self.clock(), end, poll).is_some();
+        self.forget(&mut places);
+        is_raised
     }
 }
 

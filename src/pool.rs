@@ -83,7 +83,6 @@ use std::{mem, task::Waker, time::Duration};
 
 #[cfg(feature = "histograms")]
 pub use self::observing::Histograms;
-pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::{Capacity, Rejections},
     lifecycle::{Lifecycle, Policies},
@@ -92,12 +91,16 @@ use self::{
     workers::Workers,
 };
 pub(crate) use self::{
-    deadlock::JoinGuard,
+
     driver::Driver,
     lifecycle::{Phase, Role},
     observing::ObservingConfig,
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{TimeoutGuard, Timer, expiry},
+};
+pub use self::{
+    deadlock::WaitGuard,
+    observing::{RunningTask, Starvation},
 };
 use crate::{
     CancelReason, CancellationToken, SlowRun,

@@ -32,7 +32,7 @@ use std::{any::Any, time::Duration};
 pub(crate) use self::triggered::{Triggered, WallPlan, WallState, WallView};
 use crate::{
     time::{Clock, Timestamp, saturating_nanos},
-    trigger::{Every, FixedDelay, Trigger},
+    trigger::{Every, Trigger},
 };
 
 /// The policy of a periodic task for the runs that it missed because it was late, by a period or more
@@ -221,11 +221,9 @@ impl Schedule {
             return (Self::Unshared, Timestamp::NEVER);
         }
         let any: &dyn Any = &trigger;
-        if let Some(Every { period, first }) = any.downcast_ref() {
-            return (Self::fixed_rate(*period, missed), now.after(*first));
-        }
-        if let Some(FixedDelay { delay, first }) = any.downcast_ref() {
-            return (Self::fixed_delay(*delay, missed), now.after(*first));
+        if let Some(&Every { span, first, is_delay }) = any.downcast_ref() {
+            let of_kind = if is_delay { Self::fixed_delay } else { Self::fixed_rate };
+            return (of_kind(span, missed), now.after(first));
         }
         match Triggered::new(trigger, missed, clock, now) {
             Some((triggered, first)) => (Self::Trigger(Box::new(triggered)), first),

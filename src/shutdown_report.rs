@@ -52,36 +52,29 @@ impl fmt::Display for TaskSummary {
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
 ///
 /// The first of these has an example.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct ShutdownReport {
-    is_terminated: bool,
-    ran: Vec<TaskSummary>,
-    cancelled: Vec<TaskSummary>,
-    still_running: Vec<TaskSummary>,
+    /// Whether every task has ended, and every worker of an executor.
+    pub is_terminated: bool,
+    /// The tasks that ran to their end meanwhile, with a result or a panic, in the order in which they ended.
+    pub ran: Vec<TaskSummary>,
+    /// The tasks that were cancelled meanwhile: those that the policies did not keep, and those that had not run in time.
+    pub cancelled: Vec<TaskSummary>,
+    /// The tasks that had been asked to stop, and still ran when time was up.
+    pub still_running: Vec<TaskSummary>,
 }
 
 impl ShutdownReport {
-    /// Returns `true` if every task has ended, and every worker of an executor.
-    pub fn is_terminated(&self) -> bool {
-        self.is_terminated
-    }
-
-    /// Returns the tasks that ran to their end meanwhile, with a result or a panic, in the order in
-    /// which they ended.
-    pub fn ran(&self) -> &[TaskSummary] {
-        &self.ran
-    }
-
-    /// Returns the tasks that were cancelled meanwhile: those that the policies did not keep, and
-    /// those that had not run in time.
-    pub fn cancelled(&self) -> &[TaskSummary] {
-        &self.cancelled
-    }
-
-    /// Returns the tasks that had been asked to stop, and still ran when time was up.
-    pub fn still_running(&self) -> &[TaskSummary] {
-        &self.still_running
+    /// Returns the report on the tasks that have ended, with those that still run.
+    pub(crate) fn at_end(
+        self,
+        is_terminated: bool,
+        running: impl Iterator<Item = (u64, Option<Arc<str>>)>,
+    ) -> Self {
+        let still_running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
+        Self { is_terminated, still_running, ..self }
     }
 }
 
@@ -109,26 +102,7 @@ impl fmt::Display for ShutdownReport {
 #[derive(Default)]
 pub(crate) struct EndLog {
     is_open: AtomicBool,
-    ended: Mutex<EndedTasks>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct EndedTasks {
-    pub(crate) ran: Vec<TaskSummary>,
-    pub(crate) cancelled: Vec<TaskSummary>,
-}
-
-impl EndedTasks {
-    /// Returns the report, with the tasks that still run.
-    pub(crate) fn report(
-        self,
-        is_terminated: bool,
-        running: impl Iterator<Item = (u64, Option<Arc<str>>)>,
-    ) -> ShutdownReport {
-        let still_running = running.map(|(id, name)| TaskSummary::new(id, name)).collect();
-        let Self { ran, cancelled } = self;
-        ShutdownReport { is_terminated, ran, cancelled, still_running }
-    }
+    ended: Mutex<ShutdownReport>,
 }
 
 impl EndLog {
@@ -164,14 +138,14 @@ impl EndLog {
     fn enter(&self, id: u64, name: Option<Arc<str>>, is_cancelled: bool) {
         let summary = TaskSummary::new(id, name);
         let mut ended = self.ended.lock();
-        let EndedTasks { ran, cancelled } = &mut *ended;
+        let ShutdownReport { ran, cancelled, .. } = &mut *ended;
         if !ran.iter().chain(&*cancelled).any(|one| one.id == summary.id) {
             if is_cancelled { cancelled } else { ran }.push(summary);
         }
     }
 
     /// Returns what has been entered.
-    pub(crate) fn read(&self) -> EndedTasks {
+    pub(crate) fn read(&self) -> ShutdownReport {
         self.ended.lock().clone()
     }
 }

@@ -238,10 +238,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::execute`](crate::Handle::execute).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn execute(
         self,
@@ -251,10 +247,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::submit`](crate::Handle::submit).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn submit<T: TaskOutput + Send + 'static>(
         self,
@@ -264,10 +256,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::schedule`](crate::Handle::schedule).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn schedule<T: TaskOutput + Send + 'static>(
         self,
@@ -280,10 +268,6 @@ impl<'a> TaskBuilder<'a> {
     /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall
     /// clock, a [time limit](Self::timeout) counts from when the closure begins, as that of each run of a
     /// series.
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn schedule_at<T: TaskOutput + Send + 'static>(
         self,
@@ -315,10 +299,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn schedule_at_fixed_rate<O: UnitOutcome>(
         self,
@@ -332,10 +312,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn schedule_with_fixed_delay<O: UnitOutcome>(
         self,
@@ -349,14 +325,6 @@ impl<'a> TaskBuilder<'a> {
     }
 
     /// Submits the task: see [`Handle::repeat`](crate::Handle::repeat).
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    ///
-    /// # Panics
-    ///
-    /// As there.
     #[track_caller]
     pub fn repeat<O: Outcome>(
         self,
@@ -369,10 +337,6 @@ impl<'a> TaskBuilder<'a> {
     /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one
     /// for each attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the
     /// task earlier than the back-off does.
-    ///
-    /// # Errors
-    ///
-    /// As there.
     #[track_caller]
     pub fn retry<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,

@@ -90,8 +90,7 @@ impl Handle {
     /// If the period is zero, since such ticks would never let anything else run.
     #[doc(alias("ticker", "tick", "setInterval", "every"))]
     pub fn interval(&self, period: Duration) -> Interval {
-        let now = self.pool().clock().read();
-        Interval::new(Sleep::new(self.pool_ref(), now), period, MissedRuns::Coalesce)
+        self.interval_at(self.clock().now(), period)
     }
 
     /// Like [`interval`](Self::interval), with the first tick at an instant of the executor's
@@ -101,7 +100,11 @@ impl Handle {
     ///
     /// The same as [`interval`](Self::interval).
     pub fn interval_at(&self, first: impl Into<Option<Instant>>, period: Duration) -> Interval {
-        Interval::new(self.sleep_until(first), period, MissedRuns::Coalesce)
+        assert!(
+            !period.is_zero(),
+            "the period of an interval is zero; the shortest is one nanosecond"
+        );
+        Interval { sleep: self.sleep_until(first), period, missed: MissedRuns::Coalesce }
     }
 
     /// Runs a future, but no longer than `duration` from this call on. If the time is up the future is
@@ -129,7 +132,19 @@ impl Handle {
         duration: Duration,
         future: F,
     ) -> impl Future<Output = Result<F::Output, TimeoutError>> + use<F> {
-        limited(self.sleep(duration), future.into_future())
+        // An async block pins the future in place, with no allocation.
+        let (mut sleep, future) = (self.sleep(duration), future.into_future());
+        async move {
+            let mut future = pin!(future);
+            poll_fn(|context| match future.as_mut().poll(context) {
+                Poll::Ready(output) => Poll::Ready(Ok(output)),
+                Poll::Pending => sleep.poll_elapsed(context).map(|ended| {
+                    ended?;
+                    Err(TimeoutError::Elapsed)
+                }),
+            })
+            .await
+        }
     }
 }
 
@@ -317,14 +332,6 @@ pub struct Interval {
 const TICKS_OF_A_POLL: u32 = 64;
 
 impl Interval {
-    fn new(sleep: Sleep, period: Duration, missed: MissedRuns) -> Self {
-        assert!(
-            !period.is_zero(),
-            "the period of an interval is zero; the shortest is one nanosecond"
-        );
-        Self { sleep, period, missed }
-    }
-
     /// Sets the policy for ticks that have passed unseen. With [`MissedRuns::Skip`] and
     /// [`MissedRuns::Within`] an overdue tick is left out even if it is the first one that has passed
     /// unseen.
@@ -438,20 +445,4 @@ impl From<TimerStopped> for TimeoutError {
     fn from(stopped: TimerStopped) -> Self {
         Self::Stopped(stopped)
     }
-}
-
-/// Runs a future until the sleep is over. It is an async function because that pins the future in place,
-/// with no allocation.
-async fn limited<F: Future>(mut sleep: Sleep, future: F) -> Result<F::Output, TimeoutError> {
-    let mut future = pin!(future);
-    poll_fn(|context| {
-        if let Poll::Ready(output) = future.as_mut().poll(context) {
-            return Poll::Ready(Ok(output));
-        }
-        sleep.poll_elapsed(context).map(|ended| match ended {
-            Ok(()) => Err(TimeoutError::Elapsed),
-            Err(stopped) => Err(stopped.into()),
-        })
-    })
-    .await
 }

@@ -230,7 +230,7 @@ impl CancellationToken {
     }
 
     /// Returns when a wait has to look at the clock, because no thread wakes it for the time limit.
-    fn end_of_waits(&self) -> Timestamp {
+    pub(crate) fn end_of_waits(&self) -> Timestamp {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }
 

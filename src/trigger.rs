@@ -27,8 +27,6 @@
 //! reported like a panic of its body.
 
 mod context;
-#[cfg(feature = "cron")]
-mod cron;
 mod retry;
 
 use std::{
@@ -38,12 +36,12 @@ use std::{
 };
 
 pub(crate) use self::context::LastRun;
-#[cfg(feature = "cron")]
-pub use self::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
 pub use self::{
     context::{Due, TriggerContext},
     retry::{Backoff, Retry},
 };
+#[cfg(feature = "cron")]
+pub use crate::extra::cron::{Cron, CronError, CronErrorKind, Missing, Repeated, cron};
 use crate::{Attempt, time::saturating_nanos};
 
 /// When a repeated task runs next. See the [module](self) for what it is asked and when.
@@ -273,7 +271,7 @@ pub trait Trigger: Send + 'static {
 /// ```
 #[doc(alias("interval", "interval_at", "tick", "ticker"))]
 pub fn every(period: Duration) -> Every {
-    Every { period, first: Duration::ZERO }
+    Every { span: period, first: Duration::ZERO, is_delay: false }
 }
 
 /// Runs with a fixed delay: at once, and then each time `delay` after the end of the previous run.
@@ -292,16 +290,18 @@ pub fn every(period: Duration) -> Every {
 /// assert_eq!(poll.delay(), Some(10 * second));
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-pub fn fixed_delay(delay: Duration) -> FixedDelay {
-    FixedDelay { delay, first: Duration::ZERO }
+pub fn fixed_delay(delay: Duration) -> Every {
+    Every { span: delay, first: Duration::ZERO, is_delay: true }
 }
 
-/// A fixed rate; from [`every`].
+/// A fixed rate, or a fixed delay; from [`every`] or [`fixed_delay`].
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct Every {
-    pub(crate) period: Duration,
+    pub(crate) span: Duration,
     pub(crate) first: Duration,
+    /// The span counts from the end of each run.
+    pub(crate) is_delay: bool,
 }
 
 impl Every {
@@ -316,42 +316,17 @@ impl Trigger for Every {
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
         let next = match last.last {
             None => last.after.after(self.first),
-            Some(run) => run.planned.on_grid_after(self.period, last.after),
+            Some(run) if self.is_delay => run.ended.after(self.span),
+            Some(run) => run.planned.on_grid_after(self.span, last.after),
         };
         last.clock.instant_of(next).map(Due::At)
     }
 
-    /// Counts the points of the grid that `from` is on.
+    /// Counts the points of the grid that `from` is on; a delay has no grid.
     fn between(&mut self, from: Due, to: Due) -> u64 {
-        let (Due::At(from), Due::At(to)) = (from, to) else { return 0 };
-        let span = saturating_nanos(to.saturating_duration_since(from));
-        span / saturating_nanos(self.period).max(1)
-    }
-}
-
-/// A fixed delay; from [`fixed_delay`].
-#[derive(Clone, Copy, Debug)]
-#[must_use]
-pub struct FixedDelay {
-    pub(crate) delay: Duration,
-    pub(crate) first: Duration,
-}
-
-impl FixedDelay {
-    /// Sets the delay of the first run; without this call there is none.
-    pub fn first_in(mut self, delay: Duration) -> Self {
-        self.first = delay;
-        self
-    }
-}
-
-impl Trigger for FixedDelay {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
-        let next = match last.last {
-            None => last.after.after(self.first),
-            Some(run) => run.ended.after(self.delay),
-        };
-        last.clock.instant_of(next).map(Due::At)
+        let (Due::At(from), Due::At(to), false) = (from, to, self.is_delay) else { return 0 };
+        let passed = saturating_nanos(to.saturating_duration_since(from));
+        passed / saturating_nanos(self.span).max(1)
     }
 }
 
@@ -369,16 +344,11 @@ impl Trigger for FixedDelay {
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub fn at(moments: impl IntoIterator<Item: Into<Due>, IntoIter: Send + 'static>) -> impl Trigger {
-    At(moments.into_iter())
-}
-
-struct At<I>(I);
-
-impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
-    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+    let mut moments = moments.into_iter();
+    from_fn(move |last| {
         // The first run may be at the moment of submission.
         let is_first = last.last.is_none();
-        self.0.by_ref().map(Into::into).find(|due| match *due {
+        moments.by_ref().map(Into::into).find(|due| match *due {
             Due::OnDemand => true,
             Due::At(moment) => moment > last.after() || is_first && moment == last.after(),
             Due::Wall(moment) => {
@@ -386,7 +356,7 @@ impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
                 moment > after || is_first && moment == after
             }
         })
-    }
+    })
 }
 
 /// Runs only on request: by [`run_now`](crate::TaskHandle::run_now), for once; by
@@ -402,19 +372,8 @@ impl<I: Iterator<Item: Into<Due>> + Send + 'static> Trigger for At<I> {
 /// assert!(save.run_now());
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
-#[must_use]
-pub fn on_demand() -> OnDemand {
-    OnDemand(())
-}
-
-/// No schedule; from [`on_demand`].
-#[derive(Clone, Copy, Debug)]
-pub struct OnDemand(());
-
-impl Trigger for OnDemand {
-    fn next(&mut self, _: &TriggerContext<'_>) -> Option<Due> {
-        Some(Due::OnDemand)
-    }
+pub fn on_demand() -> impl Trigger {
+    from_fn(|_| Some(Due::OnDemand))
 }
 
 /// Runs when the function says.

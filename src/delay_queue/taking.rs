@@ -96,7 +96,9 @@ impl<T> DelayQueue<T> {
             Some(token) => self.take_by_unless(deadline, token),
         };
         match taken {
-            None if limit.is_cancelled() || !self.is_finished() => Err(limit.reached()),
+            None if limit.reached() == LimitReached::Cancelled || !self.is_finished() => {
+                Err(limit.reached())
+            }
             taken => Ok(taken),
         }
     }

@@ -17,13 +17,15 @@
 
 use std::{
     fmt,
+    ops::Deref,
     time::{Duration, Instant},
 };
 
 use crate::{
-    TaskHandle, TaskId,
+    TaskHandle,
     pool::{Phase, Pool, PoolRef},
     queue::SnapshotEntry,
+    shutdown_report::TaskSummary,
     sync::Arc,
     task::Task,
 };
@@ -104,24 +106,24 @@ pub struct Statistics {
 impl fmt::Display for Statistics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { state, core_pool_size, pool_size, largest_pool_size, .. } = self;
+        let Self { submitted, completed, failed, cancelled, rejected, .. } = *self;
+        let Self { runs, failed_runs, missed_runs, gate_skips, timed_out, .. } = *self;
+        let (active, pending) = (self.active as u64, self.pending as u64);
         write!(
             f,
-            "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}"
+            "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}; \
+             tasks: {submitted} submitted"
         )?;
-        write!(f, "; tasks: {} submitted", self.submitted)?;
-        let (active, pending) = (self.active as u64, self.pending as u64);
-        others(f, &[(active, "active"), (pending, "pending"), (self.completed, "completed")])?;
-        let Self { failed, cancelled, rejected, .. } = *self;
+        let tasks = [(active, "active"), (pending, "pending"), (completed, "completed")];
+        others(f, &tasks)?;
         others(f, &[(failed, "failed"), (cancelled, "cancelled"), (rejected, "rejected")])?;
-        write!(f, "; runs: {}", self.runs)?;
-        let Self { failed_runs, missed_runs, gate_skips, timed_out, .. } = *self;
+        write!(f, "; runs: {runs}")?;
         others(f, &[(failed_runs, "failed"), (missed_runs, "missed"), (gate_skips, "skipped")])?;
         others(f, &[(timed_out, "timed out")])?;
-        let Self { caller_runs, caller_panics, .. } = *self;
-        if caller_runs > 0 {
-            write!(f, "; run by the caller: {caller_runs}")?;
+        if self.caller_runs > 0 {
+            write!(f, "; run by the caller: {}", self.caller_runs)?;
         }
-        others(f, &[(caller_panics, "failed")])
+        others(f, &[(self.caller_panics, "failed")])
     }
 }
 
@@ -200,62 +202,41 @@ impl Statistics {
     }
 }
 
-/// A task that was pending when [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an example, took its snapshot.
+/// A task that was pending when [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an example, took its
+/// snapshot. It dereferences to a handle that can cancel the task, and that shows its present state.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct PendingTask {
     handle: TaskHandle,
-    next_run: Option<Instant>,
-    delay: Duration,
-    runs: u64,
-    is_periodic: bool,
+    /// When the task was due, or `None` for a task that was never due.
+    pub next_run: Option<Instant>,
+    /// How long it was until the task was due: zero if it was due already, `Duration::MAX` for a task that was never due.
+    pub delay: Duration,
+    /// How many runs the task had had; zero for a one-shot task.
+    pub run_count: u64,
+    /// Whether the task is periodic.
+    pub is_periodic: bool,
 }
 
 impl PendingTask {
     pub(super) fn new(listed: SnapshotEntry<Arc<Task>>, pool_ref: &PoolRef) -> Self {
         let SnapshotEntry { deadline, ticket, element: task } = listed;
+        let clock = pool_ref.pool().clock();
         Self {
-            next_run: pool_ref.pool().clock().instant_of(deadline),
-            delay: deadline.delay_at(pool_ref.pool().clock().read()),
+            next_run: clock.instant_of(deadline),
+            delay: deadline.delay_at(clock.read()),
             // The count of a task that has begun since cannot be read.
-            runs: task.runs().unwrap_or(0),
+            run_count: task.runs().unwrap_or(0),
             is_periodic: task.is_periodic(),
             handle: TaskHandle::new(task, pool_ref.clone(), ticket),
         }
     }
+}
 
-    /// Returns the number of the task.
-    pub fn id(&self) -> TaskId {
-        self.handle.id()
-    }
+impl Deref for PendingTask {
+    type Target = TaskHandle;
 
-    /// Returns the name of the task, if it has one.
-    pub fn name(&self) -> Option<Arc<str>> {
-        self.handle.name()
-    }
-
-    /// Returns when the task was due, or `None` for a task that was never due.
-    pub fn next_run(&self) -> Option<Instant> {
-        self.next_run
-    }
-
-    /// Returns how long it was, at the time of the snapshot, until the task was due: zero if it was
-    /// due already, `Duration::MAX` for a task that was never due.
-    pub fn delay(&self) -> Duration {
-        self.delay
-    }
-
-    /// Returns how many runs the task had had; zero for a one-shot task.
-    pub fn run_count(&self) -> u64 {
-        self.runs
-    }
-
-    /// Returns `true` if the task is periodic.
-    pub fn is_periodic(&self) -> bool {
-        self.is_periodic
-    }
-
-    /// Returns a handle that can cancel the task, and that shows its present state.
-    pub fn task_handle(&self) -> &TaskHandle {
+    fn deref(&self) -> &TaskHandle {
         &self.handle
     }
 }
@@ -264,17 +245,14 @@ impl PendingTask {
 /// `2v-9qk0 "tea" (paused): due in 58.5s, runs 1`.
 impl fmt::Display for PendingTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.id())?;
-        if let Some(name) = self.name() {
-            write!(f, " {name:?}")?;
-        }
-        write!(f, " ({}): ", self.handle.state())?;
+        let task = TaskSummary::new(self.id().0, self.name());
+        write!(f, "{task} ({}): ", self.state())?;
         match self.delay {
             Duration::ZERO => f.write_str("due"),
             Duration::MAX => f.write_str("never due"),
             delay => write!(f, "due in {delay:?}"),
         }?;
-        write!(f, ", runs {}", self.runs)
+        write!(f, ", runs {}", self.run_count)
     }
 }
 
@@ -300,7 +278,8 @@ mod serialized {
         Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeStruct,
     };
 
-    use super::{PendingTask, TaskId};
+    use super::PendingTask;
+    use crate::TaskId;
 
     /// Writes the text that `Display` writes.
     impl Serialize for TaskId {
@@ -323,10 +302,10 @@ mod serialized {
             let mut shown = serializer.serialize_struct("PendingTask", 6)?;
             shown.serialize_field("id", &self.id())?;
             shown.serialize_field("name", &self.name())?;
-            shown.serialize_field("state", &self.task_handle().state())?;
-            shown.serialize_field("delay", &self.next_run().map(|_| self.delay()))?;
-            shown.serialize_field("run_count", &self.run_count())?;
-            shown.serialize_field("is_periodic", &self.is_periodic())?;
+            shown.serialize_field("state", &self.state())?;
+            shown.serialize_field("delay", &self.next_run.map(|_| self.delay))?;
+            shown.serialize_field("run_count", &self.run_count)?;
+            shown.serialize_field("is_periodic", &self.is_periodic)?;
             shown.end()
         }
     }

@@ -76,8 +76,8 @@ impl Handle {
     /// executor.task().name("report").schedule(Duration::from_secs(3600), || { /* … */ })?;
     /// let (patience, grace) = (Duration::from_millis(5), Duration::from_secs(60));
     /// let report = executor.shutdown_within(patience, grace)?;
-    /// assert!(report.is_terminated());
-    /// assert_eq!(report.cancelled()[0].name(), Some("report"));
+    /// assert!(report.is_terminated);
+    /// assert_eq!(report.cancelled[0].name(), Some("report"));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -110,7 +110,7 @@ impl Handle {
             pool.lifecycle.give_up();
         }
         let running = pool.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
-        Ok(log.read().report(is_over, running))
+        Ok(log.read().at_end(is_over, running))
     }
 
     /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and
@@ -250,18 +250,6 @@ impl ScheduledThreadPoolExecutor {
     /// task that does not look at its token keeps it. A shutdown with a deadline is
     /// [`shutdown_within`](Handle::shutdown_within).
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.execute(with_context(|run| run.token().wait()))?;
-    /// let later = executor.schedule(Duration::from_secs(3600), || ())?;
-    /// executor.close_within(Duration::from_millis(5))?;
-    /// assert!(later.is_cancelled());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// As for [`close`](Self::close).
@@ -299,7 +287,7 @@ impl ScheduledThreadPoolExecutor {
 
     /// Returns the pool, and keeps the drop of the owner from stopping it.
     fn into_pool(mut self) -> Arc<Pool> {
-        self.is_open = false;
+        self.on_drop = None;
         Arc::clone(self.handle.pool())
     }
 }
@@ -382,11 +370,9 @@ impl DropPolicy {
 
 impl Drop for ScheduledThreadPoolExecutor {
     fn drop(&mut self) {
-        if !self.is_open {
-            return;
-        }
+        let Some(policy) = self.on_drop else { return };
         let pool = self.handle.pool();
-        if matches!(self.on_drop.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
+        if matches!(policy.carry_out(pool), DropPolicy::Stop | DropPolicy::Close) {
             _ = pool.join(true);
         }
     }

@@ -179,7 +179,7 @@ fn a_full_queue_returns_the_closure() {
     let (clock, executor) = executor(1);
     let full = fill(&executor);
     let first = executor.pending_tasks().remove(0);
-    assert!(first.task_handle().cancel());
+    assert!(first.cancel());
     assert_eq!(fill(&executor), full);
     let now = executor.statistics();
     assert_eq!((now.pending, now.submitted), (full, full as u64 + 1));
@@ -207,7 +207,7 @@ fn a_periodic_task_is_found_in_its_new_slot() {
     there.wait();
     clock.run_until_idle();
     assert_eq!((beat.delay(), executor.pending_count()), (Some(PERIOD), 2));
-    let runs = executor.pending_tasks().into_iter().map(|task| task.run_count()).max();
+    let runs = executor.pending_tasks().into_iter().map(|task| task.run_count).max();
     assert_eq!(runs, Some(1));
     assert!(beat.cancel());
     assert_eq!(executor.pending_count(), 1);

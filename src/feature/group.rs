@@ -409,7 +409,7 @@ impl Group {
             discard(task);
             (member.ticket.sequence, name)
         });
-        Ok(ended.report(is_over, running))
+        Ok(ended.at_end(is_over, running))
     }
 
     /// Blocks until the group has ended, which means that it or its executor was shut down and none of its

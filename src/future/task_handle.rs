@@ -132,7 +132,7 @@ impl TaskHandle {
         if self.task.has_left() {
             return Ok(has_ended);
         }
-        if Run::is_of(&self.task) {
+        if self.is_current() {
             return Err(WouldDeadlock(()));
         }
         let _waiting = self.pool().enter_wait(|| {
@@ -350,6 +350,35 @@ impl TaskHandle {
         TaskId(self.id)
     }
 
+    /// Returns the clock of the task's executor.
+    pub fn clock(&self) -> &Clock {
+        self.pool().clock()
+    }
+
+    /// Returns `true` if the calling thread is in a run of the task, which would wait for itself if it waited for the task.
+    pub fn is_current(&self) -> bool {
+        Run::is_of(&self.task)
+    }
+
+    /// Blocks until the task has ended, or until `limit` is reached. Returns `true` if the task has ended, whatever the
+    /// limit says. The result stays where it is.
+    pub fn wait_within(&self, limit: impl Into<Limit>) -> bool {
+        let (limit, mut place) = (limit.into(), Place::default());
+        let deadline = limit.deadline(self.clock());
+        let has_ended = match limit.token() {
+            None => self.block_soon(&mut place, deadline),
+            Some(token) => {
+                let poll = |waker: &Waker| self.poll_done(&mut place, waker);
+                token.block_unless_raised(self.clock(), deadline, poll).is_some()
+            }
+        };
+        // A task that has ended keeps no list of its waiters.
+        if !has_ended {
+            self.task.forget(&mut place);
+        }
+        has_ended
+    }
+
     /// Returns the name of the task, if it was given one.
     pub fn name(&self) -> Option<Arc<str>> {
         self.task.name()
@@ -392,8 +421,9 @@ impl TaskHandle {
         self.pool_ref.pool()
     }
 
-    pub(super) fn clock(&self) -> &Clock {
-        self.pool().clock()
+    /// Returns `true` if only a worker of this pool can bring the task to its end.
+    pub(crate) fn needs_worker_of(&self, pool: &Arc<Pool>) -> bool {
+        Arc::ptr_eq(self.pool_ref.pool(), pool) && self.task.needs_worker(!pool.is_driven)
     }
 
     fn ticket(&self) -> Ticket {
@@ -407,7 +437,13 @@ impl TaskHandle {
 
     /// Blocks until the task has ended; spins for a while before it sleeps.
     pub(super) fn wait(&self) -> Result<(), WouldDeadlock> {
-        let _waiting = self.pool().enter_join(|| self.shared_task())?;
+        if self.is_current() && self.needs_worker_of(self.pool()) {
+            return Err(WouldDeadlock(()));
+        }
+        let _waiting = self.pool().enter_wait(|| {
+            let task = self.shared_task();
+            Arc::new(move |has_timer_thread: bool| task.needs_worker(has_timer_thread))
+        })?;
         let mut place = Place::default();
         while !self.block_soon(&mut place, Timestamp::NEVER) {}
         Ok(())
@@ -417,24 +453,6 @@ impl TaskHandle {
         let is_done = || self.state().is_done();
         let poll = |waker: &Waker| self.poll_done(place, waker);
         wait::block_soon(self.clock(), deadline, is_done, poll).is_some()
-    }
-
-    /// Blocks until the task has ended, or until `limit` is reached, whose deadline this is. Returns
-    /// `true` if the task has ended, whatever the limit says. The result stays where it is.
-    pub(crate) fn ends_within(&self, limit: &Limit, deadline: Timestamp) -> bool {
-        let mut place = Place::default();
-        let has_ended = match limit.token() {
-            None => self.block_soon(&mut place, deadline),
-            Some(token) => {
-                let poll = |waker: &Waker| self.poll_done(&mut place, waker);
-                token.block_unless_raised(self.clock(), deadline, poll).is_some()
-            }
-        };
-        // A task that has ended keeps no list of its waiters.
-        if !has_ended {
-            self.task.forget(&mut place);
-        }
-        has_ended
     }
 
     /// The poll of [`wait`].

@@ -5,12 +5,13 @@
 //! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
 //! such waits are refused:
 //!
-//! * *A task waits for itself* ([`Pool::enter_join`]).
+//! * *A task waits for itself*, which the waiter sees (`TaskHandle::wait`).
 //! * *No worker is left that could run it*: every other worker already waits, without a limit, for
 //!   something that has not happened, and the pool has all its workers, or can start no other one.
 //!
 //! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`](super::workers) lists what workers
-//! wait for: a task, a body, or the answer of a completion service. Each [`Awaited`] says whether it is stuck.
+//! wait for: a task, a body, or what a user says ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether it
+//! is stuck.
 //!
 //! ## Why no wait is refused wrongly
 //!
@@ -43,46 +44,31 @@
 //! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
 //! another (`Task::needs_worker`).
 
+use std::fmt;
+
 use super::{Phase, Pool, Role, workers::Awaited};
 use crate::{
     WouldDeadlock,
     sync::Arc,
-    task::{Run, Task},
     trace,
     unwind::discard,
 };
 
-/// A worker that waits, as the registry knows; until this is dropped.
-pub(crate) struct JoinGuard<'a> {
+/// A worker waits, as its executor knows, until this is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
+#[must_use = "the wait ends when this is dropped"]
+pub struct WaitGuard<'a> {
     pool: &'a Pool,
     awaited: Arc<Awaited>,
 }
 
 impl Pool {
-    /// Registers that the calling thread is about to wait for a task without a limit, until what
-    /// this returns is dropped. Fails if the wait would never end. `None` means that the calling
-    /// thread is not a worker of this pool, or that its wait need not be registered.
-    pub(crate) fn enter_join(
-        self: &Arc<Self>,
-        task: impl FnOnce() -> Arc<Task>,
-    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        if !Run::is_any() && !self.lifecycle.has_caller_as(Role::Worker) {
-            return Ok(None);
-        }
-        let task = task();
-        if Run::is_of(&task) && task.needs_worker(!self.is_driven) {
-            return Err(WouldDeadlock(()));
-        }
-        self.enter_wait(|| {
-            Arc::new(move |has_timer_thread: bool| task.needs_worker(has_timer_thread))
-        })
-    }
-
-    /// Like [`enter_join`](Self::enter_join), for a wait for something that is not the end of a task.
+    /// Registers that the calling thread is about to wait without a limit, until what this returns is dropped. Fails if the
+    /// wait would never end. `None` means that the calling thread is not a worker of this pool, or that its wait need not be
+    /// registered.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,
-    ) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
+    ) -> Result<Option<WaitGuard<'_>>, WouldDeadlock> {
         if !self.lifecycle.has_caller_as(Role::Worker) || self.lifecycle.phase() >= Phase::Stopping
         {
             return Ok(None);
@@ -94,9 +80,9 @@ impl Pool {
     pub(super) fn register_join(
         self: &Arc<Self>,
         awaited: Arc<Awaited>,
-    ) -> Result<JoinGuard<'_>, WouldDeadlock> {
+    ) -> Result<WaitGuard<'_>, WouldDeadlock> {
         let waiting = self.workers.joins.add(Arc::clone(&awaited));
-        let guard = JoinGuard { pool: self, awaited };
+        let guard = WaitGuard { pool: self, awaited };
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }
@@ -121,7 +107,13 @@ impl Pool {
     }
 }
 
-impl Drop for JoinGuard<'_> {
+impl fmt::Debug for WaitGuard<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitGuard").finish_non_exhaustive()
+    }
+}
+
+impl Drop for WaitGuard<'_> {
     fn drop(&mut self) {
         let Pool { workers, queue, .. } = self.pool;
         workers.joins.remove(&self.awaited);

@@ -20,13 +20,12 @@ use punctual::{
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
     DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
     FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
-    GroupTermination, Handle, Interval, InvokeAnyError, InvokeError, Limit, LimitReached,
-    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError,
-    RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
-    ScheduledThreadPoolExecutor, ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation,
-    Statistics, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
-    TaskSet, TaskState, TaskSummary, Termination, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, Worker, WouldDeadlock,
+    GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached, ManualClock, MissedRuns,
+    PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedTask, Rejection,
+    RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, ShutdownPolicy,
+    ShutdownReport, Sleep, SlowRun, Starvation, Statistics, Submission, TaskBuilder, TaskContext,
+    TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination,
+    Throttled, TimeoutError, TimerStopped, WaitForCancellation, WaitGuard, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -173,8 +172,7 @@ fn always_public() -> Vec<Line> {
         GroupTermination: all;
         Handle: all;
         Interval: all;
-        InvokeAnyError<u32>: all;
-        InvokeError: all;
+        InvokeError<u32>: all;
         Limit: all;
         LimitReached: all;
         ManualClock: all;
@@ -214,14 +212,13 @@ fn always_public() -> Vec<Line> {
         TimeoutError: all;
         TimerStopped: all;
         WaitForCancellation: all;
+        WaitGuard<'static>: all;
         Worker: Send Unpin UnwindSafe RefUnwindSafe;
         WouldDeadlock: all;
         trigger::Backoff: all;
         trigger::Due: all;
         trigger::Every: all;
-        trigger::FixedDelay: all;
         trigger::Jitter<trigger::Every>: all;
-        trigger::OnDemand: all;
         trigger::Retry<trigger::Every>: all;
         trigger::Times<trigger::Every>: all;
         trigger::TriggerContext<'static>: all;
@@ -268,7 +265,7 @@ fn generic_types_require_only_the_bounds_they_need() {
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;
         ExecutorCompletionService<Bare>: all;
-        InvokeAnyError<Bare>: ;
+        InvokeError<Bare>: ;
         ScheduledFuture<Bare>: all;
         TaskSet<Bare>: all;
         delay_queue::ExpirationStream<'static, Bare>: Unpin;

@@ -157,7 +157,7 @@ fn a_pending_task_has_its_delay_and_its_state() {
     });
     assert_eq!(to_value(&pending[0]).unwrap(), form);
     let delay: Duration = from_value(form["delay"].clone()).unwrap();
-    assert_eq!(delay, pending[0].delay());
+    assert_eq!(delay, pending[0].delay);
     let never = to_value(&pending[1]).unwrap();
     assert_eq!((&never["name"], &never["delay"]), (&json!(null), &json!(null)));
     assert_eq!((&never["run_count"], &never["is_periodic"]), (&json!(0), &json!(false)));
@@ -182,14 +182,14 @@ fn a_report_and_a_failed_run_come_back() {
     let later = executor.schedule(LONG, || ()).unwrap();
     let report: ShutdownReport = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     has_listed_fields("ShutdownReport", &report);
-    let cancelled = report.cancelled();
+    let cancelled = &report.cancelled;
     let of = |task: &TaskSummary| json!({ "id": task.id().to_string(), "name": task.name() });
     assert_eq!(cancelled.len(), 2);
     has_listed_fields("TaskSummary", &cancelled[0]);
     returns(
         &report,
         &json!({
-            "is_terminated": report.is_terminated(),
+            "is_terminated": report.is_terminated,
             "ran": [],
             "cancelled": cancelled.iter().map(of).collect::<Vec<_>>(),
             "still_running": [],

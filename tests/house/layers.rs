@@ -10,7 +10,7 @@ use std::{
 use crate::root;
 
 /// The modules of its own layer that a module uses. Apart from these it uses lower layers and itself.
-const BESIDE: [(&str, &[&str]); 26] = [
+const BESIDE: [(&str, &[&str]); 23] = [
     ("id", &["sync"]),
     ("time", &["unwind"]),
     ("wait", &["time", "unwind"]),
@@ -20,6 +20,8 @@ const BESIDE: [(&str, &[&str]); 26] = [
     ("histogram", &["time"]),
     ("error", &["unwind"]),
     ("limit", &["token"]),
+    // It shows the calendar, which stands on its public names, as one of its triggers.
+    ("trigger", &["extra"]),
     ("schedule", &["trigger"]),
     ("task", &["feature", "schedule", "token", "trigger"]),
     ("feature", &["drained", "executor", "pool", "shutdown_report", "task_builder"]),
@@ -30,13 +32,9 @@ const BESIDE: [(&str, &[&str]); 26] = [
     ("driven", &["executor"]),
     ("builder", &["driven", "executor"]),
     ("executor", &["future", "task_builder"]),
-    ("together", &["executor", "future", "task_builder"]),
     ("extra", &["executor", "future", "task_builder"]),
-    ("pacing", &["executor", "extra", "task_builder"]),
     ("timer", &["executor"]),
     ("metrics", &["executor"]),
-    ("auto_traits", &["builder", "delay_queue", "driven", "executor", "future"]),
-    ("auto_traits", &["task_builder", "timer", "together"]),
 ];
 
 /// The layer of each top-level module, by the list of modules in the root.

@@ -32,7 +32,7 @@ use crate::{
     CancelReason,
     entry::{Ticket, Timing},
     feature::{AtShutdown, ShutdownPolicy},
-    shutdown_report::{EndedTasks, TaskSummary},
+    shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
     sync::{Arc, Weak},
     task::Task,
@@ -110,7 +110,7 @@ pub(crate) struct Roll {
     pub(super) joining: usize,
     pub(crate) is_terminated: bool,
     /// The members that have ended since a report was asked for.
-    pub(super) log: Option<EndedTasks>,
+    pub(super) log: Option<ShutdownReport>,
 }
 
 impl Roll {
@@ -425,7 +425,7 @@ impl Roll {
     }
 
     /// Returns the members that have been noted since the log was opened, and those that run now.
-    pub(crate) fn read_log(&self) -> (EndedTasks, Vec<Member>) {
+    pub(crate) fn read_log(&self) -> (ShutdownReport, Vec<Member>) {
         let running = self.others.values().filter(|member| member.is_running());
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }

@@ -189,10 +189,10 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.await_termination(limit).unwrap()
     }),
     ("the end, with patience", |scene, limit| {
-        scene.executor.shutdown_within(limit, ZERO).unwrap().is_terminated()
+        scene.executor.shutdown_within(limit, ZERO).unwrap().is_terminated
     }),
     ("the end, with grace", |scene, limit| {
-        scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated()
+        scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated
     }),
     ("room", |scene, limit| {
         scene.executor.set_rejected_execution_handler(BlockPolicy::new(limit));

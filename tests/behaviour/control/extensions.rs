@@ -462,7 +462,7 @@ fn what_is_shown_of_the_queue_is_the_next_look() {
     let other = executor.schedule(ms(20), || ()).expect("accepted");
     assert!(extender.extend(ms(30)));
     let shown: Vec<_> =
-        executor.pending_tasks().iter().map(|task| (task.id(), task.delay())).collect();
+        executor.pending_tasks().iter().map(|task| (task.id(), task.delay)).collect();
     assert_eq!(shown, [(task.id(), ms(10)), (other.id(), ms(20))]);
     assert_eq!(clock.advance_to_next_deadline(), Some(ms(10)), "the look");
     clock.run_until_idle();

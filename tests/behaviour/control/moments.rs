@@ -385,8 +385,8 @@ fn a_listed_task_can_be_moved() {
     let (_, executor) = manual(1);
     let tasks = [10, 20, 30].map(|delay| executor.schedule(ms(delay), || ()).expect("accepted"));
     let ids = || executor.pending_tasks().iter().map(|task| task.id()).collect::<Vec<_>>();
-    assert!(executor.pending_tasks()[2].task_handle().reschedule(ms(5)));
+    assert!(executor.pending_tasks()[2].reschedule(ms(5)));
     assert_eq!(ids(), [2, 0, 1].map(|n: usize| tasks[n].id()));
-    assert!(executor.pending_tasks()[0].task_handle().pause());
+    assert!(executor.pending_tasks()[0].pause());
     assert_eq!(ids(), [0, 1, 2].map(|n: usize| tasks[n].id()));
 }

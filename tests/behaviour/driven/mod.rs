@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{Builder, DrivenExecutor, ManualClock, PendingTask, ScheduledThreadPoolExecutor};
+use punctual::{Builder, DrivenExecutor, ManualClock, ScheduledThreadPoolExecutor};
 
 const SECOND: Duration = Duration::from_secs(1);
 const NANO: Duration = Duration::from_nanos(1);
@@ -51,7 +51,7 @@ fn run_for(clock: &ManualClock, executor: &mut DrivenExecutor, span: Duration) {
 
 /// How often each pending task has run, in the order in which they are due next.
 fn runs(executor: &DrivenExecutor) -> Vec<u64> {
-    executor.pending_tasks().iter().map(PendingTask::run_count).collect()
+    executor.pending_tasks().iter().map(|task| task.run_count).collect()
 }
 
 /// Counts how often it was woken.

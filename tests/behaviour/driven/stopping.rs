@@ -115,8 +115,8 @@ fn another_thread_stops_it() {
         thread::yield_now();
     }
     let report = report.get();
-    assert!(report.is_terminated() && task.is_done());
-    assert_eq!((report.ran().len(), report.cancelled().len()), (1, 0));
+    assert!(report.is_terminated && task.is_done());
+    assert_eq!((report.ran.len(), report.cancelled.len()), (1, 0));
 }
 
 /// Blocks in its drop, until it is told to go on.
@@ -144,7 +144,7 @@ fn a_drop_after_a_shutdown_that_gave_up_waits_for_nothing() {
             let cancels = elsewhere(move || first.shutdown());
             receive(&begun, "it cancels the series");
             let gives_up = move || second.shutdown_within(Duration::ZERO, Duration::ZERO);
-            assert!(!elsewhere(gives_up).get().unwrap().is_terminated());
+            assert!(!elsewhere(gives_up).get().unwrap().is_terminated);
             drop(executor);
             open.send(()).expect("it is blocked still");
             cancels.get();

@@ -61,7 +61,7 @@ fn the_caller_is_woken_for_what_comes_sooner() {
     }
     let cancelled = wakes_by(|executor| {
         assert!(executor.schedule(3 * SECOND, || ()).unwrap().cancel());
-        assert!(executor.pending_tasks()[0].task_handle().cancel());
+        assert!(executor.pending_tasks()[0].cancel());
     });
     assert_eq!(cancelled, 0, "there is less to do");
 }

@@ -343,10 +343,7 @@ fn a_report_names_what_a_gate_has_skipped() {
     eventually("it is shut down", || scene.executor.is_shutdown());
     scene.go_on.add();
     let report = report.get().unwrap();
-    assert!(report.is_terminated() && report.ran().is_empty());
-    assert_eq!(
-        report.cancelled().iter().map(|one| one.name()).collect::<Vec<_>>(),
-        [Some("swept")]
-    );
+    assert!(report.is_terminated && report.ran.is_empty());
+    assert_eq!(report.cancelled.iter().map(|one| one.name()).collect::<Vec<_>>(), [Some("swept")]);
     assert_cancelled(&task, CancelReason::SkippedByGate);
 }

@@ -345,8 +345,8 @@ fn a_member_is_pending_while_it_is_asked() {
     let group = executor.group("within").build().unwrap();
     let (task, _replies) = asked(&group);
     let report = group.shutdown_within(ms(0), ms(0)).unwrap();
-    assert!(report.is_terminated() && report.still_running().is_empty(), "{report}");
-    assert_eq!(report.cancelled().len(), 1);
+    assert!(report.is_terminated && report.still_running.is_empty(), "{report}");
+    assert_eq!(report.cancelled.len(), 1);
     assert_cancelled(&task, CancelReason::GroupShutdown);
 
     let group = executor.group("of a stopped executor").build().unwrap();

@@ -136,11 +136,8 @@ fn a_plan_is_shown_while_it_waits() {
     eventually("it waits", || group.statistics().waiting == 1);
     assert_eq!((late.delay(), late.state()), (Some(ms(0)), TaskState::Scheduled));
     let pending = executor.pending_tasks();
-    assert_eq!(
-        (pending[0].name().as_deref(), pending[0].next_run()),
-        (Some("late"), Some(planned))
-    );
-    assert_eq!((pending[0].delay(), pending[1].delay()), (ms(0), ms(35)));
+    assert_eq!((pending[0].name().as_deref(), pending[0].next_run), (Some("late"), Some(planned)));
+    assert_eq!((pending[0].delay, pending[1].delay), (ms(0), ms(35)));
     group.resume();
     clock.run_until_idle();
     assert_eq!(late.join().unwrap(), (ms(15), Some(planned)));

@@ -46,7 +46,7 @@ fn a_submission_that_waits_for_room_is_told_of_the_end_of_its_group() {
     let ends: [fn(&Group); 3] = [
         |group| group.shutdown(),
         |group| drop(group.shutdown_now()),
-        |group| assert!(group.shutdown_within(HOUR, HOUR).unwrap().is_terminated()),
+        |group| assert!(group.shutdown_within(HOUR, HOUR).unwrap().is_terminated),
     ];
     for end in ends {
         let (clock, executor, group, first) = full();

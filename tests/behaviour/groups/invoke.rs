@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Handle, InvokeAnyError, InvokeError, Limit, ScheduledFuture,
+    CancelReason, CancellationToken, Handle, InvokeError, Limit, ScheduledFuture,
     ScheduledThreadPoolExecutor, TaskError, current_task,
 };
 
@@ -22,7 +22,7 @@ use crate::{
 pub type Body<R> = Box<dyn FnOnce() -> R + Send>;
 pub type Tried = Result<i32, i32>;
 type All = fn(&Handle, Vec<Body<i32>>) -> Result<Vec<ScheduledFuture<i32>>, InvokeError>;
-type Any = fn(&Handle, Vec<Body<Tried>>) -> Result<i32, InvokeAnyError<i32>>;
+type Any = fn(&Handle, Vec<Body<Tried>>) -> Result<i32, InvokeError<i32>>;
 
 pub const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -77,7 +77,7 @@ fn outcomes(futures: Vec<ScheduledFuture<i32>>) -> Vec<Outcome> {
 fn invoke_any_of_nothing_is_an_error() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     for invoke_any in ANY {
-        assert!(matches!(invoke_any(&executor, Vec::new()), Err(InvokeAnyError::NoTasks)));
+        assert!(matches!(invoke_any(&executor, Vec::new()), Err(InvokeError::NoTasks)));
     }
 }
 
@@ -92,12 +92,12 @@ fn the_last_failure_is_returned() {
         let call = elsewhere(move || invoke_any(&handle, bodies));
         naps.begun.wait_for(1);
         clock.run_for(ms(50));
-        assert!(matches!(call.get(), Err(InvokeAnyError::Failed(1))));
+        assert!(matches!(call.get(), Err(InvokeError::Failed(1))));
 
         let last_panics = vec![quick(|| Err(2)), quick(|| throw(3))];
         let (_, single) = manual(1);
         match invoke_any(&single, last_panics) {
-            Err(InvokeAnyError::Task(TaskError::Failed(panic))) => {
+            Err(InvokeError::Task(TaskError::Failed(panic))) => {
                 assert_eq!(panic.into_payload().downcast_ref(), Some(&3));
             }
             other => panic!("not the panic: {other:?}"),
@@ -178,7 +178,7 @@ fn a_race_is_called_off_in_time() {
     eventually("the call waits", || clock.next_deadline() == Some(last));
     assert_eq!(naps.signalled.get(), 0);
     clock.run_for(last);
-    assert!(matches!(call.get(), Err(InvokeAnyError::TimedOut)));
+    assert!(matches!(call.get(), Err(InvokeError::TimedOut)));
     naps.signalled.wait_for(2);
 }
 
@@ -273,7 +273,7 @@ fn a_slow_iterator_uses_up_the_time() {
     assert_eq!(outcomes(futures), [Outcome::Value(1), Outcome::Cancelled]);
     let slow = iter::once_with(|| clock.advance(DAY)).map(|()| naps.body(DAY, || Ok(2)));
     let late = executor.invoke_any_within::<i32, i32>(slow, ms(15));
-    assert!(matches!(late, Err(InvokeAnyError::TimedOut)));
+    assert!(matches!(late, Err(InvokeError::TimedOut)));
 }
 
 /// IV-017: a token that is already raised ends the call before anything is submitted.
@@ -285,7 +285,7 @@ fn a_raised_token_submits_nothing() {
     let all = executor.invoke_all_within([ran.body(DAY, || 1)], &token);
     assert!(matches!(all, Err(InvokeError::Interrupted)));
     let any = executor.invoke_any_within([ran.body(DAY, || Tried::Ok(1))], &token);
-    assert!(matches!(any, Err(InvokeAnyError::Interrupted)));
+    assert!(matches!(any, Err(InvokeError::Interrupted)));
     executor.close().unwrap();
     assert_eq!(ran.begun.get(), 0);
 }
@@ -301,7 +301,7 @@ fn a_raised_token_submits_nothing_within_any_time() {
         let all = executor.invoke_all_within([ran.body(DAY, || 1)], limit());
         assert!(matches!(all, Err(InvokeError::Interrupted)), "{span:?}");
         let any = executor.invoke_any_within([ran.body(DAY, || Tried::Ok(1))], limit());
-        assert!(matches!(any, Err(InvokeAnyError::Interrupted)), "{span:?}");
+        assert!(matches!(any, Err(InvokeError::Interrupted)), "{span:?}");
     }
     executor.close().unwrap();
     assert_eq!(ran.begun.get(), 0);
@@ -327,7 +327,7 @@ fn a_raised_token_ends_the_wait() {
                 matches!(handle.invoke_all_within(bodies, limit), Err(InvokeError::Interrupted))
             }
             false => {
-                matches!(handle.invoke_any_within(bodies, limit), Err(InvokeAnyError::Interrupted))
+                matches!(handle.invoke_any_within(bodies, limit), Err(InvokeError::Interrupted))
             }
         });
         naps.begun.wait_for(2);
@@ -356,7 +356,7 @@ fn a_token_can_be_raised_half_way() {
             assert!(matches!(all, Err(InvokeError::Interrupted)));
         } else {
             let any = executor.invoke_any_within(bodies, &token);
-            assert!(matches!(any, Err(InvokeAnyError::Interrupted)));
+            assert!(matches!(any, Err(InvokeError::Interrupted)));
         }
     }
 }

@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, CancellationToken, Handle, InvokeAnyError, InvokeError, RejectedExecutionError,
-    RejectionReason, ScheduledThreadPoolExecutor, TaskError,
+    CancelReason, CancellationToken, Handle, InvokeError, RejectedExecutionError, RejectionReason,
+    ScheduledThreadPoolExecutor, TaskError,
 };
 
 use crate::{
@@ -90,7 +90,7 @@ fn after_a_shutdown_nothing_is_invoked() {
     }
     for refused in [executor.invoke_any(any()), executor.invoke_any_within(any(), LONG)] {
         let error = refused.expect_err("it was shut down");
-        assert!(matches!(error, InvokeAnyError::Rejected(it) if is_shutdown(&it)));
+        assert!(matches!(error, InvokeError::Rejected(it) if is_shutdown(&it)));
     }
     assert_eq!(executor.await_termination(LONG), Ok(true));
 }
@@ -108,7 +108,7 @@ fn the_last_worker_does_not_wait() {
         },
         |handle, naps| {
             let any = handle.invoke_any([naps.body(Duration::ZERO, || Tried::Ok(1))]);
-            matches!(any, Err(InvokeAnyError::WouldDeadlock))
+            matches!(any, Err(InvokeError::WouldDeadlock))
         },
     ];
     for call in refused {
@@ -126,7 +126,7 @@ fn the_last_worker_does_not_wait() {
     let (handle, naps) = (executor.handle(), Naps::default());
     let timed = executor.submit(move || handle.invoke_any_within(bodies(&naps), ms(1))).unwrap();
     let timed = timed.join_within(LONG).unwrap().unwrap();
-    assert!(matches!(timed, Err(InvokeAnyError::TimedOut)));
+    assert!(matches!(timed, Err(InvokeError::TimedOut)));
 }
 
 /// A task that is cancelled from outside ends the wait like any other; `invoke_any` reports it if
@@ -141,7 +141,7 @@ fn a_shutdown_ends_the_wait() {
             true => handle.invoke_all(bodies).is_ok_and(|all| all[0].state().is_done()),
             false => matches!(
                 handle.invoke_any(bodies),
-                Err(InvokeAnyError::Task(TaskError::Cancelled(CancelReason::ShutdownNow))) | Ok(1)
+                Err(InvokeError::Task(TaskError::Cancelled(CancelReason::ShutdownNow))) | Ok(1)
             ),
         })
     });
@@ -155,20 +155,20 @@ fn a_shutdown_ends_the_wait() {
 /// tasks have.
 #[test]
 fn the_errors_speak_for_themselves() {
-    let failed: InvokeAnyError<String> = InvokeAnyError::Failed("no answer".to_owned());
+    let failed: InvokeError<String> = InvokeError::Failed("no answer".to_owned());
     assert_eq!(failed.to_string(), "every task failed; the last error: no answer");
     let error: Box<dyn Error + Send + Sync> = failed.into();
     assert!(error.source().is_none());
     let cancelled = TaskError::Cancelled(CancelReason::Requested);
-    let cancelled: InvokeAnyError<String> = InvokeAnyError::Task(cancelled);
+    let cancelled: InvokeError<String> = InvokeError::Task(cancelled);
     assert!(cancelled.to_string().ends_with("the task was cancelled: cancellation was requested"));
-    for error in [InvokeAnyError::NoTasks, InvokeAnyError::TimedOut, InvokeAnyError::Interrupted] {
-        let error: InvokeAnyError<String> = error;
+    for error in [InvokeError::NoTasks, InvokeError::TimedOut, InvokeError::Interrupted] {
+        let error: InvokeError<String> = error;
         assert!(error.to_string().contains("task"), "{error}");
     }
     let executor = ScheduledThreadPoolExecutor::new(1);
     executor.shutdown();
-    let refused = InvokeError::from(executor.submit(|| 7).expect_err("it was shut down"));
+    let refused: InvokeError = executor.submit(|| 7).expect_err("it was shut down").into();
     assert_eq!(refused.to_string(), RejectionReason::Shutdown.to_string());
-    assert!(InvokeError::WouldDeadlock.to_string().contains("use more workers"));
+    assert!(InvokeError::<String>::WouldDeadlock.to_string().contains("use more workers"));
 }

@@ -303,7 +303,7 @@ const ACTS: [(&str, Act); 8] = [
     }),
     ("cancels", |executor| {
         executor.pending_tasks().iter().for_each(|task| {
-            task.task_handle().cancel();
+            task.cancel();
         });
         executor.shutdown_background();
     }),

@@ -38,7 +38,7 @@ const STOPS: [(&str, Stop); 9] = [
     }),
     ("shut down within", |executor| {
         let report = executor.shutdown_within(LONG, LONG).expect("not on a worker");
-        assert!(report.is_terminated());
+        assert!(report.is_terminated);
     }),
     ("shut down", |executor| executor.shutdown()),
     ("shut down now", |executor| drop(executor.shutdown_now())),

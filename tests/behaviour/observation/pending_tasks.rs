@@ -12,7 +12,7 @@ use crate::support::{
 };
 
 fn ids(tasks: &[PendingTask]) -> Vec<TaskId> {
-    tasks.iter().map(PendingTask::id).collect()
+    tasks.iter().map(|task| task.id()).collect()
 }
 
 /// An executor with one worker, whose first task of five runs until the gate opens.
@@ -214,11 +214,11 @@ fn the_view_is_sorted_and_a_snapshot() {
     expected.sort_by_key(|(delay, number, _)| (*delay, *number));
     let view = executor.pending_tasks();
     assert_eq!(ids(&view), expected.iter().map(|(.., task)| task.id()).collect::<Vec<_>>());
-    assert!(view.iter().zip(&expected).all(|(seen, (delay, ..))| seen.delay() == *delay));
+    assert!(view.iter().zip(&expected).all(|(seen, (delay, ..))| seen.delay == *delay));
 
     clock.run_for(ms(25));
     assert_eq!(view.len(), 200, "what was seen stays seen");
-    assert_eq!(view[0].delay(), ms(1));
+    assert_eq!(view[0].delay, ms(1));
     let now = executor.pending_tasks();
     assert_eq!(ids(&now), ids(&view)[200 - now.len()..]);
 }
@@ -237,8 +237,8 @@ fn the_view_describes_each_task() {
         .iter()
         .map(|task| {
             let name = task.name().map(|name| name.to_string());
-            let next = task.next_run().map(|moment| moment - begin);
-            (name, task.delay(), next, task.run_count(), task.is_periodic())
+            let next = task.next_run.map(|moment| moment - begin);
+            (name, task.delay, next, task.run_count, task.is_periodic)
         })
         .collect();
     let expected = [
@@ -255,10 +255,7 @@ fn a_due_task_that_waits_is_listed() {
     let scene = Scene::new();
     scene.clock.advance(ms(5));
     for task in scene.executor.pending_tasks() {
-        assert_eq!(
-            (task.delay(), task.next_run()),
-            (Duration::ZERO, Some(scene.clock.now() - ms(5)))
-        );
+        assert_eq!((task.delay, task.next_run), (Duration::ZERO, Some(scene.clock.now() - ms(5))));
     }
     scene.end();
 }
@@ -273,13 +270,13 @@ fn a_listed_task_can_be_cancelled() {
     let first = executor.schedule(ms(1), move || hold(&token)).unwrap();
     let second = executor.schedule(ms(2), || 7).unwrap();
     let view = executor.pending_tasks();
-    assert!(view[0].task_handle().cancel());
+    assert!(view[0].cancel());
     assert_eq!((drops.count(), executor.pending_count()), (1, 1));
     assert_cancelled(&first, CancelReason::Requested);
-    assert!(!view[0].task_handle().cancel());
+    assert!(!view[0].cancel());
     clock.run_for(ms(2));
-    assert_eq!(view[1].task_handle().state(), TaskState::Completed);
-    assert!(!view[1].task_handle().cancel());
+    assert_eq!(view[1].state(), TaskState::Completed);
+    assert!(!view[1].cancel());
     assert_eq!(second.try_join().unwrap().unwrap(), 7);
 }
 

@@ -12,9 +12,9 @@ use std::{
 
 use punctual::{
     CancelReason, CancellationToken, Clock, ConfigError, DelayQueue, Delayed,
-    ExecutorCompletionService, ExecutorState, FailureKind, FailurePolicy, InvokeAnyError,
-    InvokeError, RejectedTask, RejectionReason, ScheduledThreadPoolExecutor, Submission,
-    TaskContext, TaskError, TaskRun, TaskSet, TaskState, Worker, trigger::every,
+    ExecutorCompletionService, ExecutorState, FailureKind, FailurePolicy, InvokeError,
+    RejectedTask, RejectionReason, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskError,
+    TaskRun, TaskSet, TaskState, Worker, trigger::every,
 };
 
 use crate::support::{Counter, LONG, manual, manual_with, ms};
@@ -168,7 +168,7 @@ fn errors_name_the_cause_and_the_remedy() {
     ] {
         assert!(reason.to_string().contains(part), "{reason}");
     }
-    let texts: [(&dyn Error, &str); 21] = [
+    let texts: [(&dyn Error, &str); 18] = [
         (&TaskError::Cancelled(Requested), "was cancelled: cancellation was requested"),
         (&TaskError::Cancelled(Shutdown), "was cancelled: the executor was shut down"),
         (&TaskError::Cancelled(ShutdownNow), "the executor was stopped by `shutdown_now`"),
@@ -179,14 +179,11 @@ fn errors_name_the_cause_and_the_remedy() {
         (&TaskError::ResultTaken, "has already been taken; return an `Arc`"),
         (&TaskError::WouldDeadlock, "use more workers or a timeout, or do not wait inside a task"),
         (&no_thread(), "no thread could be started for it: no more; try again"),
-        (&InvokeError::Rejected(no_thread()), "no thread could be started"),
-        (&InvokeError::WouldDeadlock, "use more workers"),
-        (&InvokeError::Interrupted, "interrupted by its token; the tasks were cancelled"),
-        (&InvokeAnyError::<&str>::NoTasks, "pass at least one"),
-        (&InvokeAnyError::Failed("burnt"), "every task failed; the last error: burnt"),
-        (&InvokeAnyError::<&str>::Rejected(no_thread()), "no thread could be started"),
-        (&InvokeAnyError::<&str>::WouldDeadlock, "use more workers"),
-        (&InvokeAnyError::<&str>::Interrupted, "interrupted by its token"),
+        (&InvokeError::<&str>::Rejected(no_thread()), "no thread could be started"),
+        (&InvokeError::<&str>::WouldDeadlock, "use more workers"),
+        (&InvokeError::<&str>::Interrupted, "interrupted by its token; the tasks were cancelled"),
+        (&InvokeError::<&str>::NoTasks, "pass at least one"),
+        (&InvokeError::Failed("burnt"), "every task failed; the last error: burnt"),
         (&ConfigError::ZeroKeepAlive, "set a longer one first"),
         (&ConfigError::ZeroMaxPending, "let at least one wait"),
         (&ConfigError::Spawn(io::Error::other("no more")), "ask for fewer"),
@@ -268,7 +265,7 @@ fn reports_are_lines() {
     begun.wait_for(1);
     let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
     let running = format!("{} \"upload\"", hangs.unwrap().id());
-    assert_eq!(report.still_running()[0].to_string(), running);
+    assert_eq!(report.still_running[0].to_string(), running);
     let line = format!("not terminated: 0 ran, 1 cancelled, 1 still running: {running}");
     assert_eq!(report.to_string(), line);
     gate.add();

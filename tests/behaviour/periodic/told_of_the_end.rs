@@ -143,9 +143,7 @@ fn a_displaced_periodic_task_is_reported() {
 fn an_end_by_the_user_is_not_reported() {
     type End = fn(&ManualClock, Executor);
     let ends: [End; 4] = [
-        |_, executor| {
-            executor.pending_tasks().iter().for_each(|task| _ = task.task_handle().cancel())
-        },
+        |_, executor| executor.pending_tasks().iter().for_each(|task| _ = task.cancel()),
         |_, executor| executor.shutdown(),
         |_, executor| drop(executor.shutdown_now()),
         |_, executor| drop(executor),

@@ -147,7 +147,7 @@ fn a_look_is_no_run() {
         seen.clock.run_for(MINUTE);
         let left = 2 * HOUR - minutes * MINUTE;
         assert_eq!((seen.future.delay(), seen.clock.next_deadline()), (Some(left), Some(LOOK)));
-        assert_eq!(seen.executor.pending_tasks()[0].delay(), left);
+        assert_eq!(seen.executor.pending_tasks()[0].delay, left);
     }
     let statistics = seen.executor.statistics();
     assert_eq!((statistics.runs, statistics.missed_runs, statistics.active), (0, 0, 0));

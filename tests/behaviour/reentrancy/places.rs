@@ -158,7 +158,7 @@ const ACTS: [(&str, Act); 7] = [
     }),
     ("cancels", |executor| {
         for task in executor.pending_tasks() {
-            task.task_handle().cancel_and_signal();
+            task.cancel_and_signal();
         }
         executor.shutdown_background();
     }),

@@ -46,7 +46,7 @@ fn a_submission_waits_for_room() {
     let makers: [fn(&ManualClock, &Executor, &ScheduledFuture<()>); 3] = [
         |_, _, first| assert!(first.cancel()),
         |_, executor, first| assert!(executor.remove(first)),
-        |_, executor, _| assert!(executor.pending_tasks()[0].task_handle().cancel()),
+        |_, executor, _| assert!(executor.pending_tasks()[0].cancel()),
     ];
     for make_room in makers {
         let (clock, executor, first) = full(HOUR);

@@ -63,7 +63,7 @@ const LEAVINGS: [(&str, Leaving); 5] = [
     ("taken", |clock, _, _| clock.run_for(2 * HOUR)),
     ("cancelled", |_, _, future| assert!(future.cancel())),
     ("cancelled from a list", |_, executor, _| {
-        assert!(executor.pending_tasks()[0].task_handle().cancel());
+        assert!(executor.pending_tasks()[0].cancel());
     }),
     ("removed", |_, executor, future| assert!(executor.remove(future))),
     ("displaced", |_, executor, _| {

@@ -97,7 +97,7 @@ fn closed(handler: &(impl RejectedExecutionHandler + Clone + 'static)) -> [(Why,
         (Why::Shutdown, |full| drop(full.shutdown_now())),
         (Why::Shutdown, |full| full.shutdown()),
         (Why::Shutdown, |empty| {
-            empty.pending_tasks()[0].task_handle().cancel();
+            empty.pending_tasks()[0].cancel();
             empty.shutdown();
         }),
     ];

@@ -136,7 +136,7 @@ fn a_handler_can_make_room_and_try_again() {
         assert_eq!(why_of(task.reason()), Why::Saturated);
         count.add();
         if count.get() % 3 == 0 {
-            handle.pending_tasks()[0].task_handle().cancel();
+            handle.pending_tasks()[0].cancel();
         }
         task.retry()
     });
@@ -307,7 +307,7 @@ fn a_task_can_be_cancelled_while_it_is_refused() {
         let listed = executor.pending_tasks();
         let done = done.clone();
         thread::spawn(move || {
-            assert!(listed[0].task_handle().cancel());
+            assert!(listed[0].cancel());
             done.add();
         });
         dropping.wait_for(1);

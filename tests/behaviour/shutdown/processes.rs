@@ -53,7 +53,7 @@ fn sweep(executor: &Executor) -> Ended {
 }
 
 fn named(report: &ShutdownReport) -> Vec<Option<&str>> {
-    report.still_running().iter().map(|task| task.name()).collect()
+    report.still_running.iter().map(|task| task.name()).collect()
 }
 
 /// As the chapter on a first task: the owner is in `main`, a signal raises a token, and what still runs is printed.
@@ -90,7 +90,7 @@ fn as_in_the_example() -> Ended {
         executor.task().name("report").schedule(LONG, || ())?;
         be_stuck(&executor);
         let report = executor.shutdown_within(PATIENCE, GRACE)?;
-        if !report.is_terminated() {
+        if !report.is_terminated {
             return Err("some tasks did not stop, and end with the program".into());
         }
         Ok(())
@@ -126,9 +126,9 @@ fn by_one_of_several_owners() -> Ended {
         }
     })?;
     begun.wait_for(1);
-    assert!(!group.shutdown_within(PATIENCE, GRACE)?.is_terminated());
+    assert!(!group.shutdown_within(PATIENCE, GRACE)?.is_terminated);
     let owner = Arc::clone(&executor);
-    assert!(!owner.shutdown_within(PATIENCE, GRACE)?.is_terminated());
+    assert!(!owner.shutdown_within(PATIENCE, GRACE)?.is_terminated);
     drop((executor, owner));
     Ok(())
 }

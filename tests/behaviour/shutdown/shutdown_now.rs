@@ -4,7 +4,7 @@
 use std::{thread, time::Duration};
 
 use punctual::{
-    CancelReason, Cancelled, DrainedTask, Handle, InvokeAnyError, RejectedExecutionError,
+    CancelReason, Cancelled, DrainedTask, Handle, InvokeError, RejectedExecutionError,
     ScheduledFuture, ScheduledThreadPoolExecutor, TaskError, TaskId, TaskState, current_task,
 };
 
@@ -246,8 +246,8 @@ fn it_ends_a_call_for_any_whenever_it_comes() {
     }
 }
 
-fn is_timed_out<E>(error: &InvokeAnyError<E>) -> bool {
-    matches!(error, InvokeAnyError::TimedOut)
+fn is_timed_out<E>(error: &InvokeError<E>) -> bool {
+    matches!(error, InvokeError::TimedOut)
 }
 
 /// SN-010: on a terminated executor a second shutdown of either kind returns nothing and changes

@@ -23,7 +23,7 @@ fn names(tasks: &[TaskSummary]) -> Vec<&str> {
 
 /// The names of the tasks that ran, that were cancelled, and that still run.
 fn of(report: &ShutdownReport) -> [Vec<&str>; 3] {
-    [names(report.ran()), names(report.cancelled()), names(report.still_running())]
+    [names(&report.ran), names(&report.cancelled), names(&report.still_running)]
 }
 
 /// Calls it on a thread of its own, which the clock does not wait for.
@@ -53,7 +53,7 @@ fn an_idle_executor_ends_at_once() {
             clock.run_until_idle();
         }
         let report = executor.shutdown_within(LONG, LONG).expect("no worker waits");
-        assert!(report.is_terminated());
+        assert!(report.is_terminated);
         assert_eq!(of(&report), [vec![], vec![], vec![] as Vec<&str>]);
         assert_terminated(&executor);
         assert_eq!(clock.elapsed(), Duration::ZERO);
@@ -76,7 +76,7 @@ fn tasks_due_in_time_run() {
     clock.run_for(ms(10));
     let (executor, report) = call.get();
     let report = report.unwrap();
-    assert!(report.is_terminated());
+    assert!(report.is_terminated);
     assert_eq!(of(&report), [vec!["panics", "soon"], vec!["beat"], vec![]]);
     assert_eq!(soon.join().unwrap(), "ran");
     assert!(panics.join().unwrap_err().is_panic());
@@ -104,9 +104,9 @@ fn tasks_not_due_in_time_are_cancelled() {
     clock.advance(ms(20));
     let (_, report) = call.get();
     let report = report.unwrap();
-    assert!(report.is_terminated());
+    assert!(report.is_terminated);
     assert_eq!(of(&report), [vec!["obedient"], vec!["late", "nobody"], vec![]]);
-    let ids: Vec<_> = report.cancelled().iter().map(TaskSummary::id).collect();
+    let ids: Vec<_> = report.cancelled.iter().map(TaskSummary::id).collect();
     assert!(ids.contains(&late.id()) && ids.contains(&unnamed.id()));
     assert!(obedient.unwrap().join().unwrap(), "its token was raised");
     assert_cancelled(&late, CancelReason::ShutdownNow);
@@ -132,9 +132,9 @@ fn tasks_that_do_not_stop_are_named() {
     clock.advance(ms(7));
     let (executor, report) = call.get();
     let report = report.unwrap();
-    assert!(!report.is_terminated());
+    assert!(!report.is_terminated);
     assert_eq!(of(&report), [vec![], vec![], vec!["deaf"]]);
-    assert_eq!(report.still_running()[0].id(), deaf.as_ref().unwrap().id());
+    assert_eq!(report.still_running[0].id(), deaf.as_ref().unwrap().id());
     assert_shut_down(&executor);
     open.send(()).unwrap();
     assert!(deaf.unwrap().join().unwrap());
@@ -149,7 +149,7 @@ fn no_patience_is_no_wait() {
     let (clock, executor) = manual(1);
     let waits = executor.task().name("waits").schedule(LONG, || ()).unwrap();
     let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
-    assert_eq!(names(report.cancelled()), ["waits"]);
+    assert_eq!(names(&report.cancelled), ["waits"]);
     assert!(waits.is_cancelled());
     assert_eq!(clock.elapsed(), Duration::ZERO);
     assert_eq!(executor.await_termination(LONG), Ok(true));
@@ -195,7 +195,7 @@ fn a_policy_that_changes_meanwhile_acts_at_once() {
     handle.set_executes_existing_delayed_tasks_after_shutdown(false);
     let (_, report) = call.get();
     let report = report.unwrap();
-    assert!(report.is_terminated());
+    assert!(report.is_terminated);
     assert_eq!(of(&report), [vec![], vec!["kept"], vec![]]);
     assert_cancelled(&kept, CancelReason::Shutdown);
     assert_eq!(clock.elapsed(), Duration::ZERO);
@@ -218,7 +218,7 @@ fn what_comes_after_a_shutdown_that_gave_up() {
             });
             started.wait_for(1);
             let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
-            assert!(!report.is_terminated());
+            assert!(!report.is_terminated);
             let handle = executor.handle();
             if closes {
                 let closed = elsewhere(move || executor.close());
@@ -262,7 +262,7 @@ fn after_a_shutdown_in_time_the_drop_joins() {
         .build()
         .unwrap();
     executor.submit(|| ()).unwrap().join().unwrap();
-    assert!(executor.shutdown_within(LONG, LONG).unwrap().is_terminated());
+    assert!(executor.shutdown_within(LONG, LONG).unwrap().is_terminated);
     drop(executor);
     assert_eq!(ended.get(), 1);
 }
@@ -295,7 +295,7 @@ fn what_cannot_come_is_not_waited_for() {
         let (_executor, report) = call.get();
         let report = report.unwrap();
         runs.join().unwrap();
-        assert!(report.is_terminated());
+        assert!(report.is_terminated);
         assert_eq!(of(&report), [vec!["runs", "soon"], vec!["late"], vec![]]);
         assert!(late.is_cancelled());
     }

@@ -365,9 +365,9 @@ fn a_report_names_the_timed_out_task() {
     valued.wait().unwrap();
     gate.add();
     let report = report.join().unwrap();
-    let mut names: Vec<_> = report.cancelled().iter().filter_map(|task| task.name()).collect();
+    let mut names: Vec<_> = report.cancelled.iter().filter_map(|task| task.name()).collect();
     names.sort_unstable();
-    assert_eq!((names, report.ran().len()), (vec!["plain", "valued"], 1));
+    assert_eq!((names, report.ran.len()), (vec!["plain", "valued"], 1));
 }
 
 /// Blocks in its drop until the test lets it go.

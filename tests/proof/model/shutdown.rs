@@ -208,7 +208,7 @@ fn a_drop_waits_no_longer_than_a_shutdown_with_a_deadline() {
         let ends = executor.handle();
         let stopper = thread::spawn(move || {
             let report = handle.shutdown_within(Duration::ZERO, Duration::ZERO);
-            assert!(!report.expect("not on a worker").is_terminated());
+            assert!(!report.expect("not on a worker").is_terminated);
         });
         drop(executor);
         stopper.join().expect("nobody panics");

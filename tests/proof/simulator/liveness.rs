@@ -99,7 +99,7 @@ impl World {
     /// Notes what a shutdown with a deadline has returned.
     pub(crate) fn has_shut_down(&self, report: Result<ShutdownReport, WouldDeadlock>) {
         match report {
-            Ok(report) if report.is_terminated() => {}
+            Ok(report) if report.is_terminated => {}
             Ok(_) => self.note(|ledger, _| ledger.waits.has_given_up = true),
             Err(_) => self.is_wrong(true, "an actor may wait for the end"),
         }
@@ -146,11 +146,11 @@ impl World {
         let (delayed, periodic) =
             self.note(|ledger, _| (ledger.waits.keeps_delayed, ledger.waits.keeps_periodic));
         for task in self.handle.pending_tasks() {
-            let is_kept = match (task.name().as_deref(), task.is_periodic()) {
+            let is_kept = match (task.name().as_deref(), task.is_periodic) {
                 (Some(KEPT), _) => true,
                 (Some(UNKEPT), _) => false,
                 (_, true) => periodic,
-                (_, false) => delayed || task.delay().is_zero(),
+                (_, false) => delayed || task.delay.is_zero(),
             };
             self.is_wrong(!is_kept, &format!("a shutdown has missed {task}"));
         }
@@ -164,7 +164,7 @@ impl World {
             // A task that waits for its group needs no worker.
             let waiting = self.groups.iter().map(|group| group.statistics().waiting).sum::<usize>();
             let pending = self.handle.pending_tasks();
-            let is_due = pending.iter().filter(|task| task.delay().is_zero()).count() > waiting;
+            let is_due = pending.iter().filter(|task| task.delay.is_zero()).count() > waiting;
             let now = self.handle.statistics();
             is_quiet && is_due && now.active < now.core_pool_size.max(1)
         };

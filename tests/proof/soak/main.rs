@@ -210,7 +210,7 @@ fn tune(soak: &Soak, dice: &mut Dice) {
         4 => _ = pool.prestart_all_core_threads(),
         _ => {
             let pending = pool.pending_tasks();
-            if !pending.is_sorted_by_key(|task| task.next_run().is_none()) {
+            if !pending.is_sorted_by_key(|task| task.next_run.is_none()) {
                 soak.ledger.complain("what is never due stands before what is");
             }
             _ = pool.purge();

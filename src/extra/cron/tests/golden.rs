@@ -3,7 +3,7 @@
 //! other programs before they became tests.
 
 use super::{POLICIES, bundled, moments, second};
-use crate::trigger::cron::{Missing, Policy, Repeated, expression::Expression};
+use crate::extra::cron::{Missing, Policy, Repeated, expression::Expression};
 
 /// A row of the table.
 struct Row {

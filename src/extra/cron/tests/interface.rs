@@ -6,14 +6,12 @@ use jiff::tz::TimeZone;
 
 use super::{POLICIES, bundled, moments, second};
 use crate::{
-    time::Clock,
-    trigger::{
-        Due, Trigger, TriggerContext,
-        cron::{
-            Cron, CronErrorKind, Missing, Policy, Repeated, cron, expression::Expression,
-            moment_of, second_of,
-        },
+    extra::cron::{
+        Cron, CronErrorKind, Missing, Policy, Repeated, cron, expression::Expression, moment_of,
+        second_of,
     },
+    time::Clock,
+    trigger::{Due, Trigger, TriggerContext},
 };
 
 fn utc(expression: &str) -> Cron {

@@ -12,7 +12,7 @@ use jiff::{
 };
 
 use super::{Numbers, POLICIES, moments, second};
-use crate::trigger::cron::{Missing, Policy, Repeated, expression::Expression, fields::Fields};
+use crate::extra::cron::{Missing, Policy, Repeated, expression::Expression, fields::Fields};
 
 const DAY: i64 = 24 * 60 * 60;
 

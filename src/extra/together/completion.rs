@@ -7,18 +7,17 @@
 //!
 //! # Why each future comes out once
 //!
-//! It is among the pending before its task knows the waker. The task then either calls the waker when
-//! it ends, or reports at once that it has ended, and then [`push`](ExecutorCompletionService::push)
-//! calls the waker. The first call finds the future among the pending and moves it, in one step; a
-//! second call would find nothing there and change nothing.
+//! Its number is among the pending before its task knows the waker. The first call of the waker removes the number, and moves
+//! the future to the ended, in one step; a second call finds nothing. A future that finds its number gone when it is
+//! put in its place has ended meanwhile.
 //!
 //! # Why no wake-up is lost
 //!
 //! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
-//! taker that finds none is listed in the same step ([`Watched`]). And every change, in whichever
-//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer? If so, the first
-//! taker that waits is woken. The wake-up is a baton (`queue::waiters`): a taker asks the question when it
-//! has its answer, and the drop of a [`Taker`] that has none asks too. The baton also passes the news that
+//! [`Taker`] that finds none is listed in the same step, with a token that it waits for. And every change, in whichever
+//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer? If so, the token of the first
+//! taker is raised. The wake-up is a baton: a taker asks the question when it
+//! has its answer, and the drop of one that has none asks too. The baton also passes the news that
 //! nothing is left from one taker to the next, until all know it.
 //!
 //! # Ownership
@@ -28,32 +27,26 @@
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit is registered with the pool's detection of deadlocks
-//! (`pool/deadlock.rs`), together with what it waits for. It is not known here which task that will be, so
-//! a taker waits for a [`Gate`], and the waker that it leaves here opens the gate. The thread that brings
-//! the answer opens it before it goes on, so a thread that goes on to wait itself does not find a
-//! registered taker that has its answer already.
+//! A worker that waits without a limit [says so](Handle::enter_wait), with its token: the thread that brings
+//! the answer raises that before it goes on, so a thread that goes on to wait itself does not find a
+//! taker that has its answer already.
 //!
-//! A wait is not registered if one of the futures can end without a worker of the pool, by a
-//! time limit for instance, or on another pool. When such a future joins, all takers are woken to look again.
+//! A wait is not registered if one of the futures can end without a worker of the executor, by a
+//! time limit for instance, or on another executor. When such a future joins, all takers are woken to look again.
+
+#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    fmt,
-    future::poll_fn,
-    task::{Poll, Wake, Waker},
+    fmt, mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    task::{Context, Wake},
     time::Duration,
 };
 
 use crate::{
-    Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskHandle,
-    TaskId, TaskOutput, WouldDeadlock,
-    pool::JoinGuard,
-    sync::{Arc, Weak},
-    task::Run,
-    time::Timestamp,
-    unwind::discard,
-    wait::{self, Place, Watched},
+    CancellationToken, Clock, Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture,
+    TaskError, TaskHandle, TaskId, TaskOutput, WaitGuard,
 };
 
 /// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
@@ -82,14 +75,16 @@ pub struct ExecutorCompletionService<T> {
 }
 
 /// The futures of a service, which it shares with the wakers of their tasks.
-struct CompletionQueue<T>(Watched<QueueState<T>>);
+struct CompletionQueue<T>(Mutex<QueueState<T>>);
 
 struct QueueState<T> {
-    /// By number, so in the order in which they were pushed.
-    pending: BTreeMap<u64, ScheduledFuture<T>>,
+    /// By number, so in the order in which they were pushed. `None` for one that is being pushed.
+    pending: BTreeMap<u64, Option<ScheduledFuture<T>>>,
     /// The numbers of the pending futures whose tasks can end without a worker of the executor.
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
+    /// The takers that wait, by number, so in the order in which they came, and the tokens that wake them.
+    takers: BTreeMap<u64, CancellationToken>,
     /// The last number that was assigned.
     last: u64,
 }
@@ -136,29 +131,26 @@ impl<T: 'static> ExecutorCompletionService<T> {
             pending: BTreeMap::new(),
             independent: BTreeSet::new(),
             ended: VecDeque::new(),
+            takers: BTreeMap::new(),
             last: 0,
         };
-        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Watched::new(state))) }
+        Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
     }
 
     /// Adds a future: of any task, of whichever executor, also of one that has ended. Returns the id of
     /// its task. Does not block. Costs O(log n) under the lock of the service.
-    pub fn push(&self, future: ScheduledFuture<T>) -> TaskId {
-        let (id, task) = (future.id(), future.shared_task());
-        let pool = self.handle.pool();
-        let is_of_another_pool = !Arc::ptr_eq(future.pool(), pool);
-        let is_independent = is_of_another_pool || task.may_end_without_worker(!pool.is_driven);
-        let number = self.shared.step(|state| state.admit(future, is_independent));
+    pub fn push(&self, mut future: ScheduledFuture<T>) -> TaskId {
+        let id = future.id();
+        let number = self.shared.lock().assign();
+        let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
+        let has_ended = future.poll_end(&mut Context::from_waker(&waker.into())).is_ready();
+        let is_independent = !has_ended && !self.handle.has_to_run(&future);
+        self.shared.step(|state| state.admit(number, future, has_ended, is_independent));
         if is_independent {
             // Each taker has to look again.
-            self.shared.0.lock().wake_all();
+            let takers = mem::take(&mut self.shared.lock().takers);
+            takers.values().for_each(CancellationToken::cancel);
         }
-        let waker = Arc::new(CompletionWaker { shared: Arc::downgrade(&self.shared), number });
-        if task.poll_done(&mut Place::default(), &Waker::from(Arc::clone(&waker))) {
-            waker.wake();
-        }
-        // The future may have been taken and dropped meanwhile.
-        discard(task);
         id
     }
 
@@ -174,17 +166,15 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// of another executor, or can end without a worker.
     #[doc(alias = "join_next")]
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
-        let mut taker = self.shared.taker();
+        let mut taker = self.taker();
         loop {
-            let gate = Arc::new(Gate::default());
-            if let Some(answer) = taker.poll(&Waker::from(Arc::clone(&gate))) {
-                return Ok(answer);
+            match taker.look() {
+                Ok(answer) => return Ok(answer),
+                Err(token) => {
+                    let _waiting = self.enter_wait(&token)?;
+                    token.wait();
+                }
             }
-            let Ok(_waiting) = self.enter_join(&gate) else {
-                return Err(TaskError::WouldDeadlock);
-            };
-            let mut place = Place::default();
-            wait::block_on(self.handle.pool().clock(), |waker| gate.poll(&mut place, waker));
         }
     }
 
@@ -199,19 +189,15 @@ impl<T: 'static> ExecutorCompletionService<T> {
         &self,
         limit: impl Into<Limit>,
     ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
-        let limit = limit.into();
-        self.take_by(&limit, limit.deadline(self.handle.pool().clock()))
-    }
-
-    /// Takes a future within a limit whose deadline was read before.
-    pub(super) fn take_by(
-        &self,
-        limit: &Limit,
-        deadline: Timestamp,
-    ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
-        let mut taker = self.shared.taker();
-        let clock = self.handle.pool().clock();
-        limit.block(clock, deadline, |waker| taker.poll(waker)).ok_or_else(|| limit.reached())
+        let limit = limit.into().from_now(self.handle.clock());
+        let mut taker = self.taker();
+        loop {
+            match taker.look() {
+                Ok(answer) => return Ok(answer),
+                Err(token) if token.wait_within(limit.clone()) => {}
+                Err(_) => return taker.look().map_err(|_| limit.reached()),
+            }
+        }
     }
 
     /// Takes a future whose task has ended; returns `None` if there is none. Does not block. Java:
@@ -237,13 +223,18 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// }
     /// ```
     pub async fn next(&self) -> Option<ScheduledFuture<T>> {
-        let mut taker = self.shared.taker();
-        poll_fn(|context| taker.poll(context.waker()).map_or(Poll::Pending, Poll::Ready)).await
+        let mut taker = self.taker();
+        loop {
+            match taker.look() {
+                Ok(answer) => return answer,
+                Err(token) => token.cancelled().await,
+            }
+        }
     }
 
     /// Returns how many futures have been pushed and not taken.
     pub fn len(&self) -> usize {
-        let state = self.shared.0.lock();
+        let state = self.shared.lock();
         state.pending.len() + state.ended.len()
     }
 
@@ -267,65 +258,84 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Returns handles from the last to the first: see
     /// [`TaskSet::cancel_and_signal_all`](super::TaskSet).
     fn handles(&self) -> Vec<TaskHandle> {
-        let state = self.shared.0.lock();
-        state.pending.values().rev().map(ScheduledFuture::task_handle).collect()
+        let state = self.shared.lock();
+        state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
     }
 
-    /// Says that this thread is about to wait without a limit. Its waker is here already.
-    fn enter_join(&self, gate: &Arc<Gate>) -> Result<Option<JoinGuard<'_>>, WouldDeadlock> {
-        let state = self.shared.0.lock();
+    fn taker(&self) -> Taker<'_, T> {
+        Taker { shared: &self.shared, clock: self.handle.clock(), number: 0 }
+    }
+
+    /// Says that this thread is about to wait without a limit. Its token is here already.
+    fn enter_wait(&self, token: &CancellationToken) -> Result<Option<WaitGuard<'_>>, TaskError> {
+        let state = self.shared.lock();
         let is_independent = !state.independent.is_empty();
         let is_one = state.pending.len() == 1 && state.ended.is_empty();
-        let only = state.pending.values().next().filter(|_| is_one);
-        let only = only.map(|future| future.shared_task());
+        let only = state.pending.values().flatten().next().filter(|_| is_one);
+        let only = only.map(|future| future.task_handle());
         drop(state);
-        let pool = self.handle.pool();
-        let waits_for_itself = |task| Run::is_of(task) && task.needs_worker(!pool.is_driven);
-        let is_refused = only.as_ref().is_some_and(waits_for_itself);
-        discard(only);
-        if is_refused {
-            return Err(WouldDeadlock(()));
+        if only.is_some_and(|task| task.is_current() && self.handle.has_to_run(&task)) {
+            return Err(TaskError::WouldDeadlock);
         }
         if is_independent {
             return Ok(None);
         }
-        let gate = Arc::clone(gate);
-        pool.enter_wait(|| Arc::new(move |_: bool| !gate.is_open()))
+        let token = token.clone();
+        let waiting = self.handle.enter_wait(move || token.is_cancelled());
+        waiting.map_err(|_| TaskError::WouldDeadlock)
     }
 }
 
 impl<T> CompletionQueue<T> {
-    /// Makes one step: a change, and then the question whether a taker is to be woken for it.
-    fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
-        let mut state = self.0.lock();
-        let outcome = change(&mut state);
-        if state.has_answer() {
-            state.wake_one();
-        }
-        outcome
+    fn lock(&self) -> MutexGuard<'_, QueueState<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns a new taker.
-    fn taker(&self) -> Taker<'_, T> {
-        Taker { shared: self, place: Place::default() }
+    /// Makes one step: a change, and then the question whether a taker is to be woken for it.
+    fn step<R>(&self, change: impl FnOnce(&mut QueueState<T>) -> R) -> R {
+        let mut state = self.lock();
+        let outcome = change(&mut state);
+        let woken = if state.has_answer() { state.takers.pop_first() } else { None };
+        drop(state);
+        if let Some((_, token)) = woken {
+            token.cancel();
+        }
+        outcome
     }
 }
 
 impl<T> QueueState<T> {
-    /// Adds a future. Returns its number.
-    fn admit(&mut self, future: ScheduledFuture<T>, is_independent: bool) -> u64 {
+    /// Assigns a number to a future that is being pushed.
+    fn assign(&mut self) -> u64 {
         self.last += 1;
-        self.pending.insert(self.last, future);
-        if is_independent {
-            self.independent.insert(self.last);
-        }
+        self.pending.insert(self.last, None);
         self.last
+    }
+
+    /// Puts a future in its place.
+    fn admit(
+        &mut self,
+        number: u64,
+        future: ScheduledFuture<T>,
+        has_ended: bool,
+        is_independent: bool,
+    ) {
+        match self.pending.get_mut(&number).filter(|_| !has_ended) {
+            Some(place) => {
+                *place = Some(future);
+                self.independent.extend(is_independent.then_some(number));
+            }
+            None => {
+                self.pending.remove(&number);
+                self.ended.push_back(future);
+            }
+        }
     }
 
     /// Moves a future whose task has ended.
     fn end(&mut self, number: u64) {
         self.independent.remove(&number);
-        self.ended.extend(self.pending.remove(&number));
+        self.ended.extend(self.pending.remove(&number).flatten());
     }
 
     fn has_answer(&self) -> bool {
@@ -351,56 +361,49 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. Its waker is taken off the list on drop.
+/// A thread or a future that takes from the queue. It is taken off the list on drop.
 struct Taker<'a, T> {
     shared: &'a CompletionQueue<T>,
-    place: Place,
+    clock: &'a Clock,
+    /// Zero while it is not on the list.
+    number: u64,
 }
 
 impl<T> Taker<'_, T> {
-    /// The poll of [`wait`]: returns the answer, once there is one.
-    fn poll(&mut self, waker: &Waker) -> Option<Answer<T>> {
-        let answer = self.shared.0.poll(&mut self.place, waker, QueueState::take)?;
-        self.shared.step(|_| ());
-        Some(answer)
+    /// Returns the answer, and passes the baton on.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, the token that is raised when this is to look again. One that was woken for nothing has its old
+    /// place on the list.
+    fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
+        self.shared.step(|state| {
+            if let Some(answer) = state.take() {
+                state.takers.remove(&mem::take(&mut self.number));
+                return Ok(answer);
+            }
+            if self.number == 0 {
+                state.last += 1;
+                self.number = state.last;
+            }
+            let token = CancellationToken::with_clock(self.clock.clone());
+            state.takers.insert(self.number, token.clone());
+            Err(token)
+        })
     }
 }
 
 impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
-        if self.place.is_taken() {
-            self.shared.0.forget(&mut self.place);
-            self.shared.step(|_| ());
+        if self.number > 0 {
+            self.shared.step(|state| state.takers.remove(&self.number));
         }
-    }
-}
-
-/// The gate for which a thread that takes waits; see the head of the module. It is open once this is `true`.
-#[derive(Default)]
-struct Gate(Watched<bool>);
-
-impl Gate {
-    fn is_open(&self) -> bool {
-        *self.0.lock()
-    }
-
-    /// The poll of [`wait`]: an answer once the gate is open.
-    fn poll(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.0.poll(place, waker, |is_open| is_open.then_some(()))
-    }
-}
-
-impl Wake for Gate {
-    fn wake(self: Arc<Self>) {
-        let mut is_open = self.0.lock();
-        *is_open = true;
-        is_open.wake_all();
     }
 }
 
 impl<T> fmt::Debug for ExecutorCompletionService<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.shared.0.lock();
+        let state = self.shared.lock();
         let (pending, ended) = (state.pending.len(), state.ended.len());
         drop(state);
         f.debug_struct("ExecutorCompletionService")

@@ -41,7 +41,10 @@ use jiff::{
 };
 
 use self::{expression::Expression, fields::Fields};
-use super::{Due, Trigger, TriggerContext};
+use crate::{
+    Trigger,
+    trigger::{Due, TriggerContext},
+};
 
 /// Runs when a clock in a time zone shows the times of a cron expression.
 ///

@@ -1,0 +1,378 @@
+//! Several tasks as one: submitted together, and waited for: all of them, the first that succeeds, or each as
+//! it ends.
+//!
+//! Everything here is made of futures and of [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a list of
+//! futures, and waits for one after the other: all have ended when the last that was waited for has. A wait that may be given
+//! up takes no result before all are there. An [`ExecutorCompletionService`] gives each task a waker of its own, and so learns
+//! the order in which they end. [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it
+//! cannot go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does: however such a call ends, by a
+//! value, an error or a panic of the iterator, it leaves no task that has not been cancelled and asked to stop.
+//!
+//! A wait without a limit that is known not to end is refused, as that for a single future is; see
+//! [`completion`] for a wait for whichever of several ends first.
+
+mod completion;
+
+use std::{convert::Infallible, error::Error, fmt, mem, slice, vec};
+
+pub use self::completion::ExecutorCompletionService;
+use crate::{
+    Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture, TaskError, TaskOutput,
+};
+
+/// Futures that are joined or cancelled together. They may be of several executors.
+///
+/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches**
+/// all tasks, as dropping a [`ScheduledFuture`] does, unless [`cancel_on_drop`](Self::cancel_on_drop) says otherwise.
+///
+/// In async code, await one future after the other. To take the results in the order in which the tasks end, use an
+/// [`ExecutorCompletionService`].
+///
+/// ```
+/// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(2);
+/// let mut squares = TaskSet::new();
+/// for number in 1..=3_u64 {
+///     squares.push(executor.submit(move || number * number)?);
+/// }
+/// let squares: Result<Vec<_>, _> = squares.join_all().into_iter().collect();
+/// assert_eq!(squares?, [1, 4, 9]);
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[doc(alias = "JoinSet")]
+pub struct TaskSet<T> {
+    futures: Vec<ScheduledFuture<T>>,
+    at_drop: AtDrop,
+}
+
+/// What the drop of a set does to the tasks that have not ended.
+#[derive(Clone, Copy)]
+enum AtDrop {
+    Detach,
+    Cancel,
+    Signal,
+}
+
+impl<T> TaskSet<T> {
+    /// Makes an empty set. Does not allocate.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { futures: Vec::new(), at_drop: AtDrop::Detach }
+    }
+
+    /// Adds a future at the end.
+    pub fn push(&mut self, future: ScheduledFuture<T>) {
+        self.futures.push(future);
+    }
+
+    /// Returns how many futures there are, whether their tasks have ended or not.
+    pub fn len(&self) -> usize {
+        self.futures.len()
+    }
+
+    /// Returns `true` if there is no future.
+    pub fn is_empty(&self) -> bool {
+        self.futures.is_empty()
+    }
+
+    /// Returns `true` if every task has ended, also if there is none. Stops at the first that has not.
+    pub fn is_done(&self) -> bool {
+        self.futures.iter().all(|task| task.is_done())
+    }
+
+    /// Iterates over the futures, in the order in which they were pushed.
+    pub fn iter(&self) -> slice::Iter<'_, ScheduledFuture<T>> {
+        self.futures.iter()
+    }
+
+    /// [Cancels](crate::TaskHandle::cancel) every task that has not ended, and returns how many that were.
+    /// The futures stay. Does not block.
+    #[doc(alias = "abort_all")]
+    pub fn cancel_all(&self) -> usize {
+        self.futures.iter().rev().filter(|future| future.cancel()).count()
+    }
+
+    /// Cancels as [`cancel_all`](Self::cancel_all) does, and raises the
+    /// [token](crate::TaskContext::token) of each running task, to ask its body to stop.
+    pub fn cancel_and_signal_all(&self) -> usize {
+        // From the last to the first: a worker whose task stops must not begin another one of the set
+        // before that one is cancelled.
+        self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
+    }
+
+    /// Has the drop of the set cancel the tasks that have not ended.
+    #[must_use = "the tasks are cancelled at once if the set is not kept"]
+    pub fn cancel_on_drop(self) -> Self {
+        self.at_drop(AtDrop::Cancel)
+    }
+
+    /// Has the drop of the set [cancel and signal](Self::cancel_and_signal_all) the tasks that have not ended.
+    #[must_use = "the tasks are cancelled at once if the set is not kept"]
+    pub fn cancel_and_signal_on_drop(self) -> Self {
+        self.at_drop(AtDrop::Signal)
+    }
+
+    /// Has the drop of the set detach its tasks again.
+    #[must_use]
+    pub fn detach(self) -> Self {
+        self.at_drop(AtDrop::Detach)
+    }
+
+    fn at_drop(mut self, at_drop: AtDrop) -> Self {
+        self.at_drop = at_drop;
+        self
+    }
+}
+
+impl<T: 'static> TaskSet<T> {
+    /// Blocks until every task has ended, and returns their results. The set is empty then, except for
+    /// the futures whose wait was refused: those stay, in their order.
+    ///
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// # Errors
+    ///
+    /// Inside the `Vec`, for each future: as [`ScheduledFuture::join`].
+    #[doc(alias = "join")]
+    pub fn join_all(&mut self) -> Vec<Result<T, TaskError>> {
+        let mut results = Vec::with_capacity(self.len());
+        self.futures.retain(|future| {
+            let result = future.join();
+            let is_refused = matches!(result, Err(TaskError::WouldDeadlock));
+            results.push(result);
+            is_refused
+        });
+        results
+    }
+
+    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in the order
+    /// of the futures. The set is empty then. Returns `None` if not all have ended by then: the tasks go on,
+    /// and the set keeps all futures with their results.
+    ///
+    /// # Errors
+    ///
+    /// Inside the `Vec`: as [`ScheduledFuture::join_within`].
+    pub fn join_all_within(
+        &mut self,
+        limit: impl Into<Limit>,
+    ) -> Option<Vec<Result<T, TaskError>>> {
+        let limit = limit.into();
+        // All from one moment, and each on its own clock: no wait makes another's limit later.
+        let on_its_clock = |future: &ScheduledFuture<T>| limit.clone().from_now(future.clock());
+        let limits: Vec<_> = self.futures.iter().map(on_its_clock).collect();
+        let mut limited = self.futures.iter().zip(limits);
+        let all_ended = limited.all(|(future, limit)| future.wait_within(limit));
+        all_ended.then(|| self.join_all())
+    }
+}
+
+impl<T> Default for TaskSet<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> FromIterator<ScheduledFuture<T>> for TaskSet<T> {
+    fn from_iter<I: IntoIterator<Item = ScheduledFuture<T>>>(futures: I) -> Self {
+        Self { futures: Vec::from_iter(futures), ..Self::new() }
+    }
+}
+
+impl<T> Extend<ScheduledFuture<T>> for TaskSet<T> {
+    fn extend<I: IntoIterator<Item = ScheduledFuture<T>>>(&mut self, futures: I) {
+        self.futures.extend(futures);
+    }
+}
+
+impl<T> IntoIterator for TaskSet<T> {
+    type Item = ScheduledFuture<T>;
+    type IntoIter = vec::IntoIter<ScheduledFuture<T>>;
+
+    /// Takes the futures out of the set, whose drop does nothing to them any more.
+    fn into_iter(mut self) -> Self::IntoIter {
+        mem::take(&mut self.futures).into_iter()
+    }
+}
+
+impl<'a, T> IntoIterator for &'a TaskSet<T> {
+    type Item = &'a ScheduledFuture<T>;
+    type IntoIter = slice::Iter<'a, ScheduledFuture<T>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T> fmt::Debug for TaskSet<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TaskSet ")?;
+        f.debug_list().entries(&self.futures).finish()
+    }
+}
+
+impl<T> Drop for TaskSet<T> {
+    fn drop(&mut self) {
+        match self.at_drop {
+            AtDrop::Detach => {}
+            AtDrop::Cancel => _ = self.cancel_all(),
+            AtDrop::Signal => _ = self.cancel_and_signal_all(),
+        }
+    }
+}
+
+/// Returns `true` if the token of the limit is raised.
+fn is_interrupted(limit: Option<&Limit>) -> bool {
+    limit.is_some_and(|limit| limit.reached() == LimitReached::Cancelled)
+}
+
+/// The body of [`Handle::invoke_all`] and [`Handle::invoke_all_within`].
+#[track_caller]
+pub(crate) fn invoke_all<T: TaskOutput + Send + 'static>(
+    handle: &Handle,
+    closures: impl IntoIterator<Item = impl FnOnce() -> T + Send + 'static>,
+    limit: Option<Limit>,
+) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
+    let limit = limit.map(|limit| limit.from_now(handle.clock()));
+    let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
+    for closure in closures {
+        if is_interrupted(limit.as_ref()) {
+            return Err(InvokeError::Interrupted);
+        }
+        submitted.push(handle.submit(closure)?);
+    }
+    match &limit {
+        None => {
+            let mut waits = submitted.iter().map(ScheduledFuture::wait);
+            waits.try_for_each(|end| end.map_err(|_| InvokeError::WouldDeadlock))?;
+        }
+        Some(limit) if submitted.iter().all(|future| future.wait_within(limit.clone())) => {}
+        limit if is_interrupted(limit.as_ref()) => return Err(InvokeError::Interrupted),
+        Some(_) => _ = submitted.cancel_and_signal_all(),
+    }
+    Ok(submitted.into_iter().collect())
+}
+
+/// The body of [`Handle::invoke_any`] and [`Handle::invoke_any_within`].
+#[track_caller]
+pub(crate) fn invoke_any<T, E>(
+    handle: &Handle,
+    closures: impl IntoIterator<Item = impl FnOnce() -> Result<T, E> + Send + 'static>,
+    limit: Option<Limit>,
+) -> Result<T, InvokeError<E>>
+where
+    T: Send + 'static,
+    E: Send + 'static,
+    Result<T, E>: TaskOutput,
+{
+    let limit = limit.map(|limit| limit.from_now(handle.clock()));
+    let mut first = FirstSuccess { running: ExecutorCompletionService::new(handle), failure: None };
+    for closure in closures.into_iter().take_while(|_| !is_interrupted(limit.as_ref())) {
+        first.running.submit(closure)?;
+        while let Some(ended) = first.running.poll() {
+            if let Some(value) = first.value_of(ended) {
+                return Ok(value);
+            }
+        }
+    }
+    while let Some(ended) = first.wait(limit.as_ref())? {
+        if let Some(value) = first.value_of(ended) {
+            return Ok(value);
+        }
+    }
+    Err(first.failure.take().unwrap_or(InvokeError::NoTasks))
+}
+
+/// An `invoke_any` that is under way. Its drop cancels what has not ended.
+struct FirstSuccess<T: 'static, E: 'static> {
+    running: ExecutorCompletionService<Result<T, E>>,
+    /// The failure of the last task that failed.
+    failure: Option<InvokeError<E>>,
+}
+
+type EndedFuture<T, E> = ScheduledFuture<Result<T, E>>;
+
+impl<T, E> FirstSuccess<T, E> {
+    /// Returns the next task that ends, or `None` if all have been taken.
+    fn wait(&self, limit: Option<&Limit>) -> Result<Option<EndedFuture<T, E>>, InvokeError<E>> {
+        let Some(limit) = limit else {
+            return self.running.take().map_err(|_| InvokeError::WouldDeadlock);
+        };
+        match self.running.take_within(limit.clone()) {
+            Err(LimitReached::TimedOut) => Err(InvokeError::TimedOut),
+            Err(LimitReached::Cancelled) => Err(InvokeError::Interrupted),
+            // Those that were not submitted might have succeeded.
+            Ok(None) if is_interrupted(Some(limit)) => Err(InvokeError::Interrupted),
+            Ok(ended) => Ok(ended),
+        }
+    }
+
+    /// Returns the value of a task that has ended, or keeps its failure.
+    fn value_of(&mut self, ended: EndedFuture<T, E>) -> Option<T> {
+        self.failure = Some(match ended.join() {
+            Ok(Ok(value)) => return Some(value),
+            Ok(Err(failure)) => InvokeError::Failed(failure),
+            Err(error) => InvokeError::Task(error),
+        });
+        None
+    }
+}
+
+impl<T, E> Drop for FirstSuccess<T, E> {
+    fn drop(&mut self) {
+        self.running.cancel_and_signal_all();
+    }
+}
+
+/// The error of [`invoke_all`](Handle::invoke_all) and [`invoke_any`](Handle::invoke_any), whose tasks fail with an `E`. The
+/// tasks that were submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
+/// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum InvokeError<E = Infallible> {
+    /// The iterator yielded no closure, of which one was to succeed.
+    NoTasks,
+    /// Every task failed, of which one was to succeed; the last of them returned this.
+    Failed(E),
+    /// The same; the last of them panicked or was cancelled.
+    Task(TaskError),
+    /// The time of the call was up before a task succeeded.
+    TimedOut,
+    /// A task was not accepted.
+    Rejected(RejectedExecutionError),
+    /// The call would have waited for ever: no worker is left to run the tasks.
+    WouldDeadlock,
+    /// The token of the call was raised before.
+    Interrupted,
+}
+
+impl<E: fmt::Display> fmt::Display for InvokeError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoTasks => "no task was passed; pass at least one",
+            Self::Failed(failure) => {
+                return write!(f, "every task failed; the last error: {failure}");
+            }
+            Self::Task(error) => return write!(f, "every task failed; the last error: {error}"),
+            Self::TimedOut => {
+                "no task succeeded before the timeout; those that had not ended were cancelled"
+            }
+            Self::Rejected(error) => return error.fmt(f),
+            Self::WouldDeadlock => return TaskError::WouldDeadlock.fmt(f),
+            Self::Interrupted => "the wait was interrupted by its token; the tasks were cancelled",
+        })
+    }
+}
+
+/// An error whatever the tasks fail with, as long as it can be displayed: even a `String`.
+impl<E: fmt::Debug + fmt::Display> Error for InvokeError<E> {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        if let Self::Rejected(error) = self { error.source() } else { None }
+    }
+}
+
+impl<E> From<RejectedExecutionError> for InvokeError<E> {
+    fn from(error: RejectedExecutionError) -> Self {
+        Self::Rejected(error)
+    }
+}
