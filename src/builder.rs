@@ -10,10 +10,11 @@ use crate::{
     Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport, Observer,
     RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
     TaskContext, TaskRun, ThreadFactory,
+    observing::WantedObservers,
     pool::{Callbacks, Config, ObservingConfig},
     shared::share,
     sync::{Arc, cores},
-    task::{Around, Closures, Point},
+    task::{Around, Closures, Points},
     unwind::{Contained, note_locations},
 };
 
@@ -56,6 +57,7 @@ impl ScheduledThreadPoolExecutor {
 pub struct Builder {
     config: Config,
     closures: Closures,
+    pub(crate) observing: WantedObservers,
     prestart: bool,
     on_drop: DropPolicy,
 }
@@ -84,6 +86,7 @@ impl Builder {
                 observing: ObservingConfig::default(),
             },
             closures: Closures::default(),
+            observing: WantedObservers::default(),
             prestart: false,
             on_drop: DropPolicy::default(),
         }
@@ -280,7 +283,7 @@ impl Builder {
     /// before and after a run cost as much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.config.callbacks.hooks.observers.add(Arc::new(observer));
+        self.config.callbacks.hooks.observers.add(observer);
         self
     }
 
@@ -433,25 +436,6 @@ impl Builder {
 
 /// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
-    /// Keeps [histograms](crate::Histograms) of how late the executor's runs start and how long they take:
-    /// for all runs, and for each of the first `names` names that tasks are submitted with. The runs of other
-    /// tasks count for the pool alone, so a program that makes up names without end does not run out of
-    /// memory. They are read by [`Handle::histograms`](crate::Handle::histograms).
-    ///
-    /// The memory is allocated when a worker starts and when a name is first seen, and does not grow: 70 KiB
-    /// for each worker and for each name. To record a run takes no reading of the clock, since the worker's
-    /// next one is its end. Lateness counts from the moment for which a run was planned, also where an
-    /// earlier run was what made it late; so a stall is seen in every run that it delayed, and no correction
-    /// for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
-    /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
-    /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
-    #[doc(alias("percentiles", "latency"))]
-    #[cfg(feature = "histograms")]
-    pub fn histograms(mut self, names: usize) -> Self {
-        self.config.observing.histogram_names = Some(names);
-        self
-    }
-
     /// Reports starvation: no due task could start for as long as `after`, because all workers were occupied:
     /// by a warning event, and by a call of `callback` with the tasks that occupy them. A starvation is
     /// reported once when it has lasted that long, and again each time it has lasted twice as long as it had
@@ -584,8 +568,10 @@ impl Builder {
         if self.config.observing.starvation_after == Some(Duration::ZERO) {
             return Err(ConfigError::ZeroStarvationTime);
         }
-        self.config.callbacks.hooks.observers.add_closures(self.closures);
-        if self.config.callbacks.hooks.observers.has(Point::Failed) {
+        let observers = &mut self.config.callbacks.hooks.observers;
+        observers.add(self.closures);
+        self.observing.add_to(observers);
+        if observers.has(Points::FAILED) {
             note_locations();
         }
         Ok((self.config, self.on_drop))

@@ -19,7 +19,8 @@ pub use self::{
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, ThreadFactory,
+    Clock, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskBuilder,
+    ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
     shared::share,
@@ -188,6 +189,30 @@ impl Handle {
         self.pool().clock()
     }
 
+    /// Returns the [observer](crate::Builder::observer) of this type, if the executor has one; of several the first.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use punctual::{Observer, ScheduledThreadPoolExecutor};
+    ///
+    /// #[derive(Default)]
+    /// struct Workers(AtomicUsize);
+    ///
+    /// impl Observer for Workers {
+    ///     fn worker_started(&self) {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder().observer(Workers::default()).build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(executor.observer().map(|workers: &Workers| workers.0.load(Ordering::Relaxed)), Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn observer<T: Observer + 'static>(&self) -> Option<&T> {
+        self.pool().callbacks.hooks.observers.find()
+    }
+
     pub(crate) fn to_new_pool(config: Config) -> Self {
         Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
@@ -341,16 +366,6 @@ impl Handle {
     #[doc(alias("metrics", "stats"))]
     pub fn statistics(&self) -> Statistics {
         Statistics::of(self.pool())
-    }
-
-    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
-    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
-    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
-    /// these.
-    #[doc(alias("percentiles", "latency"))]
-    #[cfg(feature = "histograms")]
-    pub fn histograms(&self) -> Option<crate::Histograms> {
-        self.pool().observing.histograms()
     }
 
     /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.

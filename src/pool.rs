@@ -82,8 +82,6 @@ mod workers;
 
 use std::{mem, task::Waker, time::Duration};
 
-#[cfg(feature = "histograms")]
-pub use self::observing::Histograms;
 pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
@@ -112,7 +110,7 @@ use crate::{
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
     sync::Arc,
-    task::{Around, Cancellation, Hooks, Point, Submission, Task},
+    task::{Around, Cancellation, Hooks, Points, Submission, Task},
     thread_factory::{self, ThreadFactory},
     time::{Clock, Timestamp},
     unwind::{Callback, Contained, discard, wake_all},
@@ -227,7 +225,7 @@ impl Pool {
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
                 || observing.observes_takes()
-                || [Point::Taken, Point::Ended].iter().any(|point| observers.has(*point)),
+                || [Points::TAKEN, Points::ENDED].iter().any(|point| observers.has(*point)),
             extends_submissions: is_decorated || observing.extends_submissions(),
             observing,
             rejections: Rejections::new(config.rejection),

@@ -22,8 +22,6 @@ pub(crate) use self::{
     roll::{EndStage, Keeps, Member, Roll},
     state::{GroupLimits, GroupState, Joining},
 };
-#[cfg(feature = "histograms")]
-use crate::histogram::RunHistograms;
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
@@ -104,7 +102,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Group {
     handle: Handle,
-    state: Arc<GroupState>,
+    pub(crate) state: Arc<GroupState>,
 }
 
 impl Handle {
@@ -192,17 +190,6 @@ impl Group {
     /// Returns the executor's handle.
     pub fn handle(&self) -> &Handle {
         &self.handle
-    }
-
-    /// Returns how late the runs of the group's tasks have started and how long they took, since the group
-    /// was made; `None` if the executor keeps no [histograms](crate::Builder::histograms). Costs what
-    /// [`Handle::histograms`] does for one name.
-    #[cfg(feature = "histograms")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
-    pub fn histograms(&self) -> Option<RunHistograms> {
-        let mut seen = RunHistograms::new();
-        self.state.recorder.as_ref()?.add_to(&mut seen);
-        Some(seen)
     }
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.

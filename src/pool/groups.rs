@@ -16,8 +16,6 @@
 //! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
 use super::{IfRunning, Pool, keep};
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorder;
 use crate::{
     CancelReason,
     drained::DrainedTask,
@@ -97,11 +95,9 @@ impl Pool {
     ) -> Arc<GroupState> {
         let limits = GroupLimits { limit, reserved, workers: self.workers.wanted() };
         let dispatcher: Weak<dyn Dispatcher> = Arc::downgrade(self) as _;
-        let group = GroupState::new(name, dispatcher, limits, at_shutdown);
-        #[cfg(feature = "histograms")]
-        let group =
-            group.recorded(self.observing.histograms.as_ref().map(|_| Arc::new(Recorder::new())));
-        let group = Arc::new(group);
+        // A name of its own, by which observers tell the group from others that are called the same.
+        let name = Arc::from(&*name);
+        let group = Arc::new(GroupState::new(name, dispatcher, limits, at_shutdown));
         self.groups.add(&group);
         // A change made since the group was listed is seen here, or by the thread that makes it.
         group.change(|roll| roll.limits.workers = self.workers.wanted());

@@ -15,8 +15,6 @@ use super::{
     Task, TaskContext, failure::FailedRun, observer::RunFacts, plan::Plan,
     worker_context::WorkerContext,
 };
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
     id::Subject,
@@ -124,11 +122,6 @@ impl Run {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
         let (planned, started) = (self.planned(), self.started());
         RunFacts { id, number, attempt, has_failed, planned, due, started }
-    }
-
-    #[cfg(feature = "histograms")]
-    pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
-        self.worker.record_in(recorders);
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.

@@ -166,9 +166,6 @@ impl TaskBuilder<'_> {
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let submitter = pool_ref.pool().observing.submitter_span();
-        #[cfg(feature = "histograms")]
-        let recorders =
-            pool_ref.pool().observing.recorders_of(self.name.as_ref(), self.group.as_deref());
         let at_shutdown = self.at_shutdown();
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
@@ -181,8 +178,6 @@ impl TaskBuilder<'_> {
             group: group.map(|group| Box::new(Membership::new(group, kept))),
             gate: gate.map(|gate| Box::new(Gated::new(gate, dispatcher()))),
             at_shutdown,
-            #[cfg(feature = "histograms")]
-            recorders,
             ..Extensions::default()
         };
         if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {

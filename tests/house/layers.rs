@@ -11,7 +11,7 @@ use crate::root;
 
 /// Each top-level module with its layer. A module uses lower layers and itself, and of its own
 /// layer only the modules named beside it.
-const LAYERS: [(&str, u8, &[&str]); 36] = [
+const LAYERS: [(&str, u8, &[&str]); 35] = [
     ("id", 0, &["sync"]),
     ("sync", 0, &[]),
     ("time", 1, &["unwind"]),
@@ -21,7 +21,6 @@ const LAYERS: [(&str, u8, &[&str]); 36] = [
     ("trace", 1, &["error", "unwind"]),
     ("statistics", 1, &["time"]),
     ("lazy_thread", 1, &["time", "wait"]),
-    ("histogram", 1, &["time"]),
     ("error", 1, &["unwind"]),
     ("token", 2, &[]),
     ("trigger", 2, &[]),
@@ -43,14 +42,14 @@ const LAYERS: [(&str, u8, &[&str]); 36] = [
     ("future", 4, &[]),
     ("task_builder", 4, &["future"]),
     ("driven", 4, &["executor"]),
-    ("builder", 4, &["driven", "executor"]),
+    ("builder", 4, &["driven", "executor", "observing"]),
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future", "task_builder"]),
     ("extra", 4, &["executor", "future", "task_builder"]),
+    ("observing", 4, &["builder", "executor", "extra"]),
     ("pacing", 4, &["executor", "extra", "task_builder"]),
     ("timer", 4, &["executor"]),
-    ("metrics", 4, &["executor"]),
     (
         "auto_traits",
         4,
@@ -71,15 +70,18 @@ const LAYERS: [(&str, u8, &[&str]); 36] = [
 const HOMES: [(&str, &[&str]); 24] = [
     ("id", &["Attempt", "TaskId"]),
     ("builder", &["Builder"]),
-    ("extra", &["Debounced", "Extender", "Throttled"]),
+    ("extra", &["Debounced", "Extender", "Histogram", "Histograms", "RunHistograms", "Throttled"]),
     ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
     ("together", &["InvokeAnyError", "InvokeError"]),
     ("limit", &["Limit", "LimitReached"]),
-    ("executor", &["DropPolicy", "Handle", "ScheduledThreadPoolExecutor", "Statistics"]),
+    (
+        "executor",
+        &["DropPolicy", "ExecutorState", "Handle", "ScheduledThreadPoolExecutor", "Statistics"],
+    ),
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
-    ("pool", &["Histograms", "Starvation"]),
+    ("pool", &["Starvation"]),
     ("drained", &["RejectedExecutionError"]),
     ("rejection", &["RejectedExecutionHandler"]),
     ("shutdown_report", &["ShutdownReport"]),
@@ -87,14 +89,23 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("schedule", &["MissedRuns"]),
     (
         "task",
-        &["EndedRun", "Observer", "Outcome", "SlowRun", "TaskContext", "TaskState", "current_task"],
+        &[
+            "EndedRun",
+            "Observer",
+            "Outcome",
+            "Points",
+            "SlowRun",
+            "TaskContext",
+            "TaskState",
+            "current_task",
+        ],
     ),
     ("task", &["Done", "FailedRun", "TaskRun", "FailurePolicy", "FailureReport", "Submission"]),
     ("time", &["Clock", "ManualClock"]),
     ("token", &["CancellationToken", "Cancelled"]),
     ("task", &["TaskOutput", "UnitOutcome"]),
     ("trigger", &["Backoff", "Trigger"]),
-    ("feature", &["gate", "RunGate"]),
+    ("feature", &["Group", "GroupStatistics", "gate", "RunGate"]),
     ("unwind", &["PanicLocation"]),
 ];
 

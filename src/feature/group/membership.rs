@@ -51,6 +51,10 @@ impl Membership {
         Self { group, at_shutdown, sequence, has_left: false, refused, replanned, asked }
     }
 
+    pub(crate) fn group_name(&self) -> &Arc<str> {
+        &self.group.name
+    }
+
     /// Leaves the group, for good. The task is not part of the schedule any more.
     fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>) -> Effects {
         let sequence = self.sequence.filter(|_| !self.has_left);

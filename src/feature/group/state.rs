@@ -47,8 +47,6 @@
 use std::task::Waker;
 
 use super::roll::Roll;
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorder;
 use crate::{
     feature::{Dispatcher, ShutdownPolicy},
     sync::{Arc, Weak},
@@ -61,9 +59,6 @@ pub(crate) struct GroupState {
     pub(crate) name: Arc<str>,
     dispatcher: Weak<dyn Dispatcher>,
     pub(crate) at_shutdown: Option<ShutdownPolicy>,
-    /// Where the runs of members are recorded, if they are.
-    #[cfg(feature = "histograms")]
-    pub(crate) recorder: Option<Arc<Recorder>>,
     roll: Watched<Roll>,
 }
 
@@ -118,19 +113,7 @@ impl GroupState {
         limits: GroupLimits,
         at_shutdown: Option<ShutdownPolicy>,
     ) -> Self {
-        Self {
-            name,
-            dispatcher,
-            at_shutdown,
-            #[cfg(feature = "histograms")]
-            recorder: None,
-            roll: Watched::new(Roll::new(limits)),
-        }
-    }
-
-    #[cfg(feature = "histograms")]
-    pub(crate) fn recorded(self, recorder: Option<Arc<Recorder>>) -> Self {
-        Self { recorder, ..self }
+        Self { name, dispatcher, at_shutdown, roll: Watched::new(Roll::new(limits)) }
     }
 
     pub(crate) fn belongs_to<D: Dispatcher>(&self, dispatcher: &Arc<D>) -> bool {

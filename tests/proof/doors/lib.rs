@@ -8,5 +8,6 @@ pub use punctual::*;
 
 #[path = "../../../src/extra"]
 mod extra {
+    pub(crate) mod observe;
     pub(crate) mod pace;
 }
