@@ -15,12 +15,12 @@ use std::{fmt, io, ops::Deref, time::Duration};
 
 pub(crate) use self::statistics::others;
 pub use self::{
-    statistics::{ExecutorState, PendingTask, Statistics},
+    statistics::{ExecutorState, PendingTask, RunningTask, Statistics},
     stopping::{DropPolicy, Termination},
 };
 use crate::{
     Clock, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskBuilder,
-    ThreadFactory,
+    TaskSummary, ThreadFactory,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
     shared::share,
@@ -378,6 +378,44 @@ impl Handle {
     #[doc(alias = "getLargestPoolSize")]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().workers.largest()
+    }
+
+    /// Returns how many workers are idle: they sleep until a task is due. A worker that starts, or that has just run a task, is
+    /// not.
+    pub fn idle_count(&self) -> usize {
+        self.pool().queue.waiting()
+    }
+
+    /// Returns the tasks that run, each with how long its run has taken so far, in no particular order. Takes time linear in
+    /// the number of workers.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+    /// executor.task().name("backup").execute(move || {
+    ///     begin.send(()).ok();
+    ///     ends.recv().ok();
+    /// })?;
+    /// begun.recv()?;
+    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
+    /// end.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn running_tasks(&self) -> Vec<RunningTask> {
+        RunningTask::all(self.pool())
+    }
+
+    /// Returns the task that is due and comes first, and how long it has been due: how far the executor is behind. `None` if
+    /// nothing is due. Takes time linear in the number of cores.
+    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
+        let now = self.pool().clock().read();
+        let (due, ticket, task) = self.pool().queue.first_due(now)?;
+        let summary = TaskSummary::new(ticket.sequence, task.name());
+        discard(task);
+        Some((summary, now.since(due)))
     }
 
     /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:

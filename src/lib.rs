@@ -226,10 +226,13 @@ pub use crate::{
         CancelReason, ConfigError, Failure, FailureKind, RejectionReason, TaskError, WouldDeadlock,
     },
     executor::{
-        DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
-        Termination,
+        DropPolicy, ExecutorState, Handle, PendingTask, RunningTask, ScheduledThreadPoolExecutor,
+        Statistics, Termination,
     },
-    extra::pace::{Debounced, Extender, Throttled},
+    extra::{
+        observe::Starvation,
+        pace::{Debounced, Extender, Throttled},
+    },
     feature::{
         Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
         gate::{self, RunGate},
@@ -237,7 +240,6 @@ pub use crate::{
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
-    pool::{RunningTask, Starvation},
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection,

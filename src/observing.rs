@@ -1,10 +1,22 @@
 //! The verbs for what is observed outside of the core, in `src/extra/observe`.
 
+use std::time::Duration;
+
 #[cfg(feature = "metrics")]
 use crate::extra::observe::{publish_executor, publish_group};
-use crate::task::Observers;
+use crate::{
+    Builder, Handle, ScheduledThreadPoolExecutor, Starvation,
+    extra::observe::StarvationWatch,
+    pool::Config,
+    sync::Arc,
+    task::FailureSource,
+    trace,
+    unwind::{Callback, Contained},
+};
 #[cfg(feature = "histograms")]
-use crate::{Builder, Group, Handle, Histograms, RunHistograms, extra::observe::RunRecorder};
+use crate::{Group, Histograms, RunHistograms, extra::observe::RunRecorder};
+
+type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The observers that the verbs ask for. Each executor has its own, also one of several that one builder makes.
 #[derive(Clone, Debug, Default)]
@@ -12,16 +24,65 @@ pub(crate) struct WantedObservers {
     /// How many names have histograms of their own; `None` if there are no histograms at all.
     #[cfg(feature = "histograms")]
     histogram_names: Option<usize>,
+    starvation: Option<(Duration, Callback<OnStarvation>)>,
 }
 
 impl WantedObservers {
-    pub(crate) fn add_to(&self, observers: &mut Observers) {
+    pub(crate) fn starves_at_once(&self) -> bool {
+        self.starvation.as_ref().is_some_and(|(after, _)| after.is_zero())
+    }
+
+    /// Gives the handle of an executor that has been built to those of its observers that look at it.
+    pub(crate) fn begin(executor: &Handle) {
+        if let Some(watch) = executor.observer::<StarvationWatch>() {
+            watch.begin(executor);
+        }
+    }
+
+    pub(crate) fn add_to(self, config: &mut Config) {
+        // An executor without threads has no worker that could be looked at while it is busy.
+        if let Some((after, callback)) = self.starvation.filter(|_| !config.is_driven) {
+            let mut builder = ScheduledThreadPoolExecutor::builder();
+            builder.config.thread_factory = config.thread_factory.clone();
+            builder.config.stack_size = config.stack_size;
+            builder.config.thread_name = format!("{}-starvation", config.thread_name);
+            let tell =
+                Arc::new(move |handle: &Handle, it: &Starvation| tell(handle, it, &callback));
+            // First: a worker that hangs in another observer is one that is busy.
+            config.callbacks.hooks.observers.add_first(StarvationWatch::new(after, builder, tell));
+        }
         #[cfg(feature = "histograms")]
         if let Some(names) = self.histogram_names {
-            observers.add(RunRecorder::new(names));
+            config.callbacks.hooks.observers.add(RunRecorder::new(names));
         }
-        #[cfg(not(feature = "histograms"))]
-        let _ = observers;
+    }
+}
+
+/// Tells of a starvation, by an event and by the callback. A panic of that is reported to the executor that starves.
+fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
+    trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
+    let hooks = &handle.pool().callbacks.hooks;
+    hooks.call_aside(FailureSource::Starvation, || callback(it));
+}
+
+impl Builder {
+    /// Reports starvation: no due task could start for as long as `after`, because all workers were occupied:
+    /// by a warning event, and by a call of `callback` with the tasks that occupy them. A starvation is
+    /// reported once when it has lasted that long, and again each time it has lasted twice as long as it had
+    /// at the last report. It ends when a worker takes a task.
+    ///
+    /// The callback is called with no lock held, on a thread that does nothing else; the first worker starts it. The callback
+    /// may submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
+    /// While a worker is idle, nothing is looked at; while all are busy, that is done at most once in the time that was set.
+    /// A callback that is under way when the executor terminates is not waited for.
+    #[doc(alias("watchdog", "stall"))]
+    pub fn on_starvation(
+        mut self,
+        after: Duration,
+        callback: impl Fn(&Starvation) + Send + Sync + 'static,
+    ) -> Self {
+        self.observing.starvation = Some((after, Contained::new(Arc::new(callback))));
+        self
     }
 }
 

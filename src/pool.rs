@@ -23,7 +23,6 @@
 //! | [`Policies`](shutdown) | what a shutdown keeps | none | `policy_changed` |
 //! | [`Groups`](groups) | the groups that are alive | that of their list | `new_group`, `end_called_off`, `drain_member` |
 //! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue | `ensure_timer_thread` |
-//! | [`Observing`](observing) | what is watched of workers and runs | those of the recorders | – |
 //! | [`Callbacks`] | what the builder was given; it never changes | none | – |
 //!
 //! A [`worker`] has its pool, and a [`driver`] is in place of all threads. Where a thread holds two of these locks at
@@ -71,7 +70,6 @@ mod deadlock;
 mod driver;
 mod groups;
 mod lifecycle;
-mod observing;
 mod pool_ref;
 mod rejecting;
 mod shutdown;
@@ -82,12 +80,10 @@ mod workers;
 
 use std::{mem, task::Waker, time::Duration};
 
-pub use self::observing::{RunningTask, Starvation};
 use self::{
     admission::Capacity,
     groups::Groups,
     lifecycle::Lifecycle,
-    observing::Observing,
     rejecting::Rejections,
     shutdown::Policies,
     timeouts::Timeouts,
@@ -98,7 +94,6 @@ pub(crate) use self::{
     deadlock::{JoinGuard, Role},
     driver::Driver,
     lifecycle::Phase,
-    observing::ObservingConfig,
     pool_ref::{PoolRef, PoolRefs},
     timeouts::{Exceeded, TimeoutGuard, Timer, expiry},
 };
@@ -113,6 +108,7 @@ use crate::{
     task::{Around, Cancellation, Hooks, Points, Submission, Task},
     thread_factory::{self, ThreadFactory},
     time::{Clock, Timestamp},
+    trace,
     unwind::{Callback, Contained, discard, wake_all},
 };
 
@@ -139,7 +135,9 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    pub(crate) observing: ObservingConfig,
+    /// How long a run may take where its task sets no limit of its own.
+    pub(crate) warn_after: Option<Duration>,
+    pub(crate) submitter_span: bool,
 }
 
 impl Config {
@@ -156,7 +154,6 @@ impl Config {
 
 type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
 pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
-type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
 /// [`Replaceable`](crate::shared).
@@ -165,7 +162,6 @@ pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
     pub(crate) slow_run: Option<Callback<OnSlowRun>>,
-    pub(crate) starvation: Option<Callback<OnStarvation>>,
 }
 
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
@@ -194,17 +190,17 @@ pub(crate) struct Pool {
     pub(crate) timeouts: Timeouts,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
-    pub(crate) observing: Observing,
+    pub(crate) warn_after: Option<Duration>,
+    submitter_span: bool,
     /// Something is added to each task that is submitted.
     pub(crate) extends_submissions: bool,
-    /// Something is done about each entry that a worker takes: there is a bound, or workers are observed.
+    /// Something is done about each entry that a worker takes: there is a bound, or an observer is told of it.
     follows_takes: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock.clone().unwrap_or_default();
-        let observing = Observing::new(config.observing, config.is_driven);
         let observers = &config.callbacks.hooks.observers;
         let is_decorated = config.callbacks.decorate.is_some();
         let make_token = if config.is_driven {
@@ -224,10 +220,12 @@ impl Pool {
             timeouts: Timeouts::new(config.stripes, config.lead),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
-                || observing.observes_takes()
-                || [Points::TAKEN, Points::ENDED].iter().any(|point| observers.has(*point)),
-            extends_submissions: is_decorated || observing.extends_submissions(),
-            observing,
+                || observers.has(Points::TAKEN | Points::ENDED),
+            extends_submissions: is_decorated
+                || config.warn_after.is_some()
+                || config.submitter_span,
+            warn_after: config.warn_after,
+            submitter_span: config.submitter_span,
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             is_driven: config.is_driven,
@@ -238,6 +236,11 @@ impl Pool {
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
+    pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
+        if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
     /// Returns the context of a task that leaves the pool without having run.

@@ -88,7 +88,7 @@ pub(crate) use self::{
     end::is_releasing,
     extensions::{Core, Deferred, Extensions, Left, Question, Queuing, Replan},
     hooks::{Drops, Hooks},
-    observer::{Closures, Observers, RunFacts},
+    observer::{Closures, RunFacts},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},

@@ -35,12 +35,12 @@ impl Takes {
     ) {
         pool.capacity.release();
         self.look(&pool.callbacks.hooks, worker, now);
-        if let Some(starvation) = &pool.observing.starvation {
-            starvation.taken(pool, &worker.stats, now);
-        }
         let (hooks, overdue) = (&pool.callbacks.hooks, now.since(due));
-        let tell = |told: &dyn Observer| told.task_taken(TaskId(id), overdue);
-        hooks.tell(Points::TAKEN, FailureSource::Observer, tell);
+        if hooks.observers.has(Points::TAKEN) {
+            let taken = pool.clock().shown_at(now);
+            let tell = |told: &dyn Observer| told.task_taken(TaskId(id), taken, overdue);
+            hooks.tell(Points::TAKEN, FailureSource::Observer, tell);
+        }
     }
 
     /// Keeps the facts of a run that is over, if it took place. The task was due at `due`.
@@ -60,12 +60,5 @@ impl Takes {
             let run = EndedRun { facts, names, ended: now, clock: worker.clock() };
             hooks.tell(Points::ENDED, FailureSource::Observer, |told| told.run_ended(&run));
         });
-    }
-
-    /// The worker has been removed.
-    pub(super) fn end(pool: &Pool) {
-        if let Some(starvation) = &pool.observing.starvation {
-            starvation.ensure_armed(pool, pool.clock().read());
-        }
     }
 }

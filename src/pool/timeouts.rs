@@ -141,17 +141,6 @@ impl Timeouts {
         ExpiryQueue::new(clock.clone(), self.stripes, self.lead)
     }
 
-    /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
-    /// Returns `false` if there is no such thread.
-    pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Arc<Task>) -> bool {
-        let Some(queue) = self.thread.running() else {
-            discard(look);
-            return false;
-        };
-        let offered = queue.offer(0, now, Timing::At(moment), look);
-        offered.map_err(|refused| discard(refused.element)).is_ok()
-    }
-
     /// Counts and records that a one-shot task has been ended by its limit.
     #[cold]
     pub(super) fn note_timed_out(&self, task: &Task, id: u64, log: &EndLog) {

@@ -283,7 +283,6 @@ impl Drop for WorkerThread {
     fn drop(&mut self) {
         let Runner { pool, number, .. } = &self.runner;
         pool.workers.remove(*number);
-        Takes::end(pool);
         pool.deregister();
         pool.clock().worker_ended();
         // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and

@@ -71,8 +71,9 @@ pub trait Observer: Send + Sync {
     /// threads](crate::DrivenExecutor).
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task, which has been due for this long. Its gate or its group may still put it off.
-    fn task_taken(&self, _task: TaskId, _overdue: Duration) {}
+    /// A worker has taken a task at this moment, when it had been due for so long. Its gate or its group may still put it
+    /// off.
+    fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
     /// A run of a task begins. If this panics, the closure does not run, and the run has failed with that panic. Java:
     /// `beforeExecute`.
@@ -254,6 +255,12 @@ struct Listed {
 }
 
 impl Observers {
+    /// Adds one that is told before the others.
+    pub(crate) fn add_first<T: Observer + 'static>(&mut self, observer: T) {
+        self.add(observer);
+        Arc::make_mut(&mut self.all).rotate_right(1);
+    }
+
     pub(crate) fn add<T: Observer + 'static>(&mut self, observer: T) {
         let (points, typed) = (observer.points(), Arc::new(observer));
         let observer = Contained::new(Arc::clone(&typed) as _);

@@ -83,7 +83,8 @@ impl Run {
     /// is said of the runs of the plan: an extra one stands for no other.
     #[inline]
     pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
-        self.stats().begin(self.id, if has_name { self.task.name() } else { None });
+        let name = if has_name { self.task.name() } else { None };
+        self.stats().begin(self.id, name, self.started());
         let Some(plan) = plan else { return };
         self.number.set(plan.runs + 1);
         self.attempt.set(plan.failures.saturating_add(1));

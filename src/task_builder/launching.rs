@@ -165,7 +165,7 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
-        let submitter = pool_ref.pool().observing.submitter_span();
+        let submitter = pool_ref.pool().submitter_span();
         let at_shutdown = self.at_shutdown();
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
@@ -217,7 +217,7 @@ impl TaskBuilder<'_> {
                 Some(around.enclose(budget))
             }
         };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().observing.config.warn_after);
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after);
         let watch = warn_after.and_then(|limit| Self::watch_runs(pool_ref, limit, scheduled_at));
         Ok(match watch {
             None => decorated,

@@ -46,7 +46,7 @@ const LAYERS: [(&str, u8, &[&str]); 35] = [
     ("delay_queue", 4, &[]),
     ("executor", 4, &["future", "task_builder"]),
     ("together", 4, &["executor", "future", "task_builder"]),
-    ("extra", 4, &["executor", "future", "task_builder"]),
+    ("extra", 4, &["builder", "executor", "future", "task_builder"]),
     ("observing", 4, &["builder", "executor", "extra"]),
     ("pacing", 4, &["executor", "extra", "task_builder"]),
     ("timer", 4, &["executor"]),
@@ -67,10 +67,21 @@ const LAYERS: [(&str, u8, &[&str]); 35] = [
 ];
 
 /// The public names that modules import from the crate's root, and the modules that define them.
-const HOMES: [(&str, &[&str]); 24] = [
+const HOMES: [(&str, &[&str]); 23] = [
     ("id", &["Attempt", "TaskId"]),
     ("builder", &["Builder"]),
-    ("extra", &["Debounced", "Extender", "Histogram", "Histograms", "RunHistograms", "Throttled"]),
+    (
+        "extra",
+        &[
+            "Debounced",
+            "Extender",
+            "Histogram",
+            "Histograms",
+            "RunHistograms",
+            "Starvation",
+            "Throttled",
+        ],
+    ),
     ("driven", &["DrivenExecutor"]),
     ("error", &["ConfigError", "CancelReason", "Failure", "FailureKind", "RejectionReason"]),
     ("error", &["TaskError", "WouldDeadlock"]),
@@ -78,13 +89,19 @@ const HOMES: [(&str, &[&str]); 24] = [
     ("limit", &["Limit", "LimitReached"]),
     (
         "executor",
-        &["DropPolicy", "ExecutorState", "Handle", "ScheduledThreadPoolExecutor", "Statistics"],
+        &[
+            "DropPolicy",
+            "ExecutorState",
+            "Handle",
+            "RunningTask",
+            "ScheduledThreadPoolExecutor",
+            "Statistics",
+        ],
     ),
     ("future", &["TaskHandle", "CancelOnDrop", "ScheduledFuture"]),
-    ("pool", &["Starvation"]),
     ("drained", &["RejectedExecutionError"]),
     ("rejection", &["RejectedExecutionHandler"]),
-    ("shutdown_report", &["ShutdownReport"]),
+    ("shutdown_report", &["ShutdownReport", "TaskSummary"]),
     ("thread_factory", &["ThreadFactory"]),
     ("schedule", &["MissedRuns"]),
     (

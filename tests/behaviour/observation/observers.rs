@@ -48,7 +48,7 @@ impl Observer for Told {
         self.say("worker ended");
     }
 
-    fn task_taken(&self, _: TaskId, overdue: Duration) {
+    fn task_taken(&self, _: TaskId, _: Instant, overdue: Duration) {
         self.say(format!("taken {overdue:?} late"));
     }
 
@@ -125,7 +125,7 @@ fn several_observers_are_told_although_one_panics() {
         fn worker_started(&self) {
             panic!("at the start");
         }
-        fn task_taken(&self, _: TaskId, _: Duration) {
+        fn task_taken(&self, _: TaskId, _: Instant, _: Duration) {
             panic!("at the taking");
         }
         fn after_run(&self, _: &TaskContext, _: Result<(), &Failure>) {
@@ -222,7 +222,7 @@ fn an_observer_is_told_at_its_points_alone() {
             Points::TAKEN | Points::AFTER
         }
 
-        fn task_taken(&self, _: TaskId, overdue: Duration) {
+        fn task_taken(&self, _: TaskId, _: Instant, overdue: Duration) {
             self.0.say(format!("taken {overdue:?} late"));
         }
 
