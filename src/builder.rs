@@ -8,11 +8,12 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport, Observer,
-    RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
-    TaskContext, TaskRun, ThreadFactory,
-    pool::{Callbacks, Config, ObservingConfig},
+    RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Submission, TaskContext,
+    TaskRun, ThreadFactory,
+    observing::WantedObservers,
+    pool::{Callbacks, Config},
     sync::{Arc, cores},
-    task::{Around, Closures, Point},
+    task::{Around, Closures, Points},
     unwind::{Contained, note_locations, share},
 };
 
@@ -53,8 +54,9 @@ impl ScheduledThreadPoolExecutor {
 #[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder {
-    config: Config,
+    pub(crate) config: Config,
     closures: Closures,
+    pub(crate) observing: WantedObservers,
     prestart: bool,
     on_drop: DropPolicy,
 }
@@ -80,9 +82,11 @@ impl Builder {
                 thread_factory,
                 rejection,
                 callbacks: Callbacks::default(),
-                observing: ObservingConfig::default(),
+                warn_after: None,
+                submitter_span: false,
             },
             closures: Closures::default(),
+            observing: WantedObservers::default(),
             prestart: false,
             on_drop: DropPolicy::default(),
         }
@@ -267,7 +271,7 @@ impl Builder {
     /// before and after a run cost as much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.config.callbacks.hooks.observers.add(Arc::new(observer));
+        self.config.callbacks.hooks.observers.add(observer);
         self
     }
 
@@ -420,51 +424,11 @@ impl Builder {
 
 /// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
-    /// Keeps [histograms](crate::Histograms) of how late the executor's runs start and how long they take:
-    /// for all runs, and for each of the first `names` names that tasks are submitted with. The runs of other
-    /// tasks count for the pool alone, so a program that makes up names without end does not run out of
-    /// memory. They are read by [`Handle::histograms`](crate::Handle::histograms).
-    ///
-    /// The memory is allocated when a worker starts and when a name is first seen, and does not grow: 70 KiB
-    /// for each worker and for each name. To record a run takes no reading of the clock, since the worker's
-    /// next one is its end. Lateness counts from the moment for which a run was planned, also where an
-    /// earlier run was what made it late; so a stall is seen in every run that it delayed, and no correction
-    /// for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
-    /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
-    /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
-    #[doc(alias("percentiles", "latency"))]
-    #[cfg(feature = "histograms")]
-    pub fn histograms(mut self, names: usize) -> Self {
-        self.config.observing.histogram_names = Some(names);
-        self
-    }
-
-    /// Reports starvation: no due task could start for as long as `after`, because all workers were occupied:
-    /// by a warning event, and by a call of `callback` with the tasks that occupy them. A starvation is
-    /// reported once when it has lasted that long, and again each time it has lasted twice as long as it had
-    /// at the last report. It ends when a worker takes a task.
-    ///
-    /// The callback is called on the thread that expires [timeouts](crate::TaskBuilder::timeout), with no
-    /// lock held; the first worker that is started starts that thread as well. While the callback runs, no
-    /// timeout expires, so it should be short; it may submit tasks. A panic in it is reported as that of a
-    /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the executor does
-    /// not look; while all are busy it looks at most once in the time that was set.
-    #[doc(alias("watchdog", "stall"))]
-    pub fn on_starvation(
-        mut self,
-        after: Duration,
-        callback: impl Fn(&Starvation) + Send + Sync + 'static,
-    ) -> Self {
-        self.config.observing.starvation_after = Some(after);
-        self.config.callbacks.starvation = Some(Contained::new(Arc::new(callback)));
-        self
-    }
-
     /// Sets how long a run may take before it is named, for all tasks without a
     /// [setting of their own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such
     /// time. Every task then costs what that costs, and is no longer a single allocation.
     pub fn warn_after(mut self, limit: Duration) -> Self {
-        self.config.observing.warn_after = Some(limit);
+        self.config.warn_after = Some(limit);
         self
     }
 
@@ -508,7 +472,7 @@ impl Builder {
     /// The cookbook in the book has an example (`docs/book/cookbook/watching.md`).
     #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
-        self.config.observing.submitter_span = follow;
+        self.config.submitter_span = follow;
         self
     }
 }
@@ -530,6 +494,7 @@ impl Builder {
         let prestart = self.prestart;
         let (config, on_drop) = self.check()?;
         let executor = ScheduledThreadPoolExecutor::from_config(config);
+        WantedObservers::begin(&executor);
         if prestart {
             executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
         }
@@ -544,12 +509,12 @@ impl Builder {
     ///
     /// As for [`build`](Self::build), except that nothing is started that could fail.
     #[doc(alias("current_thread", "new_current_thread", "single_threaded", "event_loop", "wasm"))]
-    pub fn build_driven(self) -> Result<DrivenExecutor, ConfigError> {
+    pub fn build_driven(mut self) -> Result<DrivenExecutor, ConfigError> {
+        self.config.is_driven = true;
         let (config, on_drop) = self.check()?;
         let config = Config {
             core_pool_size: 1,
             core_timeout: false,
-            is_driven: true,
             stripes: 1,
             lead: Duration::ZERO,
             ..config
@@ -568,11 +533,12 @@ impl Builder {
         if self.config.max_pending == Some(0) {
             return Err(ConfigError::ZeroMaxPending);
         }
-        if self.config.observing.starvation_after == Some(Duration::ZERO) {
+        if self.observing.starves_at_once() {
             return Err(ConfigError::ZeroStarvationTime);
         }
-        self.config.callbacks.hooks.observers.add_closures(self.closures);
-        if self.config.callbacks.hooks.observers.has(Point::Failed) {
+        self.config.callbacks.hooks.observers.add(self.closures);
+        self.observing.add_to(&mut self.config);
+        if self.config.callbacks.hooks.observers.has(Points::FAILED) {
             note_locations();
         }
         Ok((self.config, self.on_drop))

@@ -15,12 +15,12 @@ use std::{fmt, io, ops::Deref, time::Duration};
 
 pub(crate) use self::statistics::others;
 pub use self::{
-    statistics::{ExecutorState, PendingTask, Statistics},
+    statistics::{ExecutorState, PendingTask, RunningTask, Statistics},
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, RejectedExecutionHandler, ScheduledFuture, TaskBuilder, TaskHandle,
-    ThreadFactory, WaitGuard, WouldDeadlock,
+    Clock, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskBuilder,
+    TaskHandle, TaskSummary, ThreadFactory, WaitGuard, WouldDeadlock,
     pool::{Config, Pool, PoolRef, PoolRefs},
     queue::{SnapshotEntry, in_order},
     sync::Arc,
@@ -224,6 +224,30 @@ impl Handle {
         task.needs_worker_of(self.pool())
     }
 
+    /// Returns the [observer](crate::Builder::observer) of this type, if the executor has one; of several the first.
+    ///
+    /// ```
+    /// use std::sync::atomic::{AtomicUsize, Ordering};
+    /// use punctual::{Observer, ScheduledThreadPoolExecutor};
+    ///
+    /// #[derive(Default)]
+    /// struct Workers(AtomicUsize);
+    ///
+    /// impl Observer for Workers {
+    ///     fn worker_started(&self) {
+    ///         self.0.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// }
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::builder().observer(Workers::default()).build()?;
+    /// executor.submit(|| ())?.join()?;
+    /// assert_eq!(executor.observer().map(|workers: &Workers| workers.0.load(Ordering::Relaxed)), Some(1));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn observer<T: Observer + 'static>(&self) -> Option<&T> {
+        self.pool().callbacks.hooks.observers.find()
+    }
+
     pub(crate) fn to_new_pool(config: Config) -> Self {
         Self { pool_refs: PoolRefs::to_new_pool(config) }
     }
@@ -379,16 +403,6 @@ impl Handle {
         Statistics::of(self.pool())
     }
 
-    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
-    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
-    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
-    /// these.
-    #[doc(alias("percentiles", "latency"))]
-    #[cfg(feature = "histograms")]
-    pub fn histograms(&self) -> Option<crate::Histograms> {
-        self.pool().observing.histograms()
-    }
-
     /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
     pub fn pool_size(&self) -> usize {
@@ -399,6 +413,45 @@ impl Handle {
     #[doc(alias = "getLargestPoolSize")]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().workers.largest()
+    }
+
+    /// Returns how many workers are idle: they sleep until a task is due. A worker that starts, or that has just run a task, is
+    /// not.
+    pub fn idle_count(&self) -> usize {
+        self.pool().queue.waiting()
+    }
+
+    /// Returns the tasks that run, each with how long its run has taken so far, in no particular order. Takes time linear in
+    /// the number of workers.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+    /// executor.task().name("backup").execute(move || {
+    ///     begin.send(()).ok();
+    ///     ends.recv().ok();
+    /// })?;
+    /// begun.recv()?;
+    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
+    /// end.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn running_tasks(&self) -> Vec<RunningTask> {
+        RunningTask::all(self.pool())
+    }
+
+    /// Returns the task that is due and comes first, and how long it has been due: how far the executor is behind. `None` if
+    /// nothing is due. Takes time linear in the number of cores.
+    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
+        let now = self.pool().clock().read();
+        let first = self.pool().queue.first_due(now)?;
+        let (due, ticket, task) = (first.deadline, first.ticket, first.element);
+        let summary = TaskSummary::new(ticket.sequence, task.name());
+        discard(task);
+        Some((summary, now.since(due)))
     }
 
     /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:

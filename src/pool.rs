@@ -21,7 +21,6 @@
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the groups that are alive | that of their list |
 //! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue |
-//! | [`Observing`] | what is watched of workers and runs | those of the recorders |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
 //! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:
@@ -70,7 +69,6 @@ mod admission;
 mod deadlock;
 mod driver;
 mod lifecycle;
-mod observing;
 mod shutdown;
 mod staffing;
 mod submitting;
@@ -81,27 +79,19 @@ mod workers;
 
 use std::{mem, task::Waker, time::Duration};
 
-#[cfg(feature = "histograms")]
-pub use self::observing::Histograms;
 use self::{
     admission::{Capacity, Rejections},
     lifecycle::{Lifecycle, Policies},
-    observing::Observing,
     timeouts::Timeouts,
     workers::Workers,
 };
 pub(crate) use self::{
-
     driver::Driver,
     lifecycle::{Phase, Role},
-    observing::ObservingConfig,
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{TimeoutGuard, Timer, expiry},
 };
-pub use self::{
-    deadlock::WaitGuard,
-    observing::{RunningTask, Starvation},
-};
+pub use self::deadlock::WaitGuard;
 use crate::{
     CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
@@ -111,9 +101,10 @@ use crate::{
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
     sync::Arc,
-    task::{Around, Cancellation, Hooks, Point, Submission, Task},
+    task::{Around, Cancellation, Hooks, Points, Submission, Task},
     thread_factory::{self, Spawner, ThreadFactory},
     time::{Clock, Timestamp},
+    trace,
     unwind::{Callback, Contained, Replaceable, discard, wake_all},
 };
 
@@ -140,7 +131,9 @@ pub(crate) struct Config {
     pub(crate) thread_factory: Callback<dyn ThreadFactory>,
     pub(crate) rejection: Callback<dyn RejectedExecutionHandler>,
     pub(crate) callbacks: Callbacks,
-    pub(crate) observing: ObservingConfig,
+    /// How long a run may take where its task sets no limit of its own.
+    pub(crate) warn_after: Option<Duration>,
+    pub(crate) submitter_span: bool,
 }
 
 impl Config {
@@ -157,7 +150,6 @@ impl Config {
 
 type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
 pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
-type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
 /// [`Replaceable`].
@@ -166,7 +158,6 @@ pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
     pub(crate) slow_run: Option<Callback<OnSlowRun>>,
-    pub(crate) starvation: Option<Callback<OnStarvation>>,
 }
 
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
@@ -196,17 +187,17 @@ pub(crate) struct Pool {
     pub(crate) exceeded: Exceeded,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
-    pub(crate) observing: Observing,
+    pub(crate) warn_after: Option<Duration>,
+    submitter_span: bool,
     /// Something is added to each task that is submitted.
     pub(crate) extends_submissions: bool,
-    /// Something is done about each entry that a worker takes: there is a bound, or workers are observed.
+    /// Something is done about each entry that a worker takes: there is a bound, or an observer is told of it.
     follows_takes: bool,
 }
 
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock.clone().unwrap_or_default();
-        let observing = Observing::new(config.observing, config.is_driven);
         let observers = &config.callbacks.hooks.observers;
         let is_decorated = config.callbacks.decorate.is_some();
         let make_token = if config.is_driven {
@@ -232,10 +223,12 @@ impl Pool {
             exceeded: Exceeded::default(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
-                || observing.observes_takes()
-                || [Point::Taken, Point::Ended].iter().any(|point| observers.has(*point)),
-            extends_submissions: is_decorated || observing.extends_submissions(),
-            observing,
+                || observers.has(Points::TAKEN | Points::ENDED),
+            extends_submissions: is_decorated
+                || config.warn_after.is_some()
+                || config.submitter_span,
+            warn_after: config.warn_after,
+            submitter_span: config.submitter_span,
             rejections: Rejections::new(config.rejection),
             callbacks: config.callbacks,
             is_driven: config.is_driven,
@@ -246,6 +239,11 @@ impl Pool {
     #[inline]
     pub(crate) fn clock(&self) -> &Clock {
         &self.clock
+    }
+
+    /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
+    pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
+        if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
 
     /// Returns the context of a task that leaves the pool without having run.

@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use crate::{
     sync::{
         Arc, Mutex,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Timestamp,
 };
@@ -25,11 +25,10 @@ pub(crate) struct WorkerStats(CachePadded<Counters>);
 struct Counters {
     /// The number of the task that runs; zero if none does.
     current: AtomicU64,
-    /// Its name, if it has one.
-    name: Mutex<Option<Arc<str>>>,
-    has_name: AtomicBool,
-    /// When its worker took it, in nanoseconds; written only where starvation is watched for.
-    busy_since: AtomicU64,
+    /// When its run began, in nanoseconds.
+    since: AtomicU64,
+    /// The last task that ran and has a name, and its name.
+    named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
     cancelled: AtomicU64,
@@ -62,28 +61,23 @@ pub(crate) enum Ended {
 impl WorkerStats {
     /// Notes that a run of a task begins.
     #[inline]
-    pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>) {
-        if name.is_some() {
-            self.note_name(name);
+    pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>, now: Timestamp) {
+        if let Some(name) = name {
+            self.note_name(id, name);
         }
+        self.0.since.store(now.as_nanos(), Ordering::Relaxed);
         self.0.current.store(id, Ordering::Release);
     }
 
     #[cold]
-    fn note_name(&self, name: Option<Arc<str>>) {
-        *self.0.name.lock() = name;
-        self.0.has_name.store(true, Ordering::Relaxed);
+    fn note_name(&self, id: u64, name: Arc<str>) {
+        *self.0.named.lock() = Some((id, name));
     }
 
     /// Notes that the body has returned.
     #[inline]
     pub(crate) fn leave(&self) {
         self.0.current.store(0, Ordering::Release);
-        // Relaxed: this thread has written it.
-        if self.0.has_name.load(Ordering::Relaxed) {
-            self.0.has_name.store(false, Ordering::Relaxed);
-            self.0.name.lock().take();
-        }
     }
 
     /// Counts a run, those that were missed just before it, and the end of its task if it was the
@@ -129,16 +123,6 @@ impl WorkerStats {
         add(&self.0.cancelled, 1);
     }
 
-    /// Notes when the worker has taken a task.
-    pub(crate) fn set_busy_since(&self, now: Timestamp) {
-        self.0.busy_since.store(now.as_nanos(), Ordering::Release);
-    }
-
-    /// Returns when the worker last took a task, as far as that is noted.
-    pub(crate) fn busy_since(&self) -> Timestamp {
-        Timestamp::from_nanos(self.0.busy_since.load(Ordering::Acquire))
-    }
-
     /// Returns how many runs the worker has counted, and how many of them have failed; called on its own thread.
     pub(crate) fn counted(&self) -> (u64, u64) {
         // Relaxed: this thread has written them.
@@ -158,14 +142,15 @@ impl WorkerStats {
         }
     }
 
-    /// Returns the number and the name of the task that runs.
-    pub(crate) fn current(&self) -> Option<(u64, Option<Arc<str>>)> {
+    /// Returns the number and the name of the task that runs, and since when it has run.
+    pub(crate) fn current(&self) -> Option<(u64, Option<Arc<str>>, Timestamp)> {
         loop {
             let id = self.0.current.load(Ordering::Acquire);
-            let name = self.0.name.lock().clone();
-            // The name belongs to this task if the task was the current one before and after.
+            let since = Timestamp::from_nanos(self.0.since.load(Ordering::Relaxed));
+            let named = self.0.named.lock().clone().filter(|(of, _)| *of == id);
+            // All of it belongs to this task if the task was the current one before and after.
             if id == self.0.current.load(Ordering::Acquire) {
-                return (id > 0).then_some((id, name));
+                return (id > 0).then_some((id, named.map(|(_, name)| name), since));
             }
         }
     }

@@ -22,10 +22,9 @@ use std::{
 };
 
 use crate::{
-    TaskHandle,
+    TaskHandle, TaskId, TaskSummary,
     pool::{Phase, Pool, PoolRef},
     queue::SnapshotEntry,
-    shutdown_report::TaskSummary,
     sync::Arc,
     task::Task,
 };
@@ -199,6 +198,48 @@ impl Statistics {
             gate_skips: done.gate_skips,
             timed_out: pool.exceeded.number(),
         }
+    }
+}
+
+/// A task that occupies a worker; from [`Handle::running_tasks`](crate::Handle::running_tasks).
+#[derive(Clone, Debug)]
+pub struct RunningTask {
+    task: TaskSummary,
+    running_for: Duration,
+}
+
+impl RunningTask {
+    pub(super) fn all(pool: &Pool) -> Vec<Self> {
+        let workers = pool.workers.worker_stats().into_iter();
+        let now = pool.clock().read();
+        let running = workers.filter_map(|worker| worker.current());
+        let running = running.map(|(id, name, since)| Self {
+            task: TaskSummary::new(id, name),
+            running_for: now.since(since),
+        });
+        running.collect()
+    }
+
+    /// Returns the number of the task.
+    pub fn id(&self) -> TaskId {
+        self.task.id()
+    }
+
+    /// Returns the name of the task, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        self.task.name()
+    }
+
+    /// Returns how long the present run of the task has taken so far.
+    pub fn running_for(&self) -> Duration {
+        self.running_for
+    }
+}
+
+/// The task, and for how long it has run.
+impl fmt::Display for RunningTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} for {:?}", self.task, self.running_for)
     }
 }
 

@@ -110,7 +110,7 @@ impl Handle {
             pool.lifecycle.give_up();
         }
         let running = pool.workers.worker_stats().into_iter().filter_map(|stats| stats.current());
-        Ok(log.read().at_end(is_over, running))
+        Ok(log.read().at_end(is_over, running.map(|(id, name, _)| (id, name))))
     }
 
     /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and

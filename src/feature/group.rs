@@ -23,8 +23,6 @@ pub(crate) use self::{
     roll::{Keeps, Members, Roll},
     state::GroupState,
 };
-#[cfg(feature = "histograms")]
-use crate::histogram::{Recorder, RunHistograms};
 use crate::{
     CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
     executor::others,
@@ -105,7 +103,7 @@ use crate::{
 #[derive(Clone)]
 pub struct Group {
     handle: Handle,
-    state: Arc<GroupState>,
+    pub(crate) state: Arc<GroupState>,
 }
 
 impl Handle {
@@ -182,11 +180,10 @@ impl GroupBuilder<'_> {
         let pool = handle.pool();
         let roll = Roll::new(limit, reserved, pool.workers.wanted());
         let state = Arc::new(GroupState {
-            name,
+            // A name of its own, by which observers tell the group from others that are called the same.
+            name: Arc::from(&*name),
             pool: Arc::downgrade(pool),
             at_shutdown: on_shutdown,
-            #[cfg(feature = "histograms")]
-            recorder: pool.observing.config.histogram_names.map(|_| Arc::new(Recorder::new())),
             roll: Watched::new(roll),
         });
         pool.groups.add(&state);
@@ -209,17 +206,6 @@ impl Group {
     /// Returns the executor's handle.
     pub fn handle(&self) -> &Handle {
         &self.handle
-    }
-
-    /// Returns how late the runs of the group's tasks have started and how long they took, since the group
-    /// was made; `None` if the executor keeps no [histograms](crate::Builder::histograms). Costs what
-    /// [`Handle::histograms`] does for one name.
-    #[cfg(feature = "histograms")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
-    pub fn histograms(&self) -> Option<RunHistograms> {
-        let mut seen = RunHistograms::new();
-        self.state.recorder.as_ref()?.add_to(&mut seen);
-        Some(seen)
     }
 
     /// Returns how many tasks of the group may run at once, as it was set; `usize::MAX` if it was not.

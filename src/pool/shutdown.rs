@@ -28,7 +28,7 @@ use crate::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{FailureSource, Point, Task, is_releasing},
+    task::{FailureSource, Points, Task, is_releasing},
     time::Timestamp,
     trace,
     unwind::{discard, wake_all},
@@ -92,7 +92,7 @@ impl Pool {
             self.workers.remove(driver::NUMBER);
         }
         let hooks = &self.callbacks.hooks;
-        hooks.tell(Point::Terminated, FailureSource::Terminated, |told| told.terminated());
+        hooks.tell(Points::TERMINATED, FailureSource::Terminated, |told| told.terminated());
         let waiters = self.lifecycle.terminate();
         trace::lifecycle("terminated", &self.spawner.thread_name);
         wake_all(waiters);

@@ -39,11 +39,6 @@ impl Pool {
             let has_worker = self.workers.started() > 0;
             return if has_worker { Ok(false) } else { Err(factory_error("uses its executor")) };
         }
-        if let Some(starvation) = &self.observing.starvation {
-            // An observation that cannot start fails no submission.
-            self.ensure_timer_thread().unwrap_or_else(|error| trace::spawn_failed(&error));
-            starvation.ensure_armed(self, self.clock().read());
-        }
         let is_needed = |started| started < wanted(&self.workers);
         let Some(permit) = self.workers.spawn_permit(&is_needed) else { return Ok(false) };
         let has_started = self.spawn_worker(permit)?;

@@ -5,39 +5,25 @@
 //! worker reads the clock when it looks for a task, which it does right after each run. So the facts of a run are kept until
 //! then, and that reading is its end. Therefore another thread may see an outcome before the observers hear of its run.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 
 use super::Pool;
-#[cfg(feature = "histograms")]
-use super::observing::{PoolHistograms, WorkerHistograms};
 use crate::{
     TaskId,
-    sync::Arc,
-    task::{EndedRun, FailureSource, Hooks, Observer, Point, Run, RunFacts, WorkerContext},
+    task::{EndedRun, FailureSource, Hooks, Observer, Points, Run, RunFacts, WorkerContext},
     time::Timestamp,
 };
 
 /// See the [module](self).
 #[derive(Default)]
 pub(super) struct Takes {
-    /// The last run, until the worker has read the clock, and the name of its task if an observer is to hear it.
+    /// The last run, until the worker has read the clock.
     ended: Cell<Option<RunFacts>>,
-    name: RefCell<Option<Arc<str>>>,
     /// How many runs of the worker have been counted, and how many of them have failed.
     counted: Cell<(u64, u64)>,
-    #[cfg(feature = "histograms")]
-    histograms: Option<WorkerHistograms>,
 }
 
 impl Takes {
-    pub(super) fn new(_pool: &Pool) -> Self {
-        Self {
-            #[cfg(feature = "histograms")]
-            histograms: _pool.observing.histograms.as_ref().map(PoolHistograms::of_worker),
-            ..Self::default()
-        }
-    }
-
     /// The worker has taken a task, which was due at `due`.
     #[inline(never)]
     pub(super) fn take(
@@ -49,23 +35,20 @@ impl Takes {
     ) {
         pool.capacity.release();
         self.look(&pool.callbacks.hooks, worker, now);
-        if let Some(starvation) = &pool.observing.starvation {
-            starvation.taken(pool, &worker.stats, now);
-        }
         let (hooks, overdue) = (&pool.callbacks.hooks, now.since(due));
-        let tell = |told: &dyn Observer| told.task_taken(TaskId(id), overdue);
-        hooks.tell(Point::Taken, FailureSource::Observer, tell);
+        if hooks.observers.has(Points::TAKEN) {
+            let taken = pool.clock().shown_at(now);
+            let tell = |told: &dyn Observer| told.task_taken(TaskId(id), taken, overdue);
+            hooks.tell(Points::TAKEN, FailureSource::Observer, tell);
+        }
     }
 
     /// Keeps the facts of a run that is over, if it took place. The task was due at `due`.
-    pub(super) fn note(&self, pool: &Pool, run: &Run, due: Timestamp) {
+    pub(super) fn note(&self, run: &Run, due: Timestamp) {
         let counted = run.stats().counted();
         let (runs, failed) = self.counted.replace(counted);
         if counted.0 == runs {
             return;
-        }
-        if pool.callbacks.hooks.observers.has(Point::Ended) {
-            *self.name.borrow_mut() = run.task().name();
         }
         self.ended.set(Some(run.facts(due, counted.1 > failed)));
     }
@@ -73,19 +56,9 @@ impl Takes {
     /// The worker has looked for a task; the clock shows `now`.
     pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
         let Some(facts) = self.ended.take() else { return };
-        #[cfg(feature = "histograms")]
-        if let Some(histograms) = &self.histograms {
-            worker.record(&histograms.own, facts, now);
-        }
-        let name = self.name.take();
-        let run = EndedRun { facts, name: name.as_deref(), ended: now, clock: worker.clock() };
-        hooks.tell(Point::Ended, FailureSource::Observer, |told| told.run_ended(&run));
-    }
-
-    /// The worker has been removed.
-    pub(super) fn end(pool: &Pool) {
-        if let Some(starvation) = &pool.observing.starvation {
-            starvation.ensure_armed(pool, pool.clock().read());
-        }
+        worker.with_names(facts.id, |names| {
+            let run = EndedRun { facts, names, ended: now, clock: worker.clock() };
+            hooks.tell(Points::ENDED, FailureSource::Observer, |told| told.run_ended(&run));
+        });
     }
 }

@@ -106,17 +106,6 @@ impl Timeouts {
         queue
     }
 
-    /// Arms a call of `look` by the timer thread at `moment`, unless the pool ends before; `now` is the present.
-    /// Returns `false` if there is no such thread.
-    pub(super) fn call_at(&self, now: Timestamp, moment: Timestamp, look: Arc<Task>) -> bool {
-        let Some(queue) = self.running() else {
-            discard(look);
-            return false;
-        };
-        let offered = queue.offer(0, now, Timing::At(moment), look);
-        offered.map_err(|refused| discard(refused.element)).is_ok()
-    }
-
     /// Ends the timer thread. No timeout expires after this.
     pub(super) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };

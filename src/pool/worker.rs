@@ -23,7 +23,7 @@ use crate::{
     queue::{QueueEntry, Source},
     statistics::WorkerStats,
     sync::{Arc, Parker},
-    task::{Cancellation, FailureSource, Point, Requeued, Run, Task, Verdict, WorkerContext},
+    task::{Cancellation, FailureSource, Points, Requeued, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::wake_all,
@@ -60,9 +60,9 @@ impl WorkerThread {
         let before = pool.clock().worker_begins(&parker);
         set_timer_slack(pool.spawner.timer_slack);
         trace::worker("started", &self.name);
-        hooks.tell(Point::Worker, FailureSource::ThreadStart, |told| told.worker_started());
+        hooks.tell(Points::WORKER, FailureSource::ThreadStart, |told| told.worker_started());
         self.runner.run_tasks();
-        hooks.tell(Point::Worker, FailureSource::ThreadStop, |told| told.worker_ended());
+        hooks.tell(Points::WORKER, FailureSource::ThreadStop, |told| told.worker_ended());
         trace::worker("ended", &self.name);
         drop(self);
         // The factory may have lent a thread that goes on with other work.
@@ -79,7 +79,7 @@ impl Runner {
         will_search: bool,
     ) -> Self {
         let (is_relied_on, will_search) = (Cell::new(will_search), Cell::new(will_search));
-        let takes = Takes::new(&pool);
+        let takes = Takes::default();
         Self { pool, number, stats, is_relied_on, takes, will_search }
     }
 
@@ -126,7 +126,7 @@ impl Runner {
         let due = entry.deadline;
         self.takes.take(&self.pool, worker, (entry.sequence, due), now);
         let run = self.run(worker, entry, now);
-        self.takes.note(&self.pool, &run, due);
+        self.takes.note(&run, due);
         self.end_run(run);
     }
 
@@ -277,7 +277,6 @@ impl Drop for WorkerThread {
     fn drop(&mut self) {
         let Runner { pool, number, .. } = &self.runner;
         pool.workers.remove(*number);
-        Takes::end(pool);
         pool.deregister();
         pool.clock().worker_ended();
         // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and

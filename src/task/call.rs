@@ -113,7 +113,7 @@ impl Call<'_> {
         if self.plan.is_some() || self.extras.is_some() {
             return self.carry_out_extended(lent);
         }
-        self.run.stats().begin(self.run.id(), None);
+        self.run.stats().begin(self.run.id(), None, self.run.started());
         let (run, hooks) = (self.run, self.hooks);
         let last = move |source, failure| hooks.tell_last(run, source, failure);
         let report = hooks.invoke(run, None, lent, last);

@@ -26,11 +26,9 @@
 //! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
 //! (`Run::plan_for`).
 
-use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
+use super::{Plan, call::Call, observer::Points, plan::RunOutcome, state::Stage, verdict::Verdict};
 #[cfg(all(test, not(any(shuttle, loom))))]
 use crate::feature::RateLimit;
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorders;
 use crate::{
     CancelReason,
     entry::{Requeue, Timing},
@@ -158,9 +156,6 @@ pub(crate) struct Extensions {
     pub(crate) gate: Option<Box<Gated>>,
     /// What a shutdown keeps of the task, unless its kind says it.
     pub(crate) at_shutdown: Option<AtShutdown>,
-    /// Where its runs are recorded, if not in the recorder of its worker.
-    #[cfg(feature = "histograms")]
-    pub(crate) recorders: Option<Arc<Recorders>>,
     #[cfg(all(test, not(any(shuttle, loom))))]
     pub(crate) rate: Option<RateLimit>,
 }
@@ -199,9 +194,9 @@ impl Extensions {
         if let Some(gate) = gate {
             gate.before_run(call);
         }
-        #[cfg(feature = "histograms")]
-        if let Some(recorders) = &self.recorders {
-            call.run.record_in(recorders);
+        if call.hooks.observers.has(Points::ENDED) {
+            let group = group.as_ref().map(|group| group.group_name());
+            call.run.worker.note_names(call.run.id(), task.name.as_ref(), group);
         }
         Ok(())
     }

@@ -43,7 +43,7 @@ use std::time::Duration;
 use super::{
     Task,
     around::Around,
-    observer::{Observer, Observers, Point},
+    observer::{Observer, Observers, Points},
     payload::Lent,
     plan::{Next, RunReport},
     report::{FailureReport, FailureSource},
@@ -69,13 +69,13 @@ pub(crate) struct Hooks {
 impl Hooks {
     #[inline]
     fn before(&self, run: &Run) -> Result<(), Failure> {
-        if self.observers.has(Point::Before) { self.call_before(run) } else { Ok(()) }
+        if self.observers.has(Points::BEFORE) { self.call_before(run) } else { Ok(()) }
     }
 
     /// Calls the hook after a run, whose outcome stands whatever the hook does.
     #[inline]
     fn after<R>(&self, run: &Run, outcome: &Result<R, Failure>) {
-        if self.observers.has(Point::After) {
+        if self.observers.has(Points::AFTER) {
             self.call_after(run, outcome.as_ref().map(|_| ()));
         }
     }
@@ -123,21 +123,21 @@ impl Hooks {
 
     #[inline(never)]
     fn call_before(&self, run: &Run) -> Result<(), Failure> {
-        let (context, mut told) = (run.context(), self.observers.at(Point::Before));
+        let (context, mut told) = (run.context(), self.observers.at(Points::BEFORE));
         told.try_for_each(|observer| contained(|| observer.before_run(&context)))
     }
 
     #[inline(never)]
     fn call_after(&self, run: &Run, outcome: Result<(), &Failure>) {
         let context = run.context();
-        for observer in self.observers.at(Point::After) {
+        for observer in self.observers.at(Points::AFTER) {
             let call = || observer.after_run(&context, outcome);
             discard(self.contain(FailureSource::AfterExecute, run, call));
         }
     }
 
     /// Tells the observers something that concerns no task.
-    pub(crate) fn tell(&self, point: Point, source: FailureSource, say: impl Fn(&dyn Observer)) {
+    pub(crate) fn tell(&self, point: Points, source: FailureSource, say: impl Fn(&dyn Observer)) {
         if self.observers.has(point) {
             let told = self.observers.at(point);
             told.for_each(|observer| self.call_aside(source, || say(observer)));
@@ -184,7 +184,7 @@ impl Hooks {
         trace::failed(source.describe(), task, failure, again);
         let report = FailureReport::new(source, task, failure, again);
         let mut is_heard = false;
-        for observer in self.observers.at(Point::Failed) {
+        for observer in self.observers.at(Points::FAILED) {
             // One that panics was told.
             is_heard |= contain(|| observer.failed(&report)).map_err(discard).unwrap_or(true);
         }

@@ -1,13 +1,17 @@
 //! Observers: the values that an executor calls while it works, and the points at which it calls them.
 //!
-//! An [`Observer`] is told at a few *points*. The observers of an executor are in one list, with the points at which each
-//! wants to be told. At a point at which nobody does the executor tests one bit, and makes nothing that it would have to
+//! An [`Observer`] is told at a few [`Points`]. The observers of an executor are in one list, with the points at which each
+//! wants to be told. At a point at which none does the executor tests one bit, and makes nothing that it would have to
 //! tell. The closures that the verbs of the builder were given ([`Closures`]) are one observer of this list, which is told
 //! at those points alone for which there is a closure.
 //!
 //! All of it is user code, called with no lock held. A panic of one observer keeps no other from being told.
 
-use std::time::{Duration, Instant};
+use std::{
+    any::Any,
+    ops::BitOr,
+    time::{Duration, Instant},
+};
 
 use super::{context::TaskContext, report::FailureReport};
 use crate::{
@@ -52,6 +56,13 @@ use crate::{
 /// ```
 #[doc(alias("listener", "JobListener", "on_task_spawn", "on_task_terminate"))]
 pub trait Observer: Send + Sync {
+    /// Returns the points at which this is told something; all of them, unless it says otherwise. Asked once. At a point at
+    /// which no observer is told the executor prepares nothing: without
+    /// [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves what [`current_task`](crate::current_task) costs.
+    fn points(&self) -> Points {
+        Points::ALL
+    }
+
     /// A worker begins its work, on its own thread. Nothing is called in an executor [without
     /// threads](crate::DrivenExecutor).
     fn worker_started(&self) {}
@@ -60,8 +71,9 @@ pub trait Observer: Send + Sync {
     /// threads](crate::DrivenExecutor).
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task, which has been due for this long. Its gate or its group may still put it off.
-    fn task_taken(&self, _task: TaskId, _overdue: Duration) {}
+    /// A worker has taken a task at this moment, when it had been due for so long. Its gate or its group may still put it
+    /// off.
+    fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
     /// A run of a task begins. If this panics, the closure does not run, and the run has failed with that panic. Java:
     /// `beforeExecute`.
@@ -95,9 +107,20 @@ impl Observer for () {}
 #[derive(Clone, Debug)]
 pub struct EndedRun<'a> {
     pub(crate) facts: RunFacts,
-    pub(crate) name: Option<&'a str>,
+    pub(crate) names: &'a Names,
     pub(crate) ended: Timestamp,
     pub(crate) clock: &'a Clock,
+}
+
+/// The names that go with a run: that of its task, and that of the task's group.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) task: Option<Arc<str>>,
+    pub(crate) group: Option<Arc<str>>,
+}
+
+impl Names {
+    pub(crate) const NONE: Self = Self { task: None, group: None };
 }
 
 /// The facts of a run that are known when it ends.
@@ -120,7 +143,13 @@ impl EndedRun<'_> {
 
     /// Returns the name of the task, if it has one.
     pub fn name(&self) -> Option<&str> {
-        self.name
+        self.names.task.as_deref()
+    }
+
+    /// Returns the name of the [group](crate::Group) that the task is in, if it is in one. Each group has an `Arc` of its own,
+    /// for as long as there is the group: [`Arc::ptr_eq`] tells groups with one name apart.
+    pub fn group_name(&self) -> Option<&Arc<str>> {
+        self.names.group.as_ref()
     }
 
     /// Returns which run of the task it was, 1 for the first.
@@ -169,57 +198,89 @@ impl EndedRun<'_> {
     }
 }
 
-/// A point at which observers are told something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Point {
-    Worker = 1,
-    Taken = 2,
-    Before = 4,
-    After = 8,
-    Ended = 16,
-    Failed = 32,
-    Terminated = 64,
+/// Points at which an [`Observer`] is told something, joined by `|`; from [`Observer::points`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Points(u8);
+
+impl Points {
+    /// A worker starts, and ends.
+    pub const WORKER: Self = Self(1);
+    /// A worker has taken a task.
+    pub const TAKEN: Self = Self(2);
+    /// A run begins.
+    pub const BEFORE: Self = Self(4);
+    /// A run has ended, and its outcome is not published yet.
+    pub const AFTER: Self = Self(8);
+    /// A run has ended, and its worker looks for the next task.
+    pub const ENDED: Self = Self(16);
+    /// Something has failed.
+    pub const FAILED: Self = Self(32);
+    /// The executor has terminated.
+    pub const TERMINATED: Self = Self(64);
+    /// All of them.
+    pub const ALL: Self = Self(u8::MAX);
+
+    #[inline]
+    pub(crate) fn has_any(self, points: Self) -> bool {
+        self.0 & points.0 != 0
+    }
+
+    fn only_if(self, is_told: bool) -> Self {
+        if is_told { self } else { Self::default() }
+    }
+}
+
+impl BitOr for Points {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 /// The observers of one executor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observers {
-    /// The points at which at least one of them wants to be told.
-    points: u8,
+    /// The points at which at least one of them is told something.
+    points: Points,
     all: Arc<Vec<Listed>>,
 }
 
 #[derive(Clone, Debug)]
 struct Listed {
-    points: u8,
+    points: Points,
+    /// The same value, by its type. Before the other, whose drop contains a panic.
+    typed: Arc<dyn Any + Send + Sync>,
     observer: Callback<dyn Observer>,
 }
 
 impl Observers {
-    /// Adds an observer that is told at all points.
-    pub(crate) fn add(&mut self, observer: Arc<dyn Observer>) {
-        self.add_at(u8::MAX, observer);
+    /// Adds one that is told before the others.
+    pub(crate) fn add_first<T: Observer + 'static>(&mut self, observer: T) {
+        self.add(observer);
+        Arc::make_mut(&mut self.all).rotate_right(1);
     }
 
-    /// Adds what the builder's verbs were given, if that is anything.
-    pub(crate) fn add_closures(&mut self, closures: Closures) {
-        self.add_at(closures.points(), Arc::new(closures));
-    }
-
-    fn add_at(&mut self, points: u8, observer: Arc<dyn Observer>) {
-        self.points |= points;
-        Arc::make_mut(&mut self.all).push(Listed { points, observer: Contained::new(observer) });
+    pub(crate) fn add<T: Observer + 'static>(&mut self, observer: T) {
+        let (points, typed) = (observer.points(), Arc::new(observer));
+        let observer = Contained::new(Arc::clone(&typed) as _);
+        self.points = self.points | points;
+        Arc::make_mut(&mut self.all).push(Listed { points, typed, observer });
     }
 
     #[inline]
-    pub(crate) fn has(&self, point: Point) -> bool {
-        self.points & point as u8 != 0
+    pub(crate) fn has(&self, points: Points) -> bool {
+        self.points.has_any(points)
     }
 
-    pub(crate) fn at(&self, point: Point) -> impl Iterator<Item = &dyn Observer> {
-        let told = self.all.iter().filter(move |listed| listed.points & point as u8 != 0);
+    pub(crate) fn at(&self, points: Points) -> impl Iterator<Item = &dyn Observer> {
+        let told = self.all.iter().filter(move |listed| listed.points.has_any(points));
         told.map(|listed| &**listed.observer)
+    }
+
+    /// Returns the first of this type.
+    pub(crate) fn find<T: 'static>(&self) -> Option<&T> {
+        self.all.iter().find_map(|listed| listed.typed.downcast_ref())
     }
 }
 
@@ -239,19 +300,16 @@ pub(crate) struct Closures {
     pub(crate) terminated: Option<Callback<Occasion>>,
 }
 
-impl Closures {
-    fn points(&self) -> u8 {
-        let Self { thread_start, thread_stop, before, after, failed, terminated } = self;
-        let at = |is_told: bool, point: Point| if is_told { point as u8 } else { 0 };
-        at(thread_start.is_some() || thread_stop.is_some(), Point::Worker)
-            | at(before.is_some(), Point::Before)
-            | at(after.is_some(), Point::After)
-            | at(failed.is_some(), Point::Failed)
-            | at(terminated.is_some(), Point::Terminated)
-    }
-}
-
 impl Observer for Closures {
+    fn points(&self) -> Points {
+        let Self { thread_start, thread_stop, before, after, failed, terminated } = self;
+        Points::WORKER.only_if(thread_start.is_some() || thread_stop.is_some())
+            | Points::BEFORE.only_if(before.is_some())
+            | Points::AFTER.only_if(after.is_some())
+            | Points::FAILED.only_if(failed.is_some())
+            | Points::TERMINATED.only_if(terminated.is_some())
+    }
+
     fn worker_started(&self) {
         if let Some(call) = &self.thread_start {
             call();

@@ -15,8 +15,6 @@ use super::{
     Task, TaskContext, failure::FailedRun, observer::RunFacts, plan::Plan,
     worker_context::WorkerContext,
 };
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
     id::Subject,
@@ -85,7 +83,8 @@ impl Run {
     /// is said of the runs of the plan: an extra one stands for no other.
     #[inline]
     pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
-        self.stats().begin(self.id, if has_name { self.task.name() } else { None });
+        let name = if has_name { self.task.name() } else { None };
+        self.stats().begin(self.id, name, self.started());
         let Some(plan) = plan else { return };
         self.number.set(plan.runs + 1);
         self.attempt.set(plan.failures.saturating_add(1));
@@ -124,11 +123,6 @@ impl Run {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
         let (planned, started) = (self.planned(), self.started());
         RunFacts { id, number, attempt, has_failed, planned, due, started }
-    }
-
-    #[cfg(feature = "histograms")]
-    pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
-        self.worker.record_in(recorders);
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.

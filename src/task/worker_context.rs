@@ -9,14 +9,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use super::observer::Names;
 use crate::{
-    CancellationToken, feature::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
-};
-#[cfg(feature = "histograms")]
-use crate::{
-    histogram::{Recorder, Recorders, Sample},
-    task::RunFacts,
-    time::Timestamp,
+    CancellationToken, TaskId, feature::HeldLease, statistics::WorkerStats, sync::Arc, time::Clock,
 };
 
 pub(crate) struct WorkerContext {
@@ -34,12 +29,10 @@ pub(crate) struct WorkerContext {
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// Where a run is recorded that is recorded apart. It is kept after the run, so that the next run of the
-    /// same task, or of one with the same name, need not count a reference up and down.
-    #[cfg(feature = "histograms")]
-    recorders: RefCell<Option<Arc<Recorders>>>,
-    #[cfg(feature = "histograms")]
-    is_apart: Cell<bool>,
+    /// The names that observers hear, and the id of their task: the last that has names. They are kept after its run, so that
+    /// the next run of the same task need not count a reference up and down.
+    names: RefCell<Names>,
+    named: Cell<u64>,
 }
 
 impl WorkerContext {
@@ -57,32 +50,26 @@ impl WorkerContext {
             held: RefCell::default(),
             over_limit: Cell::default(),
             planned_wall: Cell::default(),
-            #[cfg(feature = "histograms")]
-            recorders: RefCell::default(),
-            #[cfg(feature = "histograms")]
-            is_apart: Cell::new(false),
+            names: RefCell::default(),
+            named: Cell::default(),
         }
     }
 
-    #[cfg(feature = "histograms")]
-    pub(super) fn record_in(&self, recorders: &Arc<Recorders>) {
-        self.is_apart.set(true);
-        let mut kept = self.recorders.borrow_mut();
-        if kept.as_ref().is_none_or(|kept| !Arc::ptr_eq(kept, recorders)) {
-            *kept = Some(Arc::clone(recorders));
+    /// Keeps the names of a task, for the observers of its run.
+    pub(super) fn note_names(&self, id: u64, task: Option<&Arc<str>>, group: Option<&Arc<str>>) {
+        self.named.set(id);
+        let kept = &mut *self.names.borrow_mut();
+        for (kept, name) in [(&mut kept.task, task), (&mut kept.group, group)] {
+            if kept.as_ref().map(Arc::as_ptr) != name.map(Arc::as_ptr) {
+                *kept = name.cloned();
+            }
         }
     }
 
-    /// Records the last run, for which `own` is the worker's recorder. It ended at `ended`.
-    #[cfg(feature = "histograms")]
-    pub(crate) fn record(&self, own: &Recorder, run: RunFacts, ended: Timestamp) {
-        let (lateness, run_time) =
-            (run.started.nanos_since(run.planned), ended.nanos_since(run.started));
-        let sample = Sample { lateness, run_time };
-        match &*self.recorders.borrow() {
-            Some(recorders) if self.is_apart.take() => recorders.record(own, sample),
-            _ => own.record(sample),
-        }
+    /// Passes the names of a task that has run to `look`.
+    pub(crate) fn with_names(&self, id: TaskId, look: impl FnOnce(&Names)) {
+        let names = self.names.borrow();
+        look(if self.named.get() == id.0 { &names } else { &Names::NONE });
     }
 
     pub(crate) fn clock(&self) -> &Clock {

@@ -168,10 +168,7 @@ impl TaskBuilder<'_> {
         let pool_ref = self.pool_refs.local();
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
-        let submitter = pool_ref.pool().observing.submitter_span();
-        #[cfg(feature = "histograms")]
-        let recorders =
-            pool_ref.pool().observing.recorders_of(self.name.as_ref(), self.group.as_deref());
+        let submitter = pool_ref.pool().submitter_span();
         let at_shutdown = self.at_shutdown();
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
@@ -183,8 +180,6 @@ impl TaskBuilder<'_> {
             group: group.map(|group| Box::new(Membership::new(group, kept))),
             gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
             at_shutdown,
-            #[cfg(feature = "histograms")]
-            recorders,
             ..Extensions::default()
         };
         if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {
@@ -224,7 +219,7 @@ impl TaskBuilder<'_> {
                 Some(around.enclose(budget))
             }
         };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().observing.config.warn_after);
+        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after);
         let watch = warn_after.and_then(|limit| Self::watch_runs(pool_ref, limit, scheduled_at));
         Ok(match watch {
             None => decorated,

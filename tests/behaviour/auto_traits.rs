@@ -21,7 +21,7 @@ use punctual::{
     DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
     FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
     GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached, ManualClock, MissedRuns,
-    PanicLocation, ParseTaskIdError, PendingTask, RejectedExecutionError, RejectedTask, Rejection,
+    PanicLocation, ParseTaskIdError, PendingTask, Points, RejectedExecutionError, RejectedTask, Rejection,
     RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor, ShutdownPolicy,
     ShutdownReport, Sleep, SlowRun, Starvation, Statistics, Submission, TaskBuilder, TaskContext,
     TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState, TaskSummary, Termination,
@@ -162,6 +162,7 @@ fn always_public() -> Vec<Line> {
         DrivenExecutor: Unpin UnwindSafe RefUnwindSafe;
         DropPolicy: all;
         EndedRun<'static>: all;
+        Points: all;
         ShutdownPolicy: all;
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;

@@ -10,14 +10,13 @@ use std::{
 use crate::root;
 
 /// The modules of its own layer that a module uses. Apart from these it uses lower layers and itself.
-const BESIDE: [(&str, &[&str]); 23] = [
+const BESIDE: [(&str, &[&str]); 22] = [
     ("id", &["sync"]),
     ("time", &["unwind"]),
     ("wait", &["time", "unwind"]),
     ("entry", &["time"]),
     ("trace", &["error", "unwind"]),
     ("statistics", &["time"]),
-    ("histogram", &["time"]),
     ("error", &["unwind"]),
     ("limit", &["token"]),
     // It shows the calendar, which stands on its public names, as one of its triggers.
@@ -30,11 +29,11 @@ const BESIDE: [(&str, &[&str]); 23] = [
     ("pool", &["drained", "feature", "rejection", "shutdown_report", "thread_factory"]),
     ("task_builder", &["future"]),
     ("driven", &["executor"]),
-    ("builder", &["driven", "executor"]),
+    ("builder", &["driven", "executor", "observing"]),
     ("executor", &["future", "task_builder"]),
     ("extra", &["executor", "future", "task_builder"]),
     ("timer", &["executor"]),
-    ("metrics", &["executor"]),
+    ("observing", &["builder", "executor", "extra"]),
 ];
 
 /// The layer of each top-level module, by the list of modules in the root.

@@ -49,6 +49,10 @@ impl Membership {
         Self { group, at_shutdown, key: None, has_left: false, refused: None, replanned: None }
     }
 
+    pub(crate) fn group_name(&self) -> &Arc<str> {
+        &self.group.name
+    }
+
     /// Leaves the group, for good. The task is not part of the schedule any more.
     fn leave(&mut self, ended: Ended, name: &Option<Arc<str>>, deferred: &mut Deferred) {
         let key = self.key.filter(|_| !self.has_left);

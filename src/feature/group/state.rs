@@ -47,8 +47,6 @@
 use std::task::Waker;
 
 use super::roll::Roll;
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorder;
 use crate::{
     RejectionReason,
     feature::{ShutdownPolicy, let_go},
@@ -63,9 +61,6 @@ pub(crate) struct GroupState {
     pub(crate) name: Arc<str>,
     pub(super) pool: Weak<Pool>,
     pub(crate) at_shutdown: Option<ShutdownPolicy>,
-    /// Where the runs of members are recorded, if they are.
-    #[cfg(feature = "histograms")]
-    pub(crate) recorder: Option<Arc<Recorder>>,
     pub(super) roll: Watched<Roll>,
 }
 

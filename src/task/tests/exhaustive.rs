@@ -167,16 +167,16 @@ fn a_running_task_is_shown_with_its_own_name() {
         let stats = Arc::new(crate::statistics::WorkerStats::default());
         let own = Arc::clone(&stats);
         let worker = thread::spawn(move || {
-            own.begin(1, Some("one".into()));
+            own.begin(1, Some("one".into()), Timestamp::PAST);
             own.leave();
-            own.begin(2, None);
+            own.begin(2, None, Timestamp::PAST);
             own.leave();
-            own.begin(3, Some("three".into()));
+            own.begin(3, Some("three".into()), Timestamp::PAST);
         });
         match stats.current() {
-            None | Some((2, None)) => {}
-            Some((1, name)) => assert_eq!(name.as_deref(), Some("one")),
-            Some((_, name)) => assert_eq!(name.as_deref(), Some("three")),
+            None | Some((2, None, _)) => {}
+            Some((1, name, _)) => assert_eq!(name.as_deref(), Some("one")),
+            Some((_, name, _)) => assert_eq!(name.as_deref(), Some("three")),
         }
         worker.join().expect("no thread panics");
     });

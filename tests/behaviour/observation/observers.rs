@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    EndedRun, Failure, FailureReport, ManualClock, Observer, ScheduledThreadPoolExecutor,
+    EndedRun, Failure, FailureReport, ManualClock, Observer, Points, ScheduledThreadPoolExecutor,
     TaskContext, TaskId, Trigger,
     gate::{self, Entry},
     trigger::every,
@@ -48,7 +48,7 @@ impl Observer for Told {
         self.say("worker ended");
     }
 
-    fn task_taken(&self, _: TaskId, overdue: Duration) {
+    fn task_taken(&self, _: TaskId, _: Instant, overdue: Duration) {
         self.say(format!("taken {overdue:?} late"));
     }
 
@@ -125,7 +125,7 @@ fn several_observers_are_told_although_one_panics() {
         fn worker_started(&self) {
             panic!("at the start");
         }
-        fn task_taken(&self, _: TaskId, _: Duration) {
+        fn task_taken(&self, _: TaskId, _: Instant, _: Duration) {
             panic!("at the taking");
         }
         fn after_run(&self, _: &TaskContext, _: Result<(), &Failure>) {
@@ -211,4 +211,68 @@ fn a_run_that_was_put_off_is_late_by_its_plan() {
     let at = |moment: Option<Instant>| moment.unwrap().saturating_duration_since(begin);
     assert_eq!([at(planned), at(due), at(started), at(ended)], [2, 6, 6, 7].map(ms));
     assert!(moments.try_recv().is_err(), "a question is no run");
+}
+
+/// An observer is told at the points that it has named, and at no others; its executor has it by its type.
+#[test]
+fn an_observer_is_told_at_its_points_alone() {
+    struct Some(Told);
+    impl Observer for Some {
+        fn points(&self) -> Points {
+            Points::TAKEN | Points::AFTER
+        }
+
+        fn task_taken(&self, _: TaskId, _: Instant, overdue: Duration) {
+            self.0.say(format!("taken {overdue:?} late"));
+        }
+
+        fn before_run(&self, run: &TaskContext) {
+            self.0.before_run(run);
+        }
+
+        fn after_run(&self, run: &TaskContext, outcome: Result<(), &Failure>) {
+            self.0.after_run(run, outcome);
+        }
+
+        fn run_ended(&self, run: &EndedRun<'_>) {
+            self.0.run_ended(run);
+        }
+    }
+    let (clock, executor) = manual_with(|builder| builder.observer(Some(Told::new("it"))));
+    executor.execute(|| ()).unwrap();
+    clock.run_until_idle();
+    let told = executor.observer().map(|it: &Some| it.0.take()).unwrap();
+    assert_eq!(told, ["it: taken 0ns late", "it: after run 1, true"]);
+    assert!(executor.observer::<Told>().is_none());
+}
+
+/// The name of a task and that of its group are told of its own runs, and groups with one name are told apart.
+#[test]
+fn a_run_is_told_with_its_names() {
+    type Heard = (Option<String>, Option<Arc<str>>);
+    #[derive(Clone, Default)]
+    struct Names(Arc<Mutex<Vec<Heard>>>);
+    impl Observer for Names {
+        fn run_ended(&self, run: &EndedRun<'_>) {
+            let names = (run.name().map(str::to_owned), run.group_name().cloned());
+            self.0.lock().unwrap().push(names);
+        }
+    }
+    let seen = Names::default();
+    let (clock, executor) = manual_with(|builder| builder.observer(seen.clone()));
+    let name: Arc<str> = "mail".into();
+    let groups = [(); 2].map(|()| executor.group(Arc::clone(&name)).build().unwrap());
+    for group in &groups {
+        group.task().name("letter").execute(|| ()).unwrap();
+    }
+    let skips = gate::from_fn(|_| Entry::Skip);
+    executor.task().name("skipped").gate(skips).execute(|| ()).unwrap();
+    executor.execute(|| ()).unwrap();
+    clock.run_until_idle();
+    let seen = seen.0.lock().unwrap();
+    let names: Vec<_> = seen.iter().map(|(name, _)| name.as_deref()).collect();
+    assert_eq!(names, [Some("letter"), Some("letter"), None]);
+    let [(_, Some(one)), (_, Some(other)), (_, None)] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((&**one, &**other), ("mail", "mail"));
+    assert!(!Arc::ptr_eq(one, other));
 }

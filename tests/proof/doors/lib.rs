@@ -12,6 +12,7 @@ pub use punctual::*;
 mod extra {
     #[cfg(feature = "cron")]
     pub(crate) mod cron;
+    pub(crate) mod observe;
     pub(crate) mod pace;
     pub(crate) mod together;
 }

@@ -2,7 +2,7 @@
 //!
 //! # Published on request, and not counted twice
 //!
-//! The executor counts anyway, and a snapshot of its counts never contradicts itself ([`statistics`](crate::statistics)). So
+//! The executor counts anyway, and a snapshot of its counts never contradicts itself ([`Statistics`]). So
 //! nothing is recorded while a task runs: one call takes a snapshot and hands over each number of it.
 //! A count is set as an absolute value, which a recorder only ever increases. So of two threads that publish at
 //! the same time the later snapshot stays, in the counts.
@@ -20,18 +20,15 @@
 //! one of whole microseconds, so that all of them are counters; a histogram of the crate `metrics` would count twice what
 //! is published twice. The names and the label `le` are those that Prometheus gives a histogram, so its functions work.
 
+use std::sync::Arc;
 #[cfg(feature = "histograms")]
 use std::time::Duration;
 
 use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
 
+use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
-use crate::histogram::{Histogram, RunHistograms};
-use crate::{
-    executor::{ExecutorState, Handle, Statistics},
-    feature::{Group, GroupStatistics},
-    sync::Arc,
-};
+use crate::{Histogram, RunHistograms};
 
 /// A metric that has one series for each executor, or one for each group, by whose snapshot it is: its name, its value, and
 /// its description for the recorder.
@@ -114,61 +111,24 @@ const BOUNDS: [(Duration, &str); 19] = [
     (Duration::from_secs(300), "300"),
 ];
 
-impl Handle {
-    /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling
-    /// thread uses, which is that of the process if it has no other. Without a recorder nothing happens.
-    ///
-    /// Call it just before the metrics are read, or now and then if they are pushed. All values are of one consistent
-    /// snapshot. `executor` is the value of the label that tells this executor from others; two
-    /// executors with the same value would overwrite each other's series.
-    ///
-    /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric; they
-    /// change only with a new major version of this crate. Groups have metrics of their own: see [`Group::publish_metrics`].
-    ///
-    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is asked
-    /// for each of two dozen series, and for each of forty more where there are histograms. Blocks as long as the recorder does.
-    ///
-    /// ```
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// executor.submit(|| ())?.join()?;
-    ///
-    /// metrics::with_local_recorder(&recorder, || executor.publish_metrics("mail"));
-    /// let page = recorder.handle().render();
-    /// assert!(page.contains("punctual_tasks_completed_total{executor=\"mail\"} 1\n"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("prometheus", "opentelemetry"))]
-    pub fn publish_metrics(&self, executor: &str) {
-        let now = self.statistics();
-        let labels = [label("executor", executor)];
-        METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
-        publish_state(now.state, &labels);
-        #[cfg(feature = "histograms")]
-        if let Some(seen) = self.histograms() {
-            publish_runs("punctual_run", "", seen.pool(), &labels);
-        }
+/// Publishes what [`Handle::publish_metrics`] says.
+pub(crate) fn publish_executor(of: &Handle, executor: &str) {
+    let (now, labels) = (of.statistics(), [label("executor", executor)]);
+    METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
+    publish_state(now.state, &labels);
+    #[cfg(feature = "histograms")]
+    if let Some(seen) = of.histograms() {
+        publish_runs("punctual_run", "", seen.pool(), &labels);
     }
 }
 
-impl Group {
-    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those of the executor.
-    /// Each series has the label `executor`, with this value, and the label `group` with the group's name.
-    ///
-    /// The program says which groups are published, since a recorder never forgets a series: a group for each of ten thousand customers
-    /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
-    ///
-    /// Blocks as long as the recorder does.
-    pub fn publish_metrics(&self, executor: &str) {
-        let now = self.statistics();
-        let labels = [label("executor", executor), label("group", self.name())];
-        GROUP_METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
-        #[cfg(feature = "histograms")]
-        if let Some(seen) = self.histograms() {
-            publish_runs("punctual_group_run", " of the group's tasks", &seen, &labels);
-        }
+/// Publishes what [`Group::publish_metrics`] says.
+pub(crate) fn publish_group(of: &Group, executor: &str) {
+    let (now, labels) = (of.statistics(), [label("executor", executor), label("group", of.name())]);
+    GROUP_METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
+    #[cfg(feature = "histograms")]
+    if let Some(seen) = of.histograms() {
+        publish_runs("punctual_group_run", " of the group's tasks", &seen, &labels);
     }
 }
 

@@ -1,77 +1,33 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A [`Recorder`] has two distributions, of lateness and of run time, under one lock of its own. A worker
-//! has one for itself, which only a snapshot ever contends for, and each name that is kept apart has one. To record a run
-//! is to take that lock and to increment two counts.
-//!
-//! # No run is counted twice
-//!
-//! A task that is recorded apart has [`Recorders`]: one for its name, and that of the group that it is
-//! in. Its runs go to the recorder of its name *in place of* the worker's own, since what a pool has done is the
-//! sum of the workers' recorders and of those of the names; and they go to the group's *as well*, which
-//! that sum leaves out.
-//!
-//! # Memory
-//!
 //! A distribution has all its buckets from the beginning, so nothing is allocated where a run is recorded:
-//! [`LOWEST`] to [`HIGHEST`] with two significant digits are 4,480 counts of eight bytes, 35 KiB, and twice that for a recorder.
+//! 4,382 counts of eight bytes, 35 KiB, and twice that for the two distributions of a recorder. A bucket is 64 nanoseconds
+//! wide up to 16 microseconds, and from there on twice as wide after each doubling, so 128 of them have one width: those of
+//! `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
-use crate::{
-    sync::{Arc, Mutex},
-    time::saturating_nanos,
-};
-
-/// Shorter durations share one bucket with zero.
-const LOWEST: u64 = 64;
+/// The width of the first buckets, in nanoseconds, as a power of two.
+const UNIT: u32 = 6;
+/// So many buckets, as a power of two, have one width, from one power of two to the next.
+const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. What is longer counts as this.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
-const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// The numbers recorded for a run: nanoseconds, the unit in which a worker measures and by which a bucket is chosen.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sample {
-    pub(crate) lateness: u64,
-    pub(crate) run_time: u64,
+/// Returns the bucket of a duration: its first eight binary digits from the unit on, and how many follow.
+#[inline]
+fn bucket_of(nanos: u64) -> usize {
+    let units = nanos.min(HIGHEST) >> UNIT;
+    let digits = u64::BITS - units.leading_zeros();
+    let shift = digits.saturating_sub(OCTAVE + 1);
+    ((u64::from(shift) << OCTAVE) + (units >> shift)) as usize
 }
 
-pub(crate) struct Recorder(Mutex<RunHistograms>);
-
-impl Recorder {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(RunHistograms::new()))
-    }
-
-    #[inline]
-    pub(crate) fn record(&self, sample: Sample) {
-        let mut recorded = self.0.lock();
-        recorded.lateness.record(sample.lateness);
-        recorded.run_time.record(sample.run_time);
-    }
-
-    /// Adds the records to a snapshot.
-    pub(crate) fn add_to(&self, sum: &mut RunHistograms) {
-        sum.add(&self.0.lock());
-    }
-}
-
-/// The recorders of the runs of one task; see the [module](self).
-pub(crate) struct Recorders {
-    /// The one of the task's name, in place of the worker's own.
-    pub(crate) of_name: Option<Arc<Recorder>>,
-    /// The one of the task's group, beside the one above.
-    pub(crate) of_group: Option<Arc<Recorder>>,
-}
-
-impl Recorders {
-    /// Records a run that a worker has made, whose own recorder is `own`.
-    pub(crate) fn record(&self, own: &Recorder, sample: Sample) {
-        self.of_name.as_deref().unwrap_or(own).record(sample);
-        if let Some(recorder) = &self.of_group {
-            recorder.record(sample);
-        }
-    }
+/// Returns the longest duration in a bucket.
+fn highest_in(bucket: usize) -> u64 {
+    let shift = (bucket as u64 >> OCTAVE).saturating_sub(1);
+    let units = bucket as u64 - (shift << OCTAVE);
+    ((units + 1) << (shift + u64::from(UNIT))) - 1
 }
 
 /// How many runs took how long, or were how late; from [`RunHistograms`].
@@ -98,31 +54,34 @@ impl Recorders {
 /// ```
 #[derive(Clone)]
 pub struct Histogram {
-    counts: hdrhistogram::Histogram<u64>,
+    buckets: Box<[u64]>,
     // The exact values that the buckets do not hold.
+    count: u64,
     min: u64,
     max: u64,
     sum: u128,
 }
 
-impl Histogram {
-    fn new() -> Self {
-        let made = hdrhistogram::Histogram::new_with_bounds(LOWEST, HIGHEST, SIGNIFICANT_DIGITS);
-        let counts = made.unwrap_or_else(|_| unreachable!("the bounds are in order"));
-        Self { counts, min: u64::MAX, max: 0, sum: 0 }
+impl Default for Histogram {
+    fn default() -> Self {
+        let buckets = vec![0; bucket_of(HIGHEST) + 1].into_boxed_slice();
+        Self { buckets, count: 0, min: u64::MAX, max: 0, sum: 0 }
     }
+}
 
+impl Histogram {
     #[inline]
     fn record(&mut self, nanos: u64) {
-        self.counts.saturating_record(nanos);
+        self.buckets[bucket_of(nanos)] += 1;
+        self.count += 1;
         self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
         self.sum += u128::from(nanos);
     }
 
     fn add(&mut self, other: &Self) {
-        let added = self.counts.add(&other.counts);
-        debug_assert!(added.is_ok(), "all have the same bounds");
+        self.buckets.iter_mut().zip(&other.buckets).for_each(|(own, more)| *own += more);
+        self.count += other.count;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
         self.sum += other.sum;
@@ -130,7 +89,7 @@ impl Histogram {
 
     /// Returns how many durations have been recorded.
     pub fn count(&self) -> u64 {
-        self.counts.len()
+        self.count
     }
 
     /// Returns the shortest duration, exactly; `None` if there is none.
@@ -159,11 +118,15 @@ impl Histogram {
     /// one. `None` if nothing has been recorded.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
-            let share = if share >= 0.0 { share } else { 0.0 };
-            let value = self.counts.value_at_quantile(share);
-            // The value of the last bucket is its bound; beyond that only the largest is known.
-            let is_last = value >= self.counts.highest_equivalent(HIGHEST);
-            let value = if is_last { self.max } else { value };
+            let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
+            let mut left = place.max(1);
+            let reaches = |runs: &u64| {
+                left = left.saturating_sub(*runs);
+                left == 0
+            };
+            // Beyond the bound of the last bucket only the largest is known.
+            let bucket = self.buckets[..bucket_of(HIGHEST)].iter().position(reaches);
+            let value = bucket.map_or(self.max, highest_in);
             Duration::from_nanos(value.clamp(self.min, self.max))
         })
     }
@@ -172,9 +135,8 @@ impl Histogram {
     /// counts, so one that is at most 64 nanoseconds or a hundredth too long may be among them. Takes a few
     /// microseconds.
     pub fn count_within(&self, limit: Duration) -> u64 {
-        let limit = saturating_nanos(limit);
-        // The last bucket also counts values above the highest that is recorded.
-        if limit < HIGHEST { self.counts.count_between(0, limit) } else { self.count() }
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        self.buckets[..=bucket_of(limit)].iter().sum()
     }
 
     fn nonzero(&self, value: impl FnOnce() -> Duration) -> Option<Duration> {
@@ -202,19 +164,22 @@ impl fmt::Debug for Histogram {
 }
 
 /// How late the runs of some tasks started, and how long they took.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunHistograms {
     lateness: Histogram,
     run_time: Histogram,
 }
 
 impl RunHistograms {
-    pub(crate) fn new() -> Self {
-        Self { lateness: Histogram::new(), run_time: Histogram::new() }
+    #[inline]
+    pub(super) fn record(&mut self, lateness: Duration, run_time: Duration) {
+        // What an executor has measured fits, and the compiler sees that it was a number of nanoseconds before.
+        self.lateness.record(lateness.as_nanos() as u64);
+        self.run_time.record(run_time.as_nanos() as u64);
     }
 
     /// Adds another snapshot to this one.
-    pub(crate) fn add(&mut self, other: &Self) {
+    pub(super) fn add(&mut self, other: &Self) {
         self.lateness.add(&other.lateness);
         self.run_time.add(&other.run_time);
     }

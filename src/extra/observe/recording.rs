@@ -1,0 +1,218 @@
+//! The record of the runs of an executor: a recorder for each thread that runs tasks, one for each name that is kept apart,
+//! and one for each group.
+//!
+//! A thread keeps its recorder in a seat of its own, and there, too, the recorders of the last name and of the last group.
+//! So to record a run is to compare, to take one lock for which only a snapshot ever contends, and to increment two counts.
+//! The recorder of a thread that has ended is given to the next thread, so what has been recorded stays.
+//!
+//! # No run is counted twice
+//!
+//! The runs of a task whose name is kept apart go to the recorder of that name *in place of* the thread's own, since what an
+//! executor has done is the sum of both kinds. The runs of a group's tasks go to the recorder of the group *as well*, which
+//! that sum leaves out.
+
+#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use super::histogram::RunHistograms;
+use crate::{EndedRun, Observer, Points};
+
+thread_local! {
+    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+/// The observer that records the runs of one executor; see the [module](self).
+pub(crate) struct RunRecorder(Arc<Records>);
+
+struct Records {
+    most_names: usize,
+    threads: Mutex<Vec<Arc<Recorder>>>,
+    names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
+    /// By the address of the group's name, which no other has as long as there is a reference to it.
+    groups: Mutex<HashMap<usize, OfGroup>>,
+}
+
+type OfGroup = (Weak<str>, Arc<Recorder>);
+
+#[derive(Default)]
+struct Recorder(Mutex<RunHistograms>);
+
+/// The recorders that one thread uses.
+struct Seat {
+    /// Whose they are. It keeps no records alive.
+    of: Weak<Records>,
+    own: Arc<Recorder>,
+    named: Option<(Arc<str>, Arc<Recorder>)>,
+    grouped: Option<(Arc<str>, Arc<Recorder>)>,
+}
+
+/// Nothing panics while it holds one of these locks.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Recorder {
+    #[inline]
+    fn record(&self, run: &EndedRun<'_>) {
+        locked(&self.0).record(run.lateness(), run.run_time());
+    }
+
+    /// Adds the records to a snapshot.
+    fn add_to(&self, sum: &mut RunHistograms) {
+        sum.add(&locked(&self.0));
+    }
+
+    fn snapshot(&self) -> RunHistograms {
+        locked(&self.0).clone()
+    }
+}
+
+impl Observer for RunRecorder {
+    fn points(&self) -> Points {
+        Points::ENDED
+    }
+
+    fn run_ended(&self, run: &EndedRun<'_>) {
+        let seated = SEAT.try_with(|seat| self.0.record(&mut seat.borrow_mut(), run));
+        // A thread that runs a task while its thread-locals are dropped has no seat any more.
+        seated.unwrap_or_else(|_| self.0.record(&mut None, run));
+    }
+}
+
+impl Records {
+    #[inline]
+    fn record(self: &Arc<Self>, seat: &mut Option<Seat>, run: &EndedRun<'_>) {
+        let seat = match seat {
+            Some(seat) if seat.of.as_ptr() == Arc::as_ptr(self) => seat,
+            _ => seat.insert(self.seat()),
+        };
+        match run.name() {
+            None => seat.own.record(run),
+            Some(name) => seat.of_name(self, name).record(run),
+        }
+        if let Some(name) = run.group_name() {
+            seat.of_group(self, name).record(run);
+        }
+    }
+
+    /// Returns a seat with a recorder that no other thread has.
+    #[cold]
+    fn seat(self: &Arc<Self>) -> Seat {
+        let mut threads = locked(&self.threads);
+        let free = threads.iter().find(|recorder| Arc::strong_count(recorder) == 1).cloned();
+        let own = free.unwrap_or_else(|| {
+            let made = Arc::<Recorder>::default();
+            threads.push(Arc::clone(&made));
+            made
+        });
+        Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
+    }
+
+    /// Returns the recorder of a name; `None` if it is not kept apart.
+    fn of_name(&self, name: &str) -> Option<Arc<Recorder>> {
+        let mut names = locked(&self.names);
+        if !names.contains_key(name) && names.len() < self.most_names {
+            names.insert(name.into(), Arc::default());
+        }
+        names.get(name).cloned()
+    }
+
+    /// Returns the recorder of a group. Those of groups that are gone make room.
+    fn of_group(&self, name: &Arc<str>) -> Arc<Recorder> {
+        let mut groups = locked(&self.groups);
+        let address = Arc::as_ptr(name).addr();
+        if !groups.contains_key(&address) {
+            groups.retain(|_, (name, _)| name.strong_count() > 0);
+        }
+        let (_, recorder) =
+            groups.entry(address).or_insert_with(|| (Arc::downgrade(name), Arc::default()));
+        Arc::clone(recorder)
+    }
+}
+
+impl Seat {
+    #[inline]
+    fn of_name(&mut self, records: &Records, name: &str) -> &Recorder {
+        if self.named.as_ref().is_none_or(|(known, _)| **known != *name) {
+            let recorder = records.of_name(name).unwrap_or_else(|| Arc::clone(&self.own));
+            self.named = Some((name.into(), recorder));
+        }
+        self.named.as_ref().map_or(&self.own, |(_, recorder)| recorder)
+    }
+
+    #[inline]
+    fn of_group(&mut self, records: &Records, name: &Arc<str>) -> &Recorder {
+        if self.grouped.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, name)) {
+            self.grouped = Some((Arc::clone(name), records.of_group(name)));
+        }
+        self.grouped.as_ref().map_or(&self.own, |(_, recorder)| recorder)
+    }
+}
+
+impl RunRecorder {
+    /// Keeps the first `most_names` names apart.
+    pub(crate) fn new(most_names: usize) -> Self {
+        let (threads, names, groups) = Default::default();
+        Self(Arc::new(Records { most_names, threads, names, groups }))
+    }
+
+    /// Returns the records so far.
+    pub(crate) fn snapshot(&self) -> Histograms {
+        let (threads, named) = (locked(&self.0.threads).clone(), locked(&self.0.names).clone());
+        let mut pool = RunHistograms::default();
+        threads.iter().for_each(|recorder| recorder.add_to(&mut pool));
+        let names = named.into_iter().map(|(name, recorder)| (name, recorder.snapshot()));
+        let names: BTreeMap<_, _> = names.collect();
+        names.values().for_each(|own| pool.add(own));
+        Histograms { pool, names }
+    }
+
+    /// Returns the records so far of the runs in the group with this name, which is the group's own `Arc`.
+    pub(crate) fn of_group(&self, name: &Arc<str>) -> RunHistograms {
+        self.0.of_group(name).snapshot()
+    }
+}
+
+/// How late runs started and how long they took, in a pool and by name; from
+/// [`Handle::histograms`](crate::Handle::histograms).
+///
+/// A snapshot: it does not change any more. A run is in it from the moment at which its worker looks for the
+/// next task, which is shortly after its outcome can be seen.
+#[derive(Clone, Debug)]
+pub struct Histograms {
+    pool: RunHistograms,
+    names: BTreeMap<Arc<str>, RunHistograms>,
+}
+
+impl Histograms {
+    /// Returns the histograms of all runs.
+    pub fn pool(&self) -> &RunHistograms {
+        &self.pool
+    }
+
+    /// Returns the names that are kept apart, in alphabetical order, each with the histograms of the runs
+    /// of all tasks with that name.
+    pub fn names(&self) -> impl ExactSizeIterator<Item = (&str, &RunHistograms)> + '_ {
+        self.names.iter().map(|(name, histograms)| (&**name, histograms))
+    }
+
+    /// Returns the histograms of the runs of all tasks with this name; `None` if the name is not kept
+    /// apart.
+    pub fn named(&self, name: &str) -> Option<&RunHistograms> {
+        self.names.get(name)
+    }
+}
+
+/// A line for the pool and one for each name, without an end of line after the last.
+impl fmt::Display for Histograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pool: {}", self.pool)?;
+        self.names().try_for_each(|(name, seen)| write!(f, "\n{name:?}: {seen}"))
+    }
+}

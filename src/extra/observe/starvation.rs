@@ -1,0 +1,220 @@
+//! Starvation: nothing that is due can start, because all workers are occupied.
+//!
+//! An executor starves from the moment at which a task is due, or was last taken if that is later, until a worker
+//! takes one. After the set time that is reported, once, and then each time the wait has doubled.
+//!
+//! # One look at a time
+//!
+//! A *look* is a task of another executor, which has one thread and the same clock. It asks whether a worker is idle, which
+//! task that is due is the first, and when a worker has last taken one. Nothing has to tell it that a task is due or
+//! has been taken meanwhile: of the two, the later moment says since when the executor starves, and so when the
+//! next look is, exactly. If nothing is due now, nothing can have starved before a set time from now. So
+//! there is one look in a set time, however much goes on between two.
+//!
+//! A look that finds an idle worker is the last one: what is due next will be taken by that worker. A worker
+//! that takes a task has a look armed if none is. A worker that takes a task at the very moment of a look may
+//! come before or after it: the report says what the look has seen.
+//!
+//! # Why no starvation is missed
+//!
+//! > If all workers are busy, a look is armed, for a moment at most one set time after the last task
+//! > was taken or, if that is later, after the last look.
+//!
+//! The two sides, all sequentially consistent:
+//!
+//! | the worker | the look |
+//! |---|---|
+//! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
+//! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
+//!
+//! If each sees the other, the one that raises `armed` arms the look. A worker that starts and one that ends do the same as
+//! one that takes a task.
+
+#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Builder, ExecutorState, Handle, Observer, Points, RunningTask, ScheduledThreadPoolExecutor,
+    TaskId, TaskSummary,
+};
+
+/// What is told of a starvation, and of which executor.
+pub(crate) type Tell = dyn Fn(&Handle, &Starvation) + Send + Sync;
+
+/// The observer that has one executor looked at; see the [module](self).
+pub(crate) struct StarvationWatch(Arc<Lookout>);
+
+struct Lookout {
+    after: Duration,
+    tell: Arc<Tell>,
+    /// Builds the executor that looks.
+    builder: Builder,
+    /// A look is armed, or is about to be.
+    armed: AtomicBool,
+    /// In nanoseconds since the executor was built.
+    last_taken: AtomicU64,
+    built: OnceLock<Instant>,
+    /// The executor that is watched and the one that looks, until the first has terminated.
+    executors: Mutex<Option<(Handle, ScheduledThreadPoolExecutor)>>,
+}
+
+/// The findings of the looks at one starvation.
+#[derive(Clone, Copy, Default)]
+struct Episode {
+    /// Since when the executor has starved.
+    since: Option<Instant>,
+    /// For how many set times it has to starve to be reported again.
+    again_at: u32,
+}
+
+impl StarvationWatch {
+    pub(crate) fn new(after: Duration, builder: Builder, tell: Arc<Tell>) -> Self {
+        let (armed, last_taken, built, executors) = Default::default();
+        Self(Arc::new(Lookout { after, tell, builder, armed, last_taken, built, executors }))
+    }
+
+    /// Begins to watch the executor of which this is an observer.
+    pub(crate) fn begin(&self, executor: &Handle) {
+        let clock = executor.clock();
+        _ = self.0.built.set(clock.now());
+        let looks = self.0.builder.clone().core_pool_size(1).clock(clock.clone());
+        *self.0.executors() = looks.build().ok().map(|looks| (executor.clone(), looks));
+    }
+}
+
+impl Observer for StarvationWatch {
+    fn points(&self) -> Points {
+        Points::WORKER | Points::TAKEN | Points::TERMINATED
+    }
+
+    fn worker_started(&self) {
+        self.0.ensure_armed();
+    }
+
+    fn worker_ended(&self) {
+        self.0.ensure_armed();
+    }
+
+    fn task_taken(&self, _: TaskId, taken: Instant, _: Duration) {
+        let since_built = self.0.built.get().map(|built| taken.saturating_duration_since(*built));
+        let nanos = since_built.unwrap_or_default().as_nanos() as u64;
+        // Relaxed: orders no other access.
+        self.0.last_taken.store(nanos, Ordering::Relaxed);
+        self.0.ensure_armed();
+    }
+
+    fn terminated(&self) {
+        let executors = self.0.executors().take();
+        // Here the thread of a look must not be waited for: its callback may wait for this executor.
+        executors.into_iter().for_each(|(_, looks)| looks.shutdown_background());
+    }
+}
+
+impl Lookout {
+    /// Nothing panics while it holds this lock.
+    fn executors(&self) -> MutexGuard<'_, Option<(Handle, ScheduledThreadPoolExecutor)>> {
+        self.executors.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Arms a look unless one is armed: a worker has taken a task, has started, or has ended.
+    #[inline]
+    fn ensure_armed(self: &Arc<Self>) {
+        // Ordering: see the head of the module.
+        if !self.armed.load(Ordering::SeqCst) {
+            self.arm(self.after, Episode::default());
+        }
+    }
+
+    /// Arms a look, unless one is armed.
+    #[cold]
+    fn arm(self: &Arc<Self>, delay: Duration, episode: Episode) {
+        let looks = self.executors().as_ref().map(|(_, looks)| looks.handle());
+        let Some(looks) = looks.filter(|_| !self.armed.swap(true, Ordering::SeqCst)) else {
+            return;
+        };
+        let watch = Arc::clone(self);
+        if looks.schedule(delay, move || watch.look(episode)).is_err() {
+            self.armed.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// One look; see the head of the module.
+    fn look(self: &Arc<Self>, before: Episode) {
+        self.armed.store(false, Ordering::SeqCst);
+        let executor = self.executors().as_ref().map(|(executor, _)| executor.clone());
+        let Some(executor) = executor else { return };
+        let seen = executor.statistics();
+        let is_at_its_end = seen.state != ExecutorState::Running && seen.pending == 0;
+        if executor.idle_count() > 0 || seen.pool_size == 0 || is_at_its_end {
+            return;
+        }
+        let (now, first) = (executor.clock().now(), executor.first_due());
+        let taken = Duration::from_nanos(self.last_taken.load(Ordering::Relaxed));
+        let taken = self.built.get().and_then(|built| built.checked_add(taken));
+        let due = first.as_ref().and_then(|(_, overdue)| now.checked_sub(*overdue));
+        let since = due.max(taken).filter(|_| first.is_some());
+        let mut episode = before;
+        if episode.since != since {
+            episode = Episode { since, again_at: 1 };
+        }
+        let waited = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
+        let is_over = waited >= self.after.saturating_mul(episode.again_at);
+        let told = first.filter(|_| is_over).map(|(next, _)| {
+            episode.again_at = episode.again_at.saturating_mul(2);
+            Starvation { waited, next, running: executor.running_tasks() }
+        });
+        if let Some(starvation) = told {
+            (self.tell)(&executor, &starvation);
+        }
+        let rest = self.after.saturating_sub(waited);
+        self.arm(if rest.is_zero() { self.after } else { rest }, episode);
+    }
+}
+
+/// An executor in which nothing that is due could start for a set time: the argument of
+/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log.
+#[derive(Clone, Debug)]
+pub struct Starvation {
+    waited: Duration,
+    next: TaskSummary,
+    running: Vec<RunningTask>,
+}
+
+impl Starvation {
+    /// Returns how long the task that would be next has been due without any task having started.
+    pub fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Returns the task that would be next.
+    pub fn next_task(&self) -> &TaskSummary {
+        &self.next
+    }
+
+    /// Returns the tasks that occupy the workers.
+    pub fn running(&self) -> &[RunningTask] {
+        &self.running
+    }
+
+    /// Returns the tasks that occupy the workers, as a text.
+    pub(crate) fn occupants(&self) -> String {
+        let running: Vec<_> = self.running.iter().map(RunningTask::to_string).collect();
+        running.join(", ")
+    }
+}
+
+impl fmt::Display for Starvation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { waited, next, .. } = self;
+        write!(f, "nothing that is due has started for {waited:?}: task {next} waits")?;
+        write!(f, ", and the workers run {}", self.occupants())
+    }
+}

@@ -1,0 +1,181 @@
+//! The verbs for what is observed outside of the core, in `src/extra/observe`.
+
+use std::time::Duration;
+
+#[cfg(feature = "metrics")]
+use crate::extra::observe::{publish_executor, publish_group};
+use crate::{
+    Builder, Handle, ScheduledThreadPoolExecutor, Starvation,
+    extra::observe::StarvationWatch,
+    pool::Config,
+    sync::Arc,
+    task::FailureSource,
+    trace,
+    unwind::{Callback, Contained},
+};
+#[cfg(feature = "histograms")]
+use crate::{Group, Histograms, RunHistograms, extra::observe::RunRecorder};
+
+type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
+
+/// The observers that the verbs ask for. Each executor has its own, also one of several that one builder makes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WantedObservers {
+    /// How many names have histograms of their own; `None` if there are no histograms at all.
+    #[cfg(feature = "histograms")]
+    histogram_names: Option<usize>,
+    starvation: Option<(Duration, Callback<OnStarvation>)>,
+}
+
+impl WantedObservers {
+    pub(crate) fn starves_at_once(&self) -> bool {
+        self.starvation.as_ref().is_some_and(|(after, _)| after.is_zero())
+    }
+
+    /// Gives the handle of an executor that has been built to those of its observers that look at it.
+    pub(crate) fn begin(executor: &Handle) {
+        if let Some(watch) = executor.observer::<StarvationWatch>() {
+            watch.begin(executor);
+        }
+    }
+
+    pub(crate) fn add_to(self, config: &mut Config) {
+        // An executor without threads has no worker that could be looked at while it is busy.
+        if let Some((after, callback)) = self.starvation.filter(|_| !config.is_driven) {
+            let mut builder = ScheduledThreadPoolExecutor::builder();
+            builder.config.thread_factory = config.thread_factory.clone();
+            builder.config.stack_size = config.stack_size;
+            builder.config.thread_name = format!("{}-starvation", config.thread_name);
+            let tell =
+                Arc::new(move |handle: &Handle, it: &Starvation| tell(handle, it, &callback));
+            // First: a worker that hangs in another observer is one that is busy.
+            config.callbacks.hooks.observers.add_first(StarvationWatch::new(after, builder, tell));
+        }
+        #[cfg(feature = "histograms")]
+        if let Some(names) = self.histogram_names {
+            config.callbacks.hooks.observers.add(RunRecorder::new(names));
+        }
+    }
+}
+
+/// Tells of a starvation, by an event and by the callback. A panic of that is reported to the executor that starves.
+fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
+    trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
+    let hooks = &handle.pool().callbacks.hooks;
+    hooks.call_aside(FailureSource::Starvation, || callback(it));
+}
+
+impl Builder {
+    /// Reports starvation: no due task could start for as long as `after`, because all workers were occupied:
+    /// by a warning event, and by a call of `callback` with the tasks that occupy them. A starvation is
+    /// reported once when it has lasted that long, and again each time it has lasted twice as long as it had
+    /// at the last report. It ends when a worker takes a task.
+    ///
+    /// The callback is called with no lock held, on a thread that does nothing else; the first worker starts it. The callback
+    /// may submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
+    /// While a worker is idle, nothing is looked at; while all are busy, that is done at most once in the time that was set.
+    /// A callback that is under way when the executor terminates is not waited for.
+    #[doc(alias("watchdog", "stall"))]
+    pub fn on_starvation(
+        mut self,
+        after: Duration,
+        callback: impl Fn(&Starvation) + Send + Sync + 'static,
+    ) -> Self {
+        self.observing.starvation = Some((after, Contained::new(Arc::new(callback))));
+        self
+    }
+}
+
+#[cfg(feature = "histograms")]
+impl Builder {
+    /// Keeps [histograms](crate::Histograms) of how late the executor's runs start and how long they take:
+    /// for all runs, for the tasks of each [group](crate::Group::histograms), and for each of the first `names` names that
+    /// tasks run with. The runs of other tasks count for the pool alone, so a program that makes up names without end does
+    /// not run out of memory. They are read by [`Handle::histograms`](crate::Handle::histograms).
+    ///
+    /// The memory is allocated when a worker, a name or a group has its first run, and does not grow: 70 KiB
+    /// for each of them. To record a run takes no reading of the clock, since the worker's
+    /// next one is its end. Lateness counts from the moment for which a run was planned, also where an
+    /// earlier run was what made it late; so a stall is seen in every run that it delayed, and no correction
+    /// for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
+    /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
+    /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
+    #[doc(alias("percentiles", "latency"))]
+    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
+    pub fn histograms(mut self, names: usize) -> Self {
+        self.observing.histogram_names = Some(names);
+        self
+    }
+}
+
+#[cfg(feature = "histograms")]
+impl Handle {
+    /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
+    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
+    /// these.
+    #[doc(alias("percentiles", "latency"))]
+    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
+    pub fn histograms(&self) -> Option<Histograms> {
+        self.observer().map(RunRecorder::snapshot)
+    }
+}
+
+#[cfg(feature = "histograms")]
+impl Group {
+    /// Returns how late the runs of the group's tasks have started and how long they took, since the group
+    /// was made; `None` if the executor keeps no [histograms](crate::Builder::histograms). Costs what
+    /// [`Handle::histograms`] does for one name.
+    #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
+    pub fn histograms(&self) -> Option<RunHistograms> {
+        let recorder: &RunRecorder = self.handle().observer()?;
+        Some(recorder.of_group(&self.state.name))
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Handle {
+    /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling
+    /// thread uses, which is that of the process if it has no other. Without a recorder nothing happens.
+    ///
+    /// Call it just before the metrics are read, or now and then if they are pushed. All values are of one consistent
+    /// snapshot. `executor` is the value of the label that tells this executor from others; two
+    /// executors with the same value would overwrite each other's series.
+    ///
+    /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric; they
+    /// change only with a new major version of this crate. Groups have metrics of their own: see [`Group::publish_metrics`].
+    ///
+    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is asked
+    /// for each of two dozen series, and for each of forty more where there are histograms. Blocks as long as the recorder does.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// executor.submit(|| ())?.join()?;
+    ///
+    /// metrics::with_local_recorder(&recorder, || executor.publish_metrics("mail"));
+    /// let page = recorder.handle().render();
+    /// assert!(page.contains("punctual_tasks_completed_total{executor=\"mail\"} 1\n"));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("prometheus", "opentelemetry"))]
+    pub fn publish_metrics(&self, executor: &str) {
+        publish_executor(self, executor);
+    }
+}
+
+#[cfg(feature = "metrics")]
+impl Group {
+    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those of the executor.
+    /// Each series has the label `executor`, with this value, and the label `group` with the group's name.
+    ///
+    /// The program says which groups are published, since a recorder never forgets a series: a group for each of ten thousand customers
+    /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
+    ///
+    /// Blocks as long as the recorder does.
+    pub fn publish_metrics(&self, executor: &str) {
+        publish_group(self, executor);
+    }
+}
