@@ -57,9 +57,10 @@ fn layers() -> BTreeMap<String, u8> {
 fn homes() -> BTreeMap<String, String> {
     let list = fs::read_to_string(root().join("src/lib.rs")).expect("the root");
     let mut homes = BTreeMap::new();
-    for block in list.split("pub use crate::{").skip(1) {
+    for block in list.split("pub use crate::").skip(1) {
         let (mut depth, mut module) = (0, String::new());
-        for part in block.split("};").next().expect("a part").split_inclusive([',', '{', '}']) {
+        let block = block.split(';').next().expect("a part").trim_start_matches('{');
+        for part in block.split_inclusive([',', '{', '}']) {
             let mut names = part.trim_end_matches([',', '{', '}']).split("::").map(str::trim);
             if depth == 0 {
                 module = names.next().map(word).expect("a module");
