@@ -31,7 +31,7 @@ const BESIDE: [(&str, &[&str]); 22] = [
     ("driven", &["executor"]),
     ("builder", &["driven", "executor", "observing"]),
     ("executor", &["future", "task_builder"]),
-    ("extra", &["executor", "future", "task_builder"]),
+    ("extra", &["builder", "executor", "future", "task_builder"]),
     ("timer", &["executor"]),
     ("observing", &["builder", "executor", "extra"]),
 ];
