@@ -30,17 +30,3 @@ pub use self::{
     at_shutdown::ShutdownPolicy,
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
-use crate::{
-    sync::{Arc, Weak},
-    task::Task,
-    time::Timestamp,
-};
-
-/// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
-pub(crate) trait Dispatcher: Send + Sync {
-    /// Lets these tasks go. The caller holds no lock.
-    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);
-
-    /// Has a task that runs once end at this limit, which has moved with its plan. The caller holds no lock.
-    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp);
-}

@@ -93,7 +93,7 @@ pub(crate) use self::{
     plan::{Plan, RunOutcome},
     run::{CurrentRun, Run},
     untaken::is_result,
-    verdict::{Cancellation, Enqueue, Requeued, Verdict},
+    verdict::{Cancellation, Dispatcher, Enqueue, Requeued, Verdict},
     worker_context::WorkerContext,
 };
 pub use self::{

@@ -22,10 +22,10 @@ use crate::{
     CancelReason,
     drained::DrainedTask,
     entry::Ticket,
-    feature::{Dispatcher, GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
+    feature::{GroupLimits, GroupState, Member, Roll, ShutdownPolicy},
     queue::QueueEntry,
     sync::{Arc, Mutex, Weak},
-    task::Task,
+    task::{Dispatcher, Task},
     time::Timestamp,
     unwind::discard,
 };

@@ -20,10 +20,11 @@
 
 use super::{
     call::Call,
-    payload::{Body, Lent},
-    plan::{Next, RunReport},
+    hooks::Lent,
+    outcome::{Next, RunReport},
+    payload::{Body, Node},
 };
-use crate::unwind::shield;
+use crate::{sync::Arc, unwind::shield};
 
 pub(crate) struct Alarm<F: FnOnce()> {
     act: Option<F>,
@@ -31,9 +32,10 @@ pub(crate) struct Alarm<F: FnOnce()> {
     goes_off: bool,
 }
 
-impl<F: FnOnce()> Alarm<F> {
-    pub(super) fn new(act: F) -> Self {
-        Self { act: Some(act), goes_off: false }
+impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
+    /// A task that calls code of the crate's own, and does nothing else.
+    pub(crate) fn alarm(act: F) -> Arc<Self> {
+        Arc::new(Self::new(Alarm { act: Some(act), goes_off: false }, ()))
     }
 }
 

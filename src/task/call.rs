@@ -32,12 +32,12 @@ use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
+    around::Around,
     cell::Parts,
     end::Leftovers,
-    extensions::Extensions,
-    payload::Lent,
+    extensions::{Extensions, Question},
+    hooks::Lent,
     plan::{Plan, RunOutcome},
-    questions::CallExtras,
     state::{CancelOutcome, Stage},
 };
 use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
@@ -62,6 +62,24 @@ pub(crate) struct Call<'a> {
     is_leaving: bool,
     /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
     pub(super) extras: Option<CallExtras>,
+}
+
+/// The parts that only the runs of some tasks have.
+#[derive(Default)]
+pub(crate) struct CallExtras {
+    /// The code that the worker calls around the closure, while the worker has it.
+    pub(super) around: Option<Around>,
+    /// The moment from which on a run that was due before counts as late.
+    pub(crate) late_from: Option<Timestamp>,
+    pub(crate) expiry: Option<Timestamp>,
+    /// The question for user code, asked before the closure is called.
+    pub(crate) question: Option<Question>,
+    pub(super) has_name: bool,
+    /// True if the tick for which the task was taken waits on.
+    pub(crate) keeps_tick: bool,
+    /// Why the task is ended after a run that did not take place.
+    pub(crate) gives_up: Option<CancelReason>,
+    pub(super) leftovers: Option<Leftovers>,
 }
 
 impl Task {

@@ -44,8 +44,7 @@ use super::{
     Task,
     around::Around,
     observer::{Observer, Observers, Point},
-    payload::Lent,
-    plan::{Next, RunReport},
+    outcome::{Next, RunReport},
     report::{FailureReport, FailureSource},
     run::Run,
 };
@@ -60,6 +59,22 @@ use crate::{
 /// How a line on standard error ends: by what follows from the failure.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
+
+/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
+/// once, and that knows neither type.
+pub(crate) trait Lent {
+    /// Calls the closure. User code: no lock is held.
+    fn run(&mut self) -> RunReport;
+
+    /// Returns `true` if a series that is over has a value, and makes it.
+    fn exhaust(&mut self) -> bool;
+
+    /// Drops the closure, if it is there. User code: no lock is held.
+    fn drop_body(&mut self);
+
+    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
+    fn drop_value(&mut self) -> Option<Failure>;
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {

@@ -89,6 +89,19 @@ pub enum NamedRun {
     At(Instant),
 }
 
+/// The report of a run, apart from a value.
+pub(crate) type RunReport = Result<Next, Failure>;
+
+/// The next step, by what a run has returned.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Planned,
+    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
+    Named(Box<NamedRun>),
+    /// This was the last run, and it has left a value.
+    Nothing,
+}
+
 /// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
 /// outside of the crate.
 pub trait Report {

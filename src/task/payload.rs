@@ -35,12 +35,12 @@
 //! reference to it. What it has decided is written back, and fresh extras are put in, in the same step under the lock.
 
 use super::{
-    alarm::Alarm,
     call::{Call, ToStore},
     cell::{Content, Decided, Extras, Parts, TaskLock},
     end::{Claiming, End},
-    outcome::{Outcome, Step},
-    plan::{Next, Plan, RunReport},
+    hooks::Lent,
+    outcome::{Next, Outcome, RunReport, Step},
+    plan::Plan,
     state::Stage,
     untaken::{failure_of, is_result},
 };
@@ -236,7 +236,7 @@ pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 
 impl<B: Body> Node<B> {
     #[inline]
-    fn new(body: B, plan: B::Place) -> Self {
+    pub(super) fn new(body: B, plan: B::Place) -> Self {
         let slot = Slot::Plain(Stored::Body(Stage::Scheduled, body));
         Self(Mutex::new(Cell { slot, plan }))
     }
@@ -263,29 +263,6 @@ where
     pub(crate) fn repeated(closure: F) -> Arc<Self> {
         Arc::new(Self::new(Repeating(closure), None))
     }
-}
-
-impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
-    /// A task that calls code of the crate's own, and does nothing else.
-    pub(crate) fn alarm(act: F) -> Arc<Self> {
-        Arc::new(Self::new(Alarm::new(act), ()))
-    }
-}
-
-/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
-/// once, and that knows neither type.
-pub(crate) trait Lent {
-    /// Calls the closure. User code: no lock is held.
-    fn run(&mut self) -> RunReport;
-
-    /// Returns `true` if a series that is over has a value, and makes it.
-    fn exhaust(&mut self) -> bool;
-
-    /// Drops the closure, if it is there. User code: no lock is held.
-    fn drop_body(&mut self);
-
-    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
-    fn drop_value(&mut self) -> Option<Failure>;
 }
 
 struct Loan<B: Body> {

@@ -13,7 +13,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, run::Run};
+use super::{
+    FailureSource,
+    failure::FailurePolicy,
+    hooks::Hooks,
+    outcome::{NamedRun, Next},
+    run::Run,
+};
 use crate::{
     Attempt, Failure, FailureKind, RejectionReason,
     id::Subject,
@@ -22,19 +28,6 @@ use crate::{
     trigger::LastRun,
     unwind::discard,
 };
-
-/// The report of a run, apart from a value.
-pub(crate) type RunReport = Result<Next, Failure>;
-
-/// The next step, by what a run has returned.
-#[derive(Debug)]
-pub(crate) enum Next {
-    Planned,
-    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
-    Named(Box<NamedRun>),
-    /// This was the last run, and it has left a value.
-    Nothing,
-}
 
 /// The outcome of one run, or of one that did not take place.
 #[must_use]

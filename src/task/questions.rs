@@ -10,31 +10,10 @@
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
 //!    trigger has, or has panicked.
 //!
-//! [`CallExtras`] keeps the notes about the run meanwhile; the runs of a plain task have none.
+//! [`CallExtras`](super::call::CallExtras) keeps the notes about the run meanwhile; the runs of a plain task have none.
 
-use super::{
-    Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, extensions::Question,
-    plan::RunOutcome,
-};
+use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
-
-/// The parts that only the runs of some tasks have.
-#[derive(Default)]
-pub(crate) struct CallExtras {
-    /// The code that the worker calls around the closure, while the worker has it.
-    pub(super) around: Option<Around>,
-    /// The moment from which on a run that was due before counts as late.
-    pub(crate) late_from: Option<Timestamp>,
-    pub(crate) expiry: Option<Timestamp>,
-    /// The question for user code, asked before the closure is called.
-    pub(crate) question: Option<Question>,
-    pub(super) has_name: bool,
-    /// True if the tick for which the task was taken waits on.
-    pub(crate) keeps_tick: bool,
-    /// Why the task is ended after a run that did not take place.
-    pub(crate) gives_up: Option<CancelReason>,
-    pub(super) leftovers: Option<Leftovers>,
-}
 
 impl Call<'_> {
     /// Asks whether a run may begin: the token of the task, and then its extensions.

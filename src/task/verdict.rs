@@ -1,8 +1,10 @@
 //! The values that pass between a task and the workers, handles and pool that use it.
 
+use super::Task;
 use crate::{
     CancelReason,
     entry::{Requeue, Timing},
+    sync::{Arc, Weak},
     time::Timestamp,
 };
 
@@ -44,4 +46,13 @@ pub(crate) enum Cancellation {
     Waiting(Option<u32>),
     /// The task was running; its worker drops what is left.
     Running,
+}
+
+/// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
+pub(crate) trait Dispatcher: Send + Sync {
+    /// Lets these tasks go. The caller holds no lock.
+    fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);
+
+    /// Has a task that runs once end at this limit, which has moved with its plan. The caller holds no lock.
+    fn set_limit(self: Arc<Self>, task: Arc<Task>, sequence: u64, limit: Timestamp);
 }

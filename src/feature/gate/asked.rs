@@ -57,9 +57,10 @@ use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
     entry::{Requeue, Timing},
-    feature::Dispatcher,
     sync::{Arc, Weak},
-    task::{Call, Core, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task},
+    task::{
+        Call, Core, Dispatcher, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task,
+    },
     time::Timestamp,
     trace,
     unwind::discard,

@@ -50,9 +50,9 @@ use super::roll::Roll;
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorder;
 use crate::{
-    feature::{Dispatcher, ShutdownPolicy},
+    feature::ShutdownPolicy,
     sync::{Arc, Weak},
-    task::{Deferred, Task},
+    task::{Deferred, Dispatcher, Task},
     unwind::wake_all,
     wait::{Place, Watched, WatchedGuard},
 };

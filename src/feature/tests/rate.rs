@@ -4,7 +4,7 @@
 
 use std::{collections::VecDeque, rc::Rc, time::Duration};
 
-use super::{Dispatcher, Gated};
+use super::Gated;
 use crate::{
     CancellationToken, Clock, ManualClock, gate,
     pool::Pool,
@@ -13,7 +13,7 @@ use crate::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
-    task::{Around, Call, Hooks, Node, Plan, Run, Task, Verdict, WorkerContext},
+    task::{Around, Call, Dispatcher, Hooks, Node, Plan, Run, Task, Verdict, WorkerContext},
     time::Timestamp,
 };
 
