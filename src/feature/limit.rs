@@ -18,7 +18,7 @@ use std::time::Duration;
 use crate::{
     CancelReason, CancellationToken,
     task::{Call, Left, Parts, Replan, Run, Task, Verdict},
-    time::Timestamp,
+    time::{Clock, Timestamp},
     unwind::discard,
 };
 
@@ -50,10 +50,8 @@ struct Budget {
 
 impl TimeLimit {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) -> Result<(), Verdict> {
-        self.is_ignored = call.is_by_hand();
-        let Some(moment) = self.expiry() else { return Ok(()) };
-        call.extras().expiry = Some(moment);
-        if moment > call.run.started() {
+        self.is_ignored = call.run.is_by_hand();
+        if self.expiry().is_none_or(|moment| moment > call.run.started()) {
             return Ok(());
         }
         call.extras().gives_up = Some(CancelReason::TimedOut);
@@ -159,6 +157,10 @@ impl Parts<'_> {
     /// Returns when the task has to have ended.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.limit()?.expiry()
+    }
+
+    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
+        self.expiry().is_some_and(|moment| moment <= clock.read())
     }
 
     /// Returns when the token of the task is raised.

@@ -40,7 +40,7 @@ use super::{
     plan::{Plan, RunOutcome},
     state::{CancelOutcome, Stage},
 };
-use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
+use crate::{CancelReason, statistics::Ended, sync::Arc, time::Timestamp, unwind::discard};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToStore {
@@ -54,10 +54,10 @@ pub(crate) struct Call<'a> {
     pub(crate) hooks: &'a Hooks,
     /// The plan of a periodic task, while the worker has it.
     pub(crate) plan: Option<Plan>,
-    pub(super) outcome: RunOutcome,
+    pub(crate) outcome: RunOutcome,
     verdict: Verdict,
     /// True if the run counts: the closure was called, or a trigger has failed in its place.
-    pub(super) is_run: bool,
+    pub(crate) is_run: bool,
     /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
     is_leaving: bool,
     /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
@@ -71,12 +71,9 @@ pub(crate) struct CallExtras {
     pub(super) around: Option<Around>,
     /// The moment from which on a run that was due before counts as late.
     pub(crate) late_from: Option<Timestamp>,
-    pub(crate) expiry: Option<Timestamp>,
     /// The question for user code, asked before the closure is called.
     pub(crate) question: Option<Question>,
-    pub(super) has_name: bool,
-    /// True if the tick for which the task was taken waits on.
-    pub(crate) keeps_tick: bool,
+    pub(super) name: Option<Arc<str>>,
     /// Why the task is ended after a run that did not take place.
     pub(crate) gives_up: Option<CancelReason>,
     pub(super) leftovers: Option<Leftovers>,
@@ -172,8 +169,16 @@ impl Call<'_> {
 
     #[inline]
     pub(crate) fn begin(&mut self) {
-        let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
-        self.run.begin(self.plan.as_ref(), has_name);
+        let name = self.extras.as_ref().and_then(|extras| extras.name.clone());
+        self.run.stats().begin(self.run.id(), name);
+        if let Some(plan) = &self.plan {
+            plan.place(self.run);
+        }
+    }
+
+    /// Returns what is noted about the run, to add to it.
+    pub(crate) fn extras(&mut self) -> &mut CallExtras {
+        self.extras.get_or_insert_default()
     }
 
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
@@ -187,7 +192,7 @@ impl Call<'_> {
         let around = self.extras.as_mut().and_then(|extras| extras.around.as_mut());
         let has_around = around.is_some();
         if let Some(plan) = self.plan.as_ref().filter(|_| has_around) {
-            run.note_policy(plan);
+            run.ends_by_failure.set(plan.ends_by_failure());
         }
         let plan = &mut self.plan;
         let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
@@ -253,10 +258,6 @@ impl Call<'_> {
         self.outcome = left_out;
     }
 
-    pub(crate) fn outcome(&self) -> &RunOutcome {
-        &self.outcome
-    }
-
     // Third, under the lock again: the outcome is published.
 
     pub(super) fn publish(&mut self, parts: &mut Parts<'_>) -> ToStore {
@@ -317,7 +318,7 @@ impl Call<'_> {
 
     #[inline(never)]
     fn time_out_if_over(&mut self, parts: &mut Parts<'_>) {
-        let is_over = self.is_run && self.is_over();
+        let is_over = self.is_run && parts.is_over(self.run.clock());
         if is_over && parts.time_out() == CancelOutcome::Running {
             self.verdict = Verdict::TimedOut;
         }
@@ -446,21 +447,16 @@ impl Call<'_> {
         if !matches!(self.verdict, Verdict::Again(_)) {
             return;
         }
-        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
-        let Some(expiry) = expiry.filter(|_| self.is_over()) else {
+        let limit = self.run.task().with(|parts| parts.expiry());
+        let Some(limit) = limit.filter(|limit| *limit <= self.run.clock().read()) else {
             self.verdict = Verdict::Cancelled(reason);
             return;
         };
         self.run.stats().count_cancelled();
         let drops = self.hooks.drops(self.run.id());
-        self.verdict = match self.run.task().time_out(expiry, None, drops) {
+        self.verdict = match self.run.task().time_out(limit, None, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             _ => Verdict::TimedOut,
         };
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
-        expiry.is_some_and(|expiry| expiry <= self.run.clock().read())
     }
 }

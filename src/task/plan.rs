@@ -72,12 +72,12 @@ pub(crate) struct Plan {
     last_failure: Option<Failure>,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
-    pub(super) failures: u32,
+    failures: u32,
     pub(super) runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
     /// How many of them the statistics know already: an overdue run is counted at once.
-    pub(super) counted: u64,
+    counted: u64,
 }
 
 impl Plan {
@@ -146,11 +146,17 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Returns how many runs were missed just before the run that was planned and started at these
-    /// moments.
+    /// Tells a run which one of the series it is, before the closure is called. What was missed is said of the runs
+    /// of the plan: an extra one stands for no other.
     #[inline]
-    pub(super) fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
-        self.skipped.saturating_add(self.schedule.covered(planned, started))
+    pub(super) fn place(&self, run: &Run) {
+        run.number.set(self.runs + 1);
+        run.attempt.set(self.failures.saturating_add(1));
+        if !run.is_extra() {
+            let covered = self.schedule.covered(run.planned(), run.started());
+            run.missed.set(self.skipped.saturating_add(covered));
+            run.counted.set(self.counted);
+        }
     }
 
     // Changes to the plan, under the task's lock.
@@ -206,7 +212,7 @@ impl Plan {
     ) -> RunOutcome {
         self.runs += 1;
         self.failures = self.failures.saturating_add(1);
-        run.note_failure(self.failures);
+        run.failures.set(self.failures);
         // A limit that ends the task was reported when it did.
         let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
         let attempt = self.attempt().filter(|_| !run.is_extra());
@@ -329,7 +335,7 @@ impl Plan {
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(()) };
         let count = || triggered.covered(run.planned(), run.started(), run.clock());
         let covered = hooks.contain(FailureSource::Trigger, run, count)?;
-        run.add_missed(covered);
+        run.missed.set(run.missed.get().saturating_add(covered));
         Ok(())
     }
 

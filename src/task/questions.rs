@@ -29,7 +29,7 @@ impl Call<'_> {
         let (extensions, mut core) = parts.split();
         extensions.before_run(&mut core, self)?;
         let (extras, of_task) = (self.extras(), parts.extras());
-        extras.has_name = of_task.name.is_some();
+        extras.name = of_task.name.clone();
         extras.around = of_task.around.take();
         Ok(())
     }
@@ -53,15 +53,14 @@ impl Call<'_> {
     }
 
     /// Returns `true` if user code is to be asked before the run.
-    pub(super) fn has_question(&self) -> bool {
+    pub(crate) fn has_question(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
     /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
-        let extras = self.extras();
-        (extras.gives_up, extras.keeps_tick) = (Some(reason), true);
+        self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
     }
 
@@ -80,10 +79,10 @@ impl Call<'_> {
 
     #[inline(never)]
     fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
-        let (run, hooks, late_from) =
-            (self.run, self.hooks, self.noted(|it| it.late_from).flatten());
+        let (run, hooks) = (self.run, self.hooks);
+        let late_from = self.extras.as_ref().and_then(|extras| extras.late_from);
         let late_from = late_from.unwrap_or(Timestamp::PAST);
-        let is_exempt = run.is_extra() || self.is_by_hand();
+        let is_exempt = run.is_extra() || run.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
         if run.started() <= run.planned() && !plan.schedule.is_estimated() {
@@ -99,24 +98,5 @@ impl Call<'_> {
             trace::left_out(run.id(), run.task().name().as_deref(), run.number(), late);
         }
         Err(left_out)
-    }
-
-    /// Returns what is noted about the run, to add to it.
-    pub(crate) fn extras(&mut self) -> &mut CallExtras {
-        self.extras.get_or_insert_default()
-    }
-
-    /// Returns what has been noted, unless nothing has.
-    pub(crate) fn noted<T>(&self, look: impl FnOnce(&CallExtras) -> T) -> Option<T> {
-        self.extras.as_ref().map(look)
-    }
-
-    pub(crate) fn is_by_hand(&self) -> bool {
-        !self.run.keeps_limits()
-    }
-
-    /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
-    pub(crate) fn is_run(&self) -> bool {
-        self.is_run
     }
 }

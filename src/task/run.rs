@@ -12,8 +12,7 @@
 use std::{cell::Cell, rc::Rc, time::Duration};
 
 use super::{
-    Task, TaskContext, failure::FailedRun, observer::RunFacts, plan::Plan,
-    worker_context::WorkerContext,
+    Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
 };
 #[cfg(feature = "histograms")]
 use crate::histogram::Recorders;
@@ -33,20 +32,22 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     task: Arc<Task>,
     id: u64,
-    planned: Cell<Timestamp>,
-    started: Cell<Timestamp>,
-    number: Cell<u64>,
-    missed: Cell<u64>,
+    /// It is another moment if the run was put off.
+    pub(crate) planned: Cell<Timestamp>,
+    /// It is later if a gate had to be asked.
+    pub(crate) started: Cell<Timestamp>,
+    pub(super) number: Cell<u64>,
+    pub(super) missed: Cell<u64>,
     /// How many of the missed runs the statistics know already.
-    counted: Cell<u64>,
+    pub(super) counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
-    failures: Cell<u32>,
+    pub(super) failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
-    attempt: Cell<u32>,
+    pub(super) attempt: Cell<u32>,
     /// True if the run is beside the schedule.
-    is_extra: Cell<bool>,
+    pub(crate) is_extra: Cell<bool>,
     /// True if one failure is enough to end the task, for the code around the body.
-    ends_by_failure: Cell<bool>,
+    pub(super) ends_by_failure: Cell<bool>,
 }
 
 impl Run {
@@ -81,42 +82,8 @@ impl Run {
         &self.task
     }
 
-    /// Records which run of its task this is, before the closure is called. A task that runs once has no plan. What was missed
-    /// is said of the runs of the plan: an extra one stands for no other.
-    #[inline]
-    pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
-        self.stats().begin(self.id, if has_name { self.task.name() } else { None });
-        let Some(plan) = plan else { return };
-        self.number.set(plan.runs + 1);
-        self.attempt.set(plan.failures.saturating_add(1));
-        if !self.is_extra() {
-            self.missed.set(plan.missed(self.planned(), self.started()));
-            self.counted.set(plan.counted);
-        }
-    }
-
-    /// Records for which moment the run was planned, if it was put off since.
-    pub(crate) fn plan_for(&self, planned: Timestamp) {
-        self.planned.set(planned);
-    }
-
     pub(crate) fn is_extra(&self) -> bool {
         self.is_extra.get()
-    }
-
-    /// Records whether the run is beside the schedule.
-    pub(crate) fn set_extra(&self, is_extra: bool) {
-        self.is_extra.set(is_extra);
-    }
-
-    /// Records what the policy of the task is about this run.
-    pub(super) fn note_policy(&self, plan: &Plan) {
-        self.ends_by_failure.set(plan.ends_by_failure());
-    }
-
-    /// Records that the run starts only now, if it does: its gate had to be asked.
-    pub(crate) fn starts_now(&self) {
-        self.started.set(self.clock().read());
     }
 
     /// Returns what is known of the run when it is over. Its task was due at `due`.
@@ -134,10 +101,6 @@ impl Run {
     /// Calls `part`, which is not the body, as the thread's current run.
     pub(crate) fn scoped<R>(&self, part: impl FnOnce() -> R) -> R {
         CURRENT.set(self, part)
-    }
-
-    pub(super) fn add_missed(&self, runs: u64) {
-        self.missed.set(self.missed.get().saturating_add(runs));
     }
 
     /// Calls `body` in the tracing span of this run, and as the thread's current run.
@@ -165,18 +128,14 @@ impl Run {
         self.stats().count(failed, self.uncounted(), ended);
     }
 
-    pub(super) fn keeps_limits(&self) -> bool {
-        self.worker.keeps_limits
+    /// Returns `true` if no worker carries out the run: it asks no gate, and keeps no limit.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        !self.worker.keeps_limits
     }
 
     pub(super) fn subject(&self) -> Subject {
         let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number.get()));
         Subject { id, name, run, attempt: None }
-    }
-
-    /// Records that this run has failed, and is the last of `in_a_row` that have.
-    pub(super) fn note_failure(&self, in_a_row: u32) {
-        self.failures.set(in_a_row);
     }
 
     /// Returns what is kept of this run, which has failed.

@@ -37,14 +37,14 @@ impl Call<'_> {
             return Ok(());
         };
         run.plan_on_wall(plan.tick_on_wall().and_then(|tick| tick.checked_add(plan.offset())));
-        if self.is_by_hand() {
+        if run.is_by_hand() {
             return Ok(());
         }
         let Some(view) = plan.start_on_wall() else { return Ok(()) };
         match view.state {
             WallState::Due => {
                 // It may have been taken for a look.
-                run.plan_for(view.due);
+                run.planned.set(view.due);
             }
             WallState::Waits => return Err(Verdict::Again(view.due)),
             WallState::AsksAgain => self.extras().question = Some(Question::Trigger),
@@ -54,7 +54,6 @@ impl Call<'_> {
 
     /// Asks the trigger for the next run again. Returns the outcome of the run for which the task was taken.
     pub(crate) fn ask_trigger_again(&mut self) -> RunOutcome {
-        self.extras().keeps_tick = true;
         let (run, hooks) = (self.run, self.hooks);
         match &mut self.plan {
             Some(plan) => plan.ask_again(run, hooks),

@@ -176,7 +176,7 @@ impl Gated {
 
 impl Gated {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
-        if !call.is_by_hand() {
+        if !call.run.is_by_hand() {
             let question = self.ask(call.run.planned(), call.run.is_extra());
             call.extras().question = question.map(|question| Question::Gate(Box::new(question)));
         }
@@ -273,7 +273,7 @@ impl Call<'_> {
     #[inline(never)]
     pub(crate) fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
         let GateQuestion { gate, asked, awaited } = question;
-        self.run.plan_for(asked.planned);
+        self.run.planned.set(asked.planned);
         self.begin();
         if let Err(left_out) = self.be_in_time() {
             let drops = self.hooks.drops(self.run.id());
@@ -299,7 +299,7 @@ impl Call<'_> {
 
     /// Looks once more whether the run may begin that the gate has let through.
     fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
-        self.run.starts_now();
+        self.run.started.set(self.run.clock().read());
         if self.has_lost_lease() {
             self.leave_lease(RunEnd::NotRun, None);
             return Err(self.put_off(Asked { entry: self.run.started(), ..asked }));
@@ -316,10 +316,10 @@ impl Call<'_> {
     ///
     /// The outcome of a run that does not take place.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
-        let (run, is_over) = (self.run, self.is_over());
+        let run = self.run;
         let is_alive = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
-            let is_alive = is_alive && !is_over && !run.is_stopped();
+            let is_alive = is_alive && !parts.is_over(run.clock()) && !run.is_stopped();
             if is_alive {
                 // A run under a lease has a token of its own.
                 run.replace_token(&mut parts.extras().token);
@@ -398,7 +398,7 @@ impl Call<'_> {
     /// Leaves the lease of the run, with the token of its own.
     #[cold]
     pub(crate) fn leave_leased(&self) {
-        let (end, next) = match self.outcome() {
+        let (end, next) = match &self.outcome {
             RunOutcome::Ended(Ok(())) | RunOutcome::Exhausted => (RunEnd::Completed, None),
             RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
@@ -457,7 +457,6 @@ impl Call<'_> {
             let wait = asked.entry.since(run.clock().read());
             trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
         }
-        self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
     }
 
@@ -479,7 +478,6 @@ impl Call<'_> {
             }
             extensions.on_put_off(self, asked.entry, true);
         });
-        self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
     }
 
@@ -497,8 +495,7 @@ impl Call<'_> {
             run.stats().count_skip(run.uncounted());
         }
         if is_extra {
-            self.extras().keeps_tick = true;
-        }
+            }
         skipped
     }
 }

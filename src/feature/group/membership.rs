@@ -73,7 +73,7 @@ impl Membership {
     }
 
     pub(crate) fn before_run(&mut self, task: &Core<'_>, call: &Call<'_>) -> Result<(), Verdict> {
-        if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
+        if self.has_left || call.run.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
         self.asked = None;
@@ -96,10 +96,10 @@ impl Membership {
 
     /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
-        if call.is_run() && !self.has_left && !call.is_by_hand() {
+        if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();
             roll.totals.runs += 1;
-            roll.totals.failed_runs += u64::from(call.outcome().is_failure());
+            roll.totals.failed_runs += u64::from(call.outcome.is_failure());
         }
     }
 
