@@ -38,7 +38,7 @@ use super::{
     extensions::{Extensions, Question},
     hooks::Lent,
     plan::{Plan, RunOutcome},
-    state::{CancelOutcome, Stage},
+    state::Stage,
 };
 use crate::{CancelReason, statistics::Ended, sync::Arc, time::Timestamp, unwind::discard};
 
@@ -226,7 +226,7 @@ impl Call<'_> {
         let is_reported = self.plan.is_none();
         let drops = self.hooks.drops(self.run.id());
         let drops = if is_reported { Drops::UNREPORTED } else { drops };
-        self.run.task().discard(&mut || lent.drop_body(), drops);
+        drops.contain(&mut || lent.drop_body(), &**self.run.task());
         let mut plan = self.plan.take();
         if matches!(self.outcome, RunOutcome::Exhausted) {
             let ending = match lent.exhaust() {
@@ -247,7 +247,7 @@ impl Call<'_> {
 
     /// Drops values of the task by calling `drop_them`. A panic is reported, and goes no further.
     fn contain(&self, drop_them: &mut dyn FnMut()) {
-        self.run.task().discard(drop_them, self.hooks.drops(self.run.id()));
+        self.hooks.drops(self.run.id()).contain(drop_them, &**self.run.task());
     }
 
     /// Notes a run that did not take place. The panic of a trigger ends the task as it does after a run, and so
@@ -319,7 +319,7 @@ impl Call<'_> {
     #[inline(never)]
     fn time_out_if_over(&mut self, parts: &mut Parts<'_>) {
         let is_over = self.is_run && parts.is_over(self.run.clock());
-        if is_over && parts.time_out() == CancelOutcome::Running {
+        if is_over && parts.stage.cancel(CancelReason::TimedOut) == Cancellation::Running {
             self.verdict = Verdict::TimedOut;
         }
     }
@@ -395,7 +395,7 @@ impl Call<'_> {
     /// Drops a result that nobody can take, and reports it if it is an `Err`.
     fn drop_value(&self, lent: &mut dyn Lent, drops: Drops<'_>) {
         let mut untaken = None;
-        self.run.task().discard(&mut || untaken = lent.drop_value(), drops);
+        drops.contain(&mut || untaken = lent.drop_value(), &**self.run.task());
         if let Some(failure) = untaken {
             self.hooks.drops(self.run.id()).tell_untaken(&**self.run.task(), failure);
         }

@@ -19,11 +19,11 @@ use super::{
     extensions::{Core, Extensions},
     failure::FailedRun,
     plan::Plan,
-    state::{CancelOutcome, Claimed, Stage},
+    state::Stage,
     verdict::{Enqueue, Requeued},
 };
 use crate::{
-    CancelReason, CancellationToken, Failure, TaskError,
+    CancellationToken, Failure, TaskError,
     entry::{Requeue, Timing},
     sync::{Arc, Mutex, rank},
     time::Timestamp,
@@ -176,10 +176,6 @@ impl Parts<'_> {
         self.extras_if_any().is_some_and(|extras| extras.is_given_away)
     }
 
-    pub(super) fn time_out(&mut self) -> CancelOutcome {
-        self.stage.cancel(CancelReason::TimedOut)
-    }
-
     // The place in the queue.
 
     /// Queues the task again, unless it has ended or the queue refuses it.
@@ -231,13 +227,8 @@ impl Parts<'_> {
     /// Why there is no result.
     #[inline]
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
-        Some(match self.stage.claim()? {
-            Claimed::Value => Ok(()),
-            Claimed::Failure => {
-                let failure = self.extras_if_any().and_then(|extras| extras.failure.take());
-                Err(failure.map_or(TaskError::ResultTaken, TaskError::Failed))
-            }
-            Claimed::Error(error) => Err(error),
-        })
+        let claimed = self.stage.claim()?;
+        let failure = self.extras_if_any().and_then(|extras| extras.failure.take());
+        Some(failure.map_or(claimed, |failure| Err(TaskError::Failed(failure))))
     }
 }

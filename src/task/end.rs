@@ -19,7 +19,6 @@ use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
 use super::{
     Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, extensions::Left, plan::Plan,
-    state::CancelOutcome,
 };
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
@@ -88,41 +87,33 @@ impl End<'_> {
     /// Decides, under the task's lock, whether the payload is to take out what the node holds, and moves the state
     /// accordingly.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
-        let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
-        let found = parts.stage.cancel(reason);
-        self.note(found, parts)
-    }
-
-    #[cold]
-    fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
-        let found = match &mut self.request {
+        self.found = match &mut self.request {
             Request::Cancel(reason) => parts.stage.cancel(*reason),
-            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
-            Request::TimeOut(_, failure) => {
-                let found = parts.time_out();
-                if failure.is_some() && found != CancelOutcome::TooLate {
-                    parts.extras().last_failure = failure.take();
-                }
-                found
-            }
+            Request::TimeOut(limit, failure) => Self::time_out(*limit, failure, parts),
             Request::Abandon => return self.abandon(parts),
         };
-        self.note(found, parts)
-    }
-
-    /// Notes where the task was found, and takes out what it leaves.
-    #[inline]
-    fn note(&mut self, found: CancelOutcome, parts: &mut Parts<'_>) -> bool {
-        let is_waiting = found == CancelOutcome::Waiting;
-        self.found = match found {
-            CancelOutcome::TooLate => return false,
-            CancelOutcome::Waiting => Cancellation::Waiting(None),
-            CancelOutcome::Running => Cancellation::Running,
-        };
-        if !parts.is_plain() || parts.is_periodic() {
+        let is_waiting = matches!(self.found, Cancellation::Waiting(_));
+        let has_ended = self.found != Cancellation::TooLate;
+        if has_ended && (!parts.is_plain() || parts.is_periodic()) {
             self.note_extended(is_waiting, parts);
         }
         is_waiting
+    }
+
+    #[cold]
+    fn time_out(
+        limit: Timestamp,
+        failure: &mut Option<FailedRun>,
+        parts: &mut Parts<'_>,
+    ) -> Cancellation {
+        if parts.has_moved(limit) {
+            return Cancellation::TooLate;
+        }
+        let found = parts.stage.cancel(CancelReason::TimedOut);
+        if failure.is_some() && found != Cancellation::TooLate {
+            parts.extras().last_failure = failure.take();
+        }
+        found
     }
 
     #[inline(never)]
@@ -160,7 +151,7 @@ impl End<'_> {
 
     fn drop_taken(&self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let mut untaken = None;
-        self.task.discard(&mut || untaken = drop_taken(), self.drops);
+        self.drops.contain(&mut || untaken = drop_taken(), self.task);
         if let Some(failure) = untaken {
             self.drops.tell_untaken(self.task, failure);
         }
@@ -184,7 +175,7 @@ impl End<'_> {
         self.drop_taken(drop_taken);
         discard(plan);
         if failure.is_some() {
-            self.task.discard(&mut || drop(failure.take()), self.drops);
+            self.drops.contain(&mut || drop(failure.take()), self.task);
         }
     }
 }
@@ -279,11 +270,6 @@ impl Task {
         let is_listed = RELEASED.try_with(|tasks| tasks.borrow().contains(&address(self)));
         is_listed.unwrap_or_else(|_| self.state().is_done())
     }
-
-    /// Drops a user value by calling `drop_it`. A panic in its drop is reported, and goes no further.
-    pub(super) fn discard(&self, drop_it: &mut dyn FnMut(), drops: Drops<'_>) {
-        drops.contain(drop_it, self);
-    }
 }
 
 /// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
@@ -327,7 +313,7 @@ impl Leftovers {
         wake_all(waiters);
         for value in values {
             let mut value = Some(value);
-            task.discard(&mut || drop(value.take()), drops);
+            drops.contain(&mut || drop(value.take()), task);
         }
         discard(token);
     }

@@ -27,7 +27,7 @@
 //! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
 //! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.
 //! And a periodic task may end although its user did not end it, because a run exceeded its time
-//! limit or because the queue has no room for the next one. The user believes that the task is
+//! limit or because another task has displaced it. The user believes that the task is
 //! alive, so the handler and one warning event say that it is not ([`Hooks::tell_ended`]).
 //!
 //! # No end in silence
@@ -251,7 +251,7 @@ impl Hooks {
 
     /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: impl FnOnce()) {
-        if let Err(panic) = contain_located(call).map_err(Failure::of_panic) {
+        if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
             discard(panic);
         }

@@ -45,9 +45,8 @@ pub enum FailureSource {
     /// the run has failed, and the policy decides.
     TimeLimit,
     /// No code failed: a periodic task lost its place in the queue, and that has ended it.
-    /// Either the queue had no room for its next run, or another task
-    /// [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and
-    /// could start none.
+    /// Either another task [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no
+    /// worker left, and could start none.
     Displaced,
 }
 

@@ -31,6 +31,7 @@
 
 use std::fmt;
 
+use super::Cancellation;
 use crate::{CancelReason, TaskError};
 
 /// The state of a task; from [`TaskHandle::state`](crate::TaskHandle::state). Java:
@@ -89,26 +90,6 @@ pub(crate) enum Stage {
     Exhausted,
     Cancelled { reason: CancelReason, body_runs: bool },
     Claimed { failed: bool },
-}
-
-/// The finding of a call that ends a task other than by a run.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CancelOutcome {
-    TooLate,
-    /// The task was waiting; the caller takes its closure out, which will not run any more.
-    Waiting,
-    /// The task was running; its worker will drop what is left.
-    Running,
-}
-
-/// The claim on a task that has ended.
-#[must_use]
-#[derive(Debug)]
-pub(super) enum Claimed {
-    Value,
-    Failure,
-    Error(TaskError),
 }
 
 impl Stage {
@@ -175,15 +156,17 @@ impl Stage {
         matches!(self, Self::Scheduled)
     }
 
+    /// Ends the task other than by a run. Of a task that waits the caller takes the closure out, which will not run any
+    /// more; of one that runs, the worker drops what is left.
     #[inline]
-    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome {
-        let body_runs = match self {
-            Self::Scheduled => false,
-            Self::Running => true,
-            _ => return CancelOutcome::TooLate,
+    pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
+        let (body_runs, found) = match self {
+            Self::Scheduled => (false, Cancellation::Waiting(None)),
+            Self::Running => (true, Cancellation::Running),
+            _ => return Cancellation::TooLate,
         };
         *self = Self::Cancelled { reason, body_runs };
-        if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
+        found
     }
 
     /// Claims the value with which the task has ended. Returns `false` if there is none.
@@ -196,20 +179,17 @@ impl Stage {
         is_there
     }
 
-    pub(super) fn claim(&mut self) -> Option<Claimed> {
+    /// Claims the end of the task; `None` if it has not ended. The caller has the value then, or the failure of a task
+    /// that has failed, if there is one: the error is for the case that there is none.
+    pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,
-            Self::Cancelled { reason, .. } => Claimed::Error(TaskError::Cancelled(reason)),
-            Self::Exhausted => Claimed::Error(TaskError::Exhausted),
-            Self::Claimed { .. } => Claimed::Error(TaskError::ResultTaken),
-            Self::Completed => Claimed::Value,
-            Self::Failed => Claimed::Failure,
+            Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(reason))),
+            Self::Exhausted => return Some(Err(TaskError::Exhausted)),
+            Self::Completed => Ok(()),
+            Self::Failed | Self::Claimed { .. } => Err(TaskError::ResultTaken),
         };
-        match claimed {
-            Claimed::Value => *self = Self::Claimed { failed: false },
-            Claimed::Failure => *self = Self::Claimed { failed: true },
-            Claimed::Error(_) => {}
-        }
+        *self = Self::Claimed { failed: self.state() == TaskState::Failed };
         Some(claimed)
     }
 
@@ -249,8 +229,8 @@ mod tests {
         let mut stage = running();
         assert!(stage.claim().is_none());
         assert!(stage.finish(Stage::Completed));
-        assert!(matches!(stage.claim(), Some(Claimed::Value)));
-        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Ok(()))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Completed);
     }
 
@@ -259,8 +239,8 @@ mod tests {
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
         assert!(stage.finish(Stage::Failed));
-        assert!(matches!(stage.claim(), Some(Claimed::Failure)));
-        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Failed);
     }
 
@@ -268,12 +248,12 @@ mod tests {
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Stage::Scheduled;
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
         assert!(!stage.start());
-        assert_eq!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate);
+        assert_eq!(stage.cancel(CancelReason::Shutdown), Cancellation::TooLate);
         for _ in 0..2 {
             let claim = stage.claim();
-            let Some(Claimed::Error(error)) = claim else { unreachable!("it was cancelled") };
+            let Some(Err(error)) = claim else { unreachable!("it was cancelled") };
             assert!(matches!(error, TaskError::Cancelled(CancelReason::Requested)));
         }
     }
@@ -283,7 +263,7 @@ mod tests {
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Running);
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
         assert!(!stage.finish(Stage::Completed));
@@ -295,7 +275,7 @@ mod tests {
     #[test]
     fn a_cancelled_series_is_over_when_its_closure_has_been_dropped() {
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Running);
         assert!(!stage.rest());
         assert!(stage.runs_on());
         assert!(!stage.body_returns());
@@ -307,11 +287,11 @@ mod tests {
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Stage::Scheduled;
-        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Waiting);
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::TooLate);
+        assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Waiting(None));
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::TooLate);
         assert!(!stage.start());
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Running);
         assert!(!stage.finish(Stage::Completed));
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
@@ -325,6 +305,6 @@ mod tests {
         assert_eq!((stage.state(), stage.is_scheduled()), (TaskState::Scheduled, true));
         assert!(stage.start());
         assert!(stage.rest());
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
     }
 }
