@@ -91,7 +91,7 @@ pub(crate) use self::{
     observer::{Closures, Point, RunFacts},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
-    run::{CurrentRun, Run},
+    run::Run,
     untaken::is_result,
     verdict::{Cancellation, Dispatcher, Enqueue, Requeued, Verdict},
     worker_context::WorkerContext,

@@ -154,7 +154,8 @@ impl Run {
             missed: self.missed.get(),
             planned: self.planned(),
             planned_wall: self.planned_wall(),
-            lateness: self.lateness(),
+            started: self.started(),
+            ends_by_failure: self.ends_by_failure.get(),
         }
     }
 
@@ -203,15 +204,10 @@ impl Run {
         &self.worker.clock
     }
 
-    pub(crate) fn current() -> Option<CurrentRun> {
-        Self::with_current(|run| CurrentRun {
-            task: Arc::clone(&run.task),
-            id: run.id,
-            number: run.number.get(),
-            started: run.started(),
-            ends_by_failure: run.ends_by_failure.get(),
-            stop: run.stop(),
-        })
+    /// Returns the innermost run that the calling thread is in, for a guard that another thread sees as well. It does not
+    /// keep the lease, which ends with the run.
+    pub(crate) fn watched() -> Option<TaskContext> {
+        Self::with_current(|run| TaskContext { lease: None, ..run.context() })
     }
 
     /// Shows the innermost run that the calling thread is in, if there is one.
@@ -226,26 +222,6 @@ impl Run {
 
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
-    }
-}
-
-/// A run that is under way, as the guard of its time limit sees it. Unlike a [`Run`], it can be
-/// sent to another thread.
-#[derive(Clone)]
-pub(crate) struct CurrentRun {
-    pub(crate) task: Arc<Task>,
-    pub(crate) id: u64,
-    pub(crate) number: u64,
-    pub(crate) started: Timestamp,
-    /// True if one failure is enough to end the task.
-    pub(crate) ends_by_failure: bool,
-    pub(crate) stop: CancellationToken,
-}
-
-impl CurrentRun {
-    pub(crate) fn subject(&self) -> Subject {
-        let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number));
-        Subject { id, name, run, attempt: None }
     }
 }
 

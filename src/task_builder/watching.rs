@@ -15,13 +15,13 @@ use std::{panic::Location, time::Duration};
 
 use super::TaskBuilder;
 use crate::{
-    Failure, SlowRun,
+    Failure, SlowRun, TaskContext,
     pool::{Exceeded, OnSlowRun, Pool, PoolRef, TimeoutGuard, Timer, expiry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, Run},
+    task::{Around, Cancellation, FailedRun, FailureSource, Hooks, Run},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, discard},
@@ -33,7 +33,7 @@ impl TaskBuilder<'_> {
         let (timer, hooks) = (Timer::of(pool_ref)?, pool_ref.pool().callbacks.hooks.clone());
         let limits = SeriesLimit { budget, hooks, exceeded: timer.exceeded.clone() };
         Some(Around::new(move |body| {
-            let Some(run) = Run::current() else { return body() };
+            let Some(run) = Run::watched() else { return body() };
             let limited = LimitedRun::begin(run, &limits, &timer);
             body();
             limited.end();
@@ -58,7 +58,7 @@ impl TaskBuilder<'_> {
         let (hooks, callback) = (callbacks.hooks.clone(), callbacks.slow_run.clone());
         let watchdog = Arc::new(Watchdog { limit, scheduled_at, clock, hooks, callback });
         Some(Around::new(move |body| {
-            let watch = Run::current().map(|run| Watch::begin(&watchdog, &timer, run));
+            let watch = Run::watched().map(|run| Watch::begin(&watchdog, &timer, run));
             body();
             drop(watch);
         }))
@@ -75,12 +75,12 @@ struct SeriesLimit {
 
 impl SeriesLimit {
     /// Ends the task because one of its runs took too long, and reports it, unless the task has ended.
-    fn end_task(&self, run: &CurrentRun, limit: Timestamp) {
+    fn end_task(&self, run: &TaskContext, limit: Timestamp) {
         let failure = Failure::of_time_limit(self.budget);
         let failed = FailedRun::new(run.number, 1, &failure);
-        let found = run.task.time_out(limit, Some(failed), self.hooks.drops(run.id));
+        let found = run.task.time_out(limit, Some(failed), self.hooks.drops(run.id.0));
         if found != Cancellation::TooLate {
-            self.exceeded.note(&*run.task, run.id);
+            self.exceeded.note(&*run.task, run.id.0);
             self.hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &failure);
         }
     }
@@ -89,7 +89,7 @@ impl SeriesLimit {
 /// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
 /// to this run alone. A run that takes too long ends the task if a failure would, and otherwise fails.
 struct LimitedRun<'a> {
-    run: CurrentRun,
+    run: TaskContext,
     limits: &'a SeriesLimit,
     clock: &'a Clock,
     limit: Timestamp,
@@ -99,7 +99,7 @@ struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    fn begin(run: CurrentRun, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
+    fn begin(run: TaskContext, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
         let limit = run.started.after(limits.budget);
         run.task.begin_limited_run(limit);
         let (watched, watched_limits) = (run.clone(), limits.clone());
@@ -156,7 +156,7 @@ struct Watchdog {
 /// One run that is watched, as the worker and the timer thread share it.
 struct WatchedRun {
     watchdog: Arc<Watchdog>,
-    run: CurrentRun,
+    run: TaskContext,
     is_told: AtomicBool,
 }
 
@@ -169,7 +169,7 @@ impl WatchedRun {
         let Watchdog { limit, scheduled_at, clock, hooks, callback } = &*self.watchdog;
         let slow = SlowRun::of(&self.run, clock.read(), *limit, scheduled_at);
         let (number, running_for) = (slow.run_number(), slow.running_for());
-        trace::slow_run(self.run.id, slow.name(), number, running_for, scheduled_at);
+        trace::slow_run(self.run.id.0, slow.name(), number, running_for, scheduled_at);
         if let Some(callback) = callback {
             hooks.call_aside(FailureSource::SlowRun, || callback(&slow));
         }
@@ -184,7 +184,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(watchdog: &Arc<Watchdog>, timer: &Timer, run: CurrentRun) -> Self {
+    fn begin(watchdog: &Arc<Watchdog>, timer: &Timer, run: TaskContext) -> Self {
         let moment = run.started.after(watchdog.limit);
         let is_told = AtomicBool::new(false);
         let watched = Arc::new(WatchedRun { watchdog: Arc::clone(watchdog), run, is_told });
