@@ -197,7 +197,7 @@ impl Plan {
             Next::Named(named) => RunOutcome::Again(self.next_named(*named, run)),
             // After an extra run the plan stands, which the task knows and not the plan.
             Next::Planned if run.is_extra() => RunOutcome::Again(run.planned()),
-            Next::Planned => RunOutcome::of(self.next(run, true, || run.clock().read(), hooks)),
+            Next::Planned => RunOutcome::of(self.next(run, true, None, hooks)),
         }
     }
 
@@ -222,7 +222,7 @@ impl Plan {
         let next = match ends {
             true => Ok(None),
             false if run.is_extra() => Ok(Some(run.planned())),
-            false => self.next(run, true, || ended, hooks),
+            false => self.next(run, true, Some(ended), hooks),
         };
         let next = next.map(|next| next.map(|next| self.backed_off(next, run.is_extra(), ended)));
         let mut is_heard = is_told;
@@ -284,6 +284,7 @@ impl Plan {
     }
 
     /// Returns when the next run is, by the schedule, after one that `took_place` or was left out; `None` if there is none.
+    /// The run has ended now, if its end has not been read yet.
     ///
     /// # Errors
     ///
@@ -293,11 +294,12 @@ impl Plan {
         &mut self,
         run: &Run,
         took_place: bool,
-        ended: impl Fn() -> Timestamp,
+        ended: Option<Timestamp>,
         hooks: &Hooks,
     ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        if let Some(plan) = self.schedule.plan(planned, started, &ended) {
+        let ended = || ended.unwrap_or_else(|| run.clock().read());
+        if let Some(plan) = self.schedule.plan(planned, started, ended) {
             (self.skipped, self.counted) = (plan.skipped, 0);
             return Ok(Some(plan.next));
         }
@@ -361,7 +363,7 @@ impl Plan {
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (before, counted) = (self.skipped, self.counted);
-        match self.next(run, false, || run.clock().read(), hooks) {
+        match self.next(run, false, None, hooks) {
             Ok(next) => {
                 // This run, and those between it and the next.
                 let all = before.saturating_add(self.skipped).saturating_add(1);
@@ -380,7 +382,7 @@ impl Plan {
             return RunOutcome::Again(run.planned());
         }
         let covered = self.count_covered(run, hooks);
-        RunOutcome::of(covered.and_then(|()| self.next(run, false, || run.clock().read(), hooks)))
+        RunOutcome::of(covered.and_then(|()| self.next(run, false, None, hooks)))
     }
 
     #[cold]
