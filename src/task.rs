@@ -116,15 +116,6 @@ use crate::{
     unwind::discard,
 };
 
-/// The properties of a task that its submission has to know.
-pub(crate) struct Traits {
-    /// The reason for which it cannot be submitted, if it cannot.
-    pub(crate) refusal: Option<RejectionReason>,
-    /// When a worker is to take the task at the latest, if that may be before its moment.
-    pub(crate) look: Option<Timestamp>,
-    pub(crate) has_trigger: bool,
-}
-
 impl Task {
     /// Looks at the task, or changes it, under its lock.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
@@ -144,14 +135,13 @@ impl Task {
         });
     }
 
-    pub(crate) fn traits(&self) -> Traits {
-        self.with(|parts| match parts.plan() {
-            None => Traits { refusal: None, look: None, has_trigger: false },
-            Some(plan) => Traits {
-                refusal: plan.refusal(),
-                look: plan.look(),
-                has_trigger: plan.has_trigger(),
-            },
+    /// Returns what the submission has to know of the plan, if there is one: why it is refused, when a worker is to look
+    /// at the wall clock for it, and whether it has a trigger.
+    pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
+        self.with(|parts| {
+            let look = parts.look();
+            let plan = parts.plan().map(|plan| (plan.refusal(), look, plan.has_trigger()));
+            plan.unwrap_or_default()
         })
     }
 

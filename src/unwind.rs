@@ -27,7 +27,7 @@ use std::{
     any::{Any, TypeId},
     cell::Cell,
     fmt, mem,
-    ops::Deref,
+    ops::{Deref, DerefMut},
     panic::{self, AssertUnwindSafe, Location},
     sync::Once,
     task::Waker,
@@ -132,6 +132,15 @@ impl<T> Deref for Contained<T> {
     #[inline]
     fn deref(&self) -> &T {
         match &self.0 {
+            Some(value) => value,
+            None => unreachable!("the value is there until the drop"),
+        }
+    }
+}
+
+impl<T> DerefMut for Contained<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        match &mut self.0 {
             Some(value) => value,
             None => unreachable!("the value is there until the drop"),
         }

@@ -82,7 +82,7 @@ impl Change {
         let name = of.name();
         let shared = of.has_gate().then_some(name.as_deref());
         let (schedule, first) = Schedule::of(trigger, missed, shared, clock, clock.read());
-        schedule.is_possible().then_some(Self::Schedule(schedule, first))
+        schedule.refusal().is_none().then_some(Self::Schedule(schedule, first))
     }
 }
 

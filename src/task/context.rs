@@ -6,9 +6,7 @@ use std::{
 };
 
 use super::{Task, current_task};
-use crate::{
-    CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp,
-};
+use crate::{CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp};
 
 /// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
 /// run.

@@ -8,10 +8,7 @@
 //! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
 //! trigger: the thread that takes a plan out drops it when it holds no lock.
 
-use std::{
-    mem,
-    time::{Duration, SystemTime},
-};
+use std::{mem, time::Duration};
 
 use super::{
     FailureSource,
@@ -21,12 +18,8 @@ use super::{
     run::Run,
 };
 use crate::{
-    Attempt, Failure, FailureKind, RejectionReason,
-    id::Subject,
-    schedule::{Schedule, WallView},
-    time::Timestamp,
-    trigger::LastRun,
-    unwind::discard,
+    Attempt, Failure, FailureKind, RejectionReason, id::Subject, schedule::Schedule,
+    time::Timestamp, trigger::LastRun, unwind::discard,
 };
 
 /// The outcome of one run, or of one that did not take place.
@@ -76,26 +69,30 @@ pub(crate) struct Plan {
     pub(super) runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
-    /// How many of them the statistics know already: an overdue run is counted at once.
-    counted: u64,
+    /// True if the statistics know of them already: an overdue run is counted at once.
+    are_counted: bool,
 }
 
 impl Plan {
     pub(crate) fn new(schedule: Schedule, on_failure: Option<FailurePolicy>) -> Self {
         let (slot, last_failure) = (None, None);
-        let (failures, runs, skipped, counted) = (0, 0, 0, 0);
-        Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, counted }
+        let (failures, runs, skipped, are_counted) = (0, 0, 0, false);
+        Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
+    }
+
+    /// Notes how many runs were left out after the last one, of which the statistics do not know.
+    fn note_skipped(&mut self, runs: u64) {
+        (self.skipped, self.are_counted) = (runs, false);
+    }
+
+    fn counted(&self) -> u64 {
+        if self.are_counted { self.skipped } else { 0 }
     }
 
     /// Returns why a task with this plan cannot be submitted, if it cannot.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
-        match self.schedule {
-            Schedule::Never => Some(RejectionReason::NeverRuns),
-            Schedule::Unshared => Some(RejectionReason::UnsharedTrigger),
-            _ if self.schedule.is_zero() => Some(RejectionReason::ZeroPeriod),
-            _ if self.is_back_off_in_vain() => Some(RejectionReason::BackOffWithinPeriod),
-            _ => None,
-        }
+        let in_vain = || self.is_back_off_in_vain().then_some(RejectionReason::BackOffWithinPeriod);
+        self.schedule.refusal().or_else(in_vain)
     }
 
     /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
@@ -127,21 +124,6 @@ impl Plan {
         self.schedule.triggered().is_some()
     }
 
-    /// Returns the tick of the next run on the wall clock; `None` if it is on another.
-    pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
-        self.schedule.triggered()?.tick_on_wall()
-    }
-
-    /// Returns how long after its tick the next run is planned.
-    pub(crate) fn offset(&self) -> Duration {
-        self.schedule.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
-    }
-
-    /// Returns when a worker is to look at the wall clock at the latest; `None` if the plan is on another.
-    pub(crate) fn look(&self) -> Option<Timestamp> {
-        self.schedule.view_wall().map(|view| view.look)
-    }
-
     pub(super) fn ends_by_failure(&self) -> bool {
         self.policy().ends_after(1)
     }
@@ -155,7 +137,7 @@ impl Plan {
         if !run.is_extra() {
             let covered = self.schedule.covered(run.planned(), run.started());
             run.missed.set(self.skipped.saturating_add(covered));
-            run.counted.set(self.counted);
+            run.counted.set(self.counted());
         }
     }
 
@@ -163,21 +145,10 @@ impl Plan {
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
-    pub(crate) fn set_schedule(&mut self, schedule: Schedule) -> Schedule {
-        let schedule = schedule.with_missed_runs_of(&self.schedule);
-        (self.skipped, self.counted) = (0, 0);
+    pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
+        schedule.missed = self.schedule.missed;
+        self.note_skipped(0);
         mem::replace(&mut self.schedule, schedule)
-    }
-
-    /// Returns how the plan stands by the wall clock, for a run that starts if its moment has come.
-    pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
-        self.schedule.triggered_mut()?.start_on_wall()
-    }
-
-    pub(crate) fn put_off(&mut self, until: Timestamp) {
-        if let Some(triggered) = self.schedule.triggered_mut() {
-            triggered.put_off(until);
-        }
     }
 
     pub(crate) fn leave_wall(&mut self) {
@@ -247,7 +218,7 @@ impl Plan {
     /// Returns the moment that a run has named.
     #[cold]
     fn next_named(&mut self, named: NamedRun, run: &Run) -> Timestamp {
-        (self.skipped, self.counted) = (0, 0);
+        self.note_skipped(0);
         if !run.is_extra() {
             self.leave_wall();
         }
@@ -300,7 +271,7 @@ impl Plan {
         let (planned, started) = (run.planned(), run.started());
         let ended = || ended.unwrap_or_else(|| run.clock().read());
         if let Some(plan) = self.schedule.plan(planned, started, ended) {
-            (self.skipped, self.counted) = (plan.skipped, 0);
+            self.note_skipped(plan.skipped);
             return Ok(Some(plan.next));
         }
         self.ask(run, took_place, ended(), hooks)
@@ -316,14 +287,15 @@ impl Plan {
     ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
         let last = LastRun { planned, planned_wall: None, started, ended, took_place };
-        let (runs, failures) = (self.runs, self.failures);
+        let (runs, failures, missed) = (self.runs, self.failures, self.schedule.missed);
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
         let ask = || {
-            let next = triggered.ask(last, run.clock(), runs, failures)?;
-            Some((next, triggered.skipped(next, run.clock())))
+            let next = triggered.ask(missed, last, run.clock(), runs, failures)?;
+            let is_counting = missed.has_deadline();
+            Some((next, if is_counting { triggered.skipped(next, run.clock()) } else { 0 }))
         };
         let asked = hooks.contain(FailureSource::Trigger, run, ask)?;
-        (self.skipped, self.counted) = (asked.map_or(0, |(_, skipped)| skipped), 0);
+        self.note_skipped(asked.map_or(0, |(_, skipped)| skipped));
         Ok(asked.map(|(next, _)| next))
     }
 
@@ -334,7 +306,9 @@ impl Plan {
     /// The panic of the trigger.
     #[cold]
     pub(super) fn count_covered(&mut self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
-        let Some(triggered) = self.schedule.triggered_mut() else { return Ok(()) };
+        let stands_for_others = self.schedule.missed.stands_for_others();
+        let triggered = self.schedule.triggered_mut().filter(|_| stands_for_others);
+        let Some(triggered) = triggered else { return Ok(()) };
         let count = || triggered.covered(run.planned(), run.started(), run.clock());
         let covered = hooks.contain(FailureSource::Trigger, run, count)?;
         run.missed.set(run.missed.get().saturating_add(covered));
@@ -362,13 +336,13 @@ impl Plan {
     /// Leaves this run out, which is overdue, and plans the next, if there is one.
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
-        let (before, counted) = (self.skipped, self.counted);
+        let (before, counted) = (self.skipped, self.counted());
         match self.next(run, false, None, hooks) {
             Ok(next) => {
                 // This run, and those between it and the next.
                 let all = before.saturating_add(self.skipped).saturating_add(1);
                 run.stats().count_missed(all.saturating_sub(counted));
-                (self.skipped, self.counted) = (all, all);
+                (self.skipped, self.are_counted) = (all, true);
                 next.map_or(RunOutcome::Exhausted, RunOutcome::Again)
             }
             Err(panic) => RunOutcome::Ended(Err(panic)),

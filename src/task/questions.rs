@@ -71,7 +71,7 @@ impl Call<'_> {
     /// The outcome of a run that may not: it is left out.
     #[inline]
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
-        if self.plan.as_ref().is_some_and(|plan| plan.schedule.has_deadline()) {
+        if self.plan.as_ref().is_some_and(|plan| plan.schedule.missed.has_deadline()) {
             return self.be_in_time_by_plan();
         }
         Ok(())

@@ -59,7 +59,8 @@ use crate::{
     entry::{Requeue, Timing},
     sync::{Arc, Weak},
     task::{
-        Call, Core, Dispatcher, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task,
+        Call, Core, Dispatcher, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome,
+        Task,
     },
     time::Timestamp,
     trace,
@@ -340,10 +341,12 @@ impl Call<'_> {
 
     fn ask_gate(&mut self, gate: Arc<dyn RunGate>, attempt: u32) -> Option<Entry> {
         let plan = self.plan.as_ref();
-        let (wall, offset) = match plan.filter(|_| !self.run.is_extra()) {
-            Some(plan) => (plan.tick_on_wall(), plan.offset()),
+        let planned = plan.filter(|_| !self.run.is_extra());
+        let (wall, offset) = match planned.and_then(|plan| plan.schedule.triggered()) {
+            Some(plan) => (plan.wall_moment(), plan.offset),
             None => (None, Duration::ZERO),
         };
+        let wall = wall.and_then(|moment| moment.checked_sub(offset));
         let moment = (self.run.planned().before(offset), wall);
         let name = self.run.task().name();
         let kind = (plan.is_some(), self.run.is_extra());
@@ -437,8 +440,9 @@ impl Call<'_> {
     /// Tells a plan on the wall clock until when its run was put off.
     fn note_put_off(&mut self, until: Timestamp) {
         let is_extra = self.run.is_extra();
-        if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
-            plan.put_off(until);
+        let plan = self.plan.as_mut().filter(|_| !is_extra);
+        if let Some(triggered) = plan.and_then(|plan| plan.schedule.triggered_mut()) {
+            triggered.put_off(until);
         }
     }
 
@@ -494,8 +498,7 @@ impl Call<'_> {
         if !matches!(skipped, RunOutcome::Ended(Err(_))) {
             run.stats().count_skip(run.uncounted());
         }
-        if is_extra {
-            }
+        if is_extra {}
         skipped
     }
 }
