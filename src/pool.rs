@@ -107,7 +107,7 @@ pub(crate) use self::{
 use crate::{
     CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
-    entry::{EntryMover, Moved, Ticket, Timing},
+    entry::{MoveEntry, Moved, Ticket, Timing},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -346,10 +346,10 @@ impl Pool {
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,
-        act: impl FnOnce(&mut dyn EntryMover) -> A,
+        act: impl FnOnce(&mut MoveEntry<'_>) -> A,
     ) -> A {
         let mut entry = self.entry(ticket);
-        let done = act(&mut entry);
+        let done = act(&mut |slot, choose| entry.move_to(slot, choose));
         self.call_worker(entry.is_moved, entry.wake);
         done
     }
@@ -374,8 +374,8 @@ struct QueuedEntry<'a> {
     wake: Option<Waker>,
 }
 
-impl EntryMover for QueuedEntry<'_> {
-    fn move_entry(
+impl QueuedEntry<'_> {
+    fn move_to(
         &mut self,
         slot: Option<u32>,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,

@@ -271,18 +271,9 @@ impl Parts<'_> {
     }
 }
 
-/// A series with this period and without settings, for the models.
-#[cfg(all(test, loom))]
-pub(crate) fn series(
-    body: impl FnMut() + Send + 'static,
-    schedule: crate::schedule::Schedule,
-) -> Arc<Task> {
-    let task: Arc<Task> = Node::repeated(body);
-    task.set_plan(Plan::new(schedule, None));
-    task
-}
-
 #[cfg(test)]
 #[cfg(loom)]
 #[path = "task/tests/exhaustive.rs"]
 mod exhaustive;
+#[cfg(all(test, loom))]
+pub(crate) use self::exhaustive::series;

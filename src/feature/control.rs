@@ -52,7 +52,7 @@ use std::mem;
 use self::standing::Standing;
 pub(super) use self::waiting::change_waiting;
 use crate::{
-    entry::EntryMover,
+    entry::MoveEntry,
     schedule::{MissedRuns, Schedule, WallPlan},
     task::{Call, Core, Deferred, Parts, Queuing, Task, Verdict},
     time::{Clock, Timestamp},
@@ -295,7 +295,7 @@ impl Task {
         &self,
         change: Change,
         clock: &Clock,
-        mover: &mut dyn EntryMover,
+        mover: &mut MoveEntry<'_>,
     ) -> Changed {
         let Carried { had_effect, limit, deferred, unused } =
             self.with(|parts| parts.change(change, clock, mover));
@@ -329,7 +329,7 @@ impl Parts<'_> {
     }
 
     /// Carries out a change, unless it comes too late, which is also if the task's time is up.
-    fn change(&mut self, change: Change, clock: &Clock, mover: &mut dyn EntryMover) -> Carried {
+    fn change(&mut self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> Carried {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.is_over(clock) {

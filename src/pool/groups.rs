@@ -69,7 +69,7 @@ impl Dispatcher for Pool {
             let task = task.upgrade()?;
             // The task knows its slot: a worker has queued it again.
             let mut entry = self.entry(Ticket::without_slot(sequence));
-            task.let_go(&mut entry);
+            task.let_go(&mut |slot, choose| entry.move_to(slot, choose));
             Some((task, entry))
         });
         for (task, entry) in moved.collect::<Vec<_>>() {

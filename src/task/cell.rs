@@ -10,7 +10,7 @@
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The
 //! only other locks that are taken under this one are those of an extension, and the queue's, by the
-//! [`EntryMover`](crate::entry::EntryMover) or the [`Enqueue`] that a call is passed.
+//! [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
 
 use std::task::Waker;
 

@@ -197,7 +197,7 @@ impl Hooks {
         again: Option<Duration>,
     ) -> bool {
         trace::failed(source.describe(), task, failure, again);
-        let report = FailureReport::new(source, task, failure, again);
+        let report = FailureReport { source, task, failure, again };
         let mut is_heard = false;
         for observer in self.observers.at(Point::Failed) {
             // One that panics was told.
@@ -239,7 +239,7 @@ impl Hooks {
     /// Says on standard error what has come to an end with `what`, unless a subscriber hears it. No observer does.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
-            FailureReport::new(source, task, failure, None).print(what);
+            FailureReport { source, task, failure, again: None }.print(what);
         }
     }
 

@@ -108,31 +108,12 @@ impl FailureSource {
 /// ```
 #[derive(Debug)]
 pub struct FailureReport<'a> {
-    source: FailureSource,
-    task: &'a Subject,
-    failure: &'a Failure,
+    pub(super) source: FailureSource,
+    pub(super) task: &'a Subject,
+    pub(super) failure: &'a Failure,
     /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is
     /// planned.
-    again: Option<Duration>,
-}
-
-impl<'a> FailureReport<'a> {
-    pub(super) fn new(
-        source: FailureSource,
-        task: &'a Subject,
-        failure: &'a Failure,
-        again: Option<Duration>,
-    ) -> Self {
-        Self { source, task, failure, again }
-    }
-
-    /// Says on standard error what has happened, and what follows, in one line.
-    ///
-    /// As the panic hook of `std`, this ignores that nothing can be written there; `eprintln` would panic.
-    pub(super) fn print(&self, what_follows: &str) {
-        let line = format!("punctual: {self}; {what_follows}");
-        let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
-    }
+    pub(super) again: Option<Duration>,
 }
 
 /// Returns the text with its control characters escaped: the message of an error may come from far away, and
@@ -150,6 +131,14 @@ fn in_one_line(text: &str) -> String {
 }
 
 impl FailureReport<'_> {
+    /// Says on standard error what has happened, and what follows, in one line.
+    ///
+    /// As the panic hook of `std`, this ignores that nothing can be written there; `eprintln` would panic.
+    pub(super) fn print(&self, what_follows: &str) {
+        let line = format!("punctual: {self}; {what_follows}");
+        let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
+    }
+
     /// Returns whose code failed.
     pub fn source(&self) -> FailureSource {
         self.source
@@ -213,19 +202,14 @@ impl FailureReport<'_> {
 
 impl fmt::Display for FailureReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Subject { id, name, run, attempt } = self.task;
-        let name = name.as_ref().map(|name| format!(" {name:?}"));
-        let id = id.map(|id| format!(" ({})", TaskId(id)));
-        let task = match (name, id) {
-            (None, None) => "a task".to_owned(),
-            (name, id) => format!("task{}{}", name.unwrap_or_default(), id.unwrap_or_default()),
-        };
+        let Subject { run, attempt, .. } = self.task;
         let what = self.source.describe();
-        let of_task = what.strip_suffix("a task").map(|before| before.to_owned() + &task);
-        f.write_str(of_task.as_deref().unwrap_or(what))?;
-        let is_attempt =
-            |run: &u64| attempt.is_some_and(|attempt| u64::from(attempt.number) == *run);
-        if let Some(run) = run.filter(|run| !is_attempt(run)) {
+        match what.strip_suffix("a task") {
+            Some(before) => write!(f, "{before}{}", self.task)?,
+            None => f.write_str(what)?,
+        }
+        let is_attempt = |run: u64| attempt.is_some_and(|it| u64::from(it.number) == run);
+        if let Some(run) = run.filter(|run| !is_attempt(*run)) {
             write!(f, ", run {run}")?;
         }
         if let Some(attempt) = attempt {

@@ -107,9 +107,7 @@ impl Run {
     #[inline(always)]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
-            id: self.id,
-            name: self.task.name(),
-            run: self.number.get(),
+            about: self.subject(),
             lateness: self.lateness(),
             submitter: self.task.submitter(),
             is_periodic: self.task.is_periodic(),

@@ -3,7 +3,7 @@
 
 use super::{Carried, Change, standing::Standing};
 use crate::{
-    entry::{EntryMover, Moved, Timing},
+    entry::{MoveEntry, Moved, Timing},
     schedule::Schedule,
     task::{Parts, Plan, Replan},
 };
@@ -23,7 +23,7 @@ struct Stood {
 pub(in crate::feature) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
-    mover: &mut dyn EntryMover,
+    mover: &mut MoveEntry<'_>,
 ) -> Result<Carried, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
@@ -32,7 +32,7 @@ pub(in crate::feature) fn change_waiting(
         _ => wall,
     };
     let mut found = None;
-    let moved = mover.move_entry(slot, &mut |due, is_open| {
+    let moved = mover(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
         let after = before.after(&change, repeats);
         // A closed queue has its entries come nearer only.

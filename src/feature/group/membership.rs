@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     CancelReason,
-    entry::{EntryMover, Moved, Requeue, Ticket, Timing},
+    entry::{MoveEntry, Moved, Requeue, Ticket, Timing},
     feature::{AtShutdown, gate::OpenTick},
     statistics::Ended,
     sync::Arc,
@@ -210,7 +210,7 @@ impl Task {
     }
 
     /// Ends the task's wait for its turn: its entry is moved from where it is parked.
-    pub(crate) fn let_go(&self, mover: &mut dyn EntryMover) {
+    pub(crate) fn let_go(&self, mover: &mut MoveEntry<'_>) {
         self.with(|parts| parts.let_go(mover));
     }
 
@@ -231,14 +231,14 @@ impl Parts<'_> {
     }
 
     /// Moves the entry of the task to when it is due, unless the group has parked it anew.
-    fn let_go(&mut self, mover: &mut dyn EntryMover) {
+    fn let_go(&mut self, mover: &mut MoveEntry<'_>) {
         // The entry of a task that has ended is being taken out, by the place where it is.
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }
         let (slot, look) = (self.slot(), self.look());
         let until = |due: Timestamp| Timing::from(due).no_later_than(look);
-        let moved = mover.move_entry(slot, &mut |due, _| Some(until(due)));
+        let moved = mover(slot, &mut |due, _| Some(until(due)));
         if let Moved::To(Some(slot)) = moved {
             self.set_slot(slot);
         }
