@@ -174,14 +174,16 @@ struct Cause {
 
 /// The origin of a failure, as the value that the failed code has left behind.
 enum Origin {
-    Panic {
-        location: Option<PanicLocation>,
-        /// In a lock because the failure is `Sync`, which a payload need not be.
-        payload: Mutex<PanicPayload>,
-    },
+    Panic(Panicked),
     Error(BoxedError),
     /// No code failed, or its `Err` has been dropped.
     Nothing,
+}
+
+struct Panicked {
+    location: Option<PanicLocation>,
+    /// In a lock because the failure is `Sync`, which a payload need not be.
+    payload: Mutex<PanicPayload>,
 }
 
 /// An error that a run has returned, as any error that can be sent.
@@ -195,7 +197,7 @@ impl Failure {
     pub(crate) fn of_panic((payload, location): Panic) -> Self {
         let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);
-        Self::new(FailureKind::Panic, message, Origin::Panic { location, payload })
+        Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))
     }
 
     /// Asks the error for its message, which is user code: the caller holds no lock.
@@ -233,7 +235,7 @@ impl Failure {
     /// Locations are recorded by a panic hook, which the first executor with a
     /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
     pub fn location(&self) -> Option<&PanicLocation> {
-        if let Origin::Panic { location, .. } = &self.0.origin { location.as_ref() } else { None }
+        if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
     }
 
     /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
@@ -259,7 +261,7 @@ impl Failure {
     /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
     /// error is.
     pub fn is<T: Any>(&self) -> bool {
-        matches!(&self.0.origin, Origin::Panic { payload, .. } if payload.lock().is::<T>())
+        matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }
 
     /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
@@ -269,7 +271,7 @@ impl Failure {
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
         let Cause { message, origin, .. } = *self.0;
         match origin {
-            Origin::Panic { payload, .. } => payload.into_inner(),
+            Origin::Panic(panicked) => panicked.payload.into_inner(),
             Origin::Error(error) => Box::new(error),
             Origin::Nothing => Box::new(String::from(message)),
         }

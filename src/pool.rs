@@ -343,6 +343,7 @@ impl Pool {
     }
 
     /// Passes the mover of a task's entry to `act`, and calls a worker if the entry was moved.
+    #[inline]
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,

@@ -118,7 +118,6 @@ impl MissedRuns {
 
     /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the
     /// run after it is due; it is asked only if that matters.
-    #[inline]
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Burst | Self::Coalesce | Self::Delay => false,
@@ -127,12 +126,10 @@ impl MissedRuns {
         }
     }
 
-    #[inline]
     pub(crate) fn stands_for_others(self) -> bool {
         matches!(self, Self::Coalesce | Self::Delay)
     }
 
-    #[inline]
     pub(crate) fn has_deadline(self) -> bool {
         matches!(self, Self::Skip | Self::Within(_))
     }
@@ -283,9 +280,8 @@ impl Schedule {
     }
 
     /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
-    #[inline]
     pub(crate) fn is_estimated(&self) -> bool {
-        self.triggered().is_some_and(Triggered::is_on_wall)
+        self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
 
     /// Returns how the plan for the next run stands by the wall clock; `None` if it is on another.
@@ -294,12 +290,10 @@ impl Schedule {
     }
 
     /// Returns the schedule that a user's trigger makes.
-    #[inline]
     pub(crate) fn triggered(&self) -> Option<&Triggered> {
         if let Kind::Trigger(triggered) = &self.kind { Some(triggered) } else { None }
     }
 
-    #[inline]
     pub(crate) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
         if let Kind::Trigger(triggered) = &mut self.kind { Some(triggered) } else { None }
     }

@@ -85,8 +85,8 @@ pub(crate) use self::{
     around::Around,
     call::Call,
     cell::{Extras, Parts},
-    end::is_releasing,
-    extensions::{Core, Deferred, Extensions, Left, Question, Queuing, Replan},
+    end::{Leftovers, is_releasing},
+    extensions::{Core, Deferred, Extensions, Question, Queuing, Replan},
     hooks::{Drops, Hooks},
     observer::{Closures, Point, RunFacts},
     payload::{Node, Task},
@@ -135,8 +135,8 @@ impl Task {
         });
     }
 
-    /// Returns what the submission has to know of the plan, if there is one: why it is refused, when a worker is to look
-    /// at the wall clock for it, and whether it has a trigger.
+    /// Returns what the submission has to know of the plan, if there is one: why it is refused, when a worker is to take the
+    /// task at the latest, and whether it has a trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -266,8 +266,8 @@ impl Parts<'_> {
         if queuing.ends.is_some() {
             return Requeued::Refused(queuing.ends);
         }
-        let timing = queuing.timing().no_later_than(self.look());
-        self.enqueue(timing, queuing.why, enqueue)
+        let (timing, look) = (queuing.elsewhere.unwrap_or_else(|| queuing.due.into()), self.look());
+        self.enqueue(timing.no_later_than(look), queuing.why, enqueue)
     }
 }
 

@@ -90,9 +90,19 @@ fn discard_payload(payload: PanicPayload) {
 #[inline(always)]
 pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
     assert_no_lock_is_held();
-    if mem::needs_drop::<T>() {
-        contain_located(|| drop(value)).unwrap_or_else(lost);
+    if !mem::needs_drop::<T>() {
+        return;
     }
+    if are_locations_noted() {
+        discard_noting(value, lost);
+    } else if let Err(payload) = contain(|| drop(value)) {
+        lost((payload, None));
+    }
+}
+
+#[inline(never)]
+fn discard_noting<T>(value: T, lost: impl FnOnce(Panic)) {
+    contain_located(|| drop(value)).unwrap_or_else(lost);
 }
 
 /// A value whose drop is user code. When this is dropped, a panic of the value goes no further.
@@ -131,19 +141,15 @@ impl<T> Deref for Contained<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        match &self.0 {
-            Some(value) => value,
-            None => unreachable!("the value is there until the drop"),
-        }
+        let Some(value) = &self.0 else { unreachable!("the value is there until the drop") };
+        value
     }
 }
 
 impl<T> DerefMut for Contained<T> {
     fn deref_mut(&mut self) -> &mut T {
-        match &mut self.0 {
-            Some(value) => value,
-            None => unreachable!("the value is there until the drop"),
-        }
+        let Some(value) = &mut self.0 else { unreachable!("the value is there until the drop") };
+        value
     }
 }
 
@@ -260,10 +266,8 @@ pub(crate) fn contain_located<R>(call: impl FnOnce() -> R) -> Result<R, Panic> {
     }
     let (mut call, mut returned) = (Some(call), None);
     contain_noted(&mut || returned = call.take().map(|call| call()))?;
-    match returned {
-        Some(returned) => Ok(returned),
-        None => unreachable!("a call that has not panicked has returned"),
-    }
+    let Some(returned) = returned else { unreachable!("it has not panicked") };
+    Ok(returned)
 }
 
 /// Compiled once, and not for every type of call.

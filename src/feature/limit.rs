@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::{
     CancelReason, CancellationToken,
-    task::{Call, Left, Parts, Replan, Run, Task, Verdict},
+    task::{Call, Leftovers, Parts, Replan, Run, Task, Verdict},
     time::{Clock, Timestamp},
     unwind::discard,
 };
@@ -63,7 +63,7 @@ impl TimeLimit {
         replan.expiry = moved.map(|(plan, limit)| self.set(plan, limit.budget));
     }
 
-    pub(crate) fn on_end(&mut self, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.values.extend(self.attachment.take());
     }
 

@@ -262,10 +262,6 @@ impl Triggered {
         self.wall.clone().map(Box::new)
     }
 
-    pub(crate) fn is_on_wall(&self) -> bool {
-        self.wall.is_some()
-    }
-
     /// Looks at the wall clock; `None` if the plan is no moment of that clock.
     pub(crate) fn view_wall(&self) -> Option<WallView> {
         let plan = self.wall.as_ref()?;

@@ -149,7 +149,9 @@ impl Call<'_> {
                 Extensions::after_body(self);
             }
             Err(left_out) => {
-                self.miss_run(left_out);
+                // The panic of a trigger ends the task as it does after a run, and so counts as one.
+                self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
+                self.outcome = left_out;
                 self.drop_if_last(lent);
             }
         }
@@ -211,7 +213,6 @@ impl Call<'_> {
         outcome
     }
 
-    #[inline]
     fn ends(&self) -> bool {
         matches!(self.outcome, RunOutcome::Ended(_) | RunOutcome::Exhausted)
     }
@@ -248,14 +249,6 @@ impl Call<'_> {
     /// Drops values of the task by calling `drop_them`. A panic is reported, and goes no further.
     fn contain(&self, drop_them: &mut dyn FnMut()) {
         self.hooks.drops(self.run.id()).contain(drop_them, &**self.run.task());
-    }
-
-    /// Notes a run that did not take place. The panic of a trigger ends the task as it does after a run, and so
-    /// counts as one.
-    #[cold]
-    fn miss_run(&mut self, left_out: RunOutcome) {
-        self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
-        self.outcome = left_out;
     }
 
     // Third, under the lock again: the outcome is published.

@@ -26,7 +26,6 @@ use crate::{
     CancellationToken, Failure, TaskError,
     entry::{Requeue, Timing},
     sync::{Arc, Mutex, rank},
-    time::Timestamp,
     trace::SubmitterSpan,
     wait::WaitList,
 };
@@ -133,11 +132,6 @@ impl Parts<'_> {
         self.plan.as_deref_mut()?.as_mut()
     }
 
-    #[inline]
-    pub(super) fn take_plan(&mut self) -> Option<Plan> {
-        self.plan.as_deref_mut().and_then(Option::take)
-    }
-
     // The extensions.
 
     pub(crate) fn extensions(&mut self) -> Option<&mut Extensions> {
@@ -158,14 +152,6 @@ impl Parts<'_> {
 
     pub(crate) fn name(&mut self) -> Option<Arc<str>> {
         self.extras_if_any().and_then(|extras| extras.name.clone())
-    }
-
-    /// Returns when the task, which a worker has, is due next if its plan says `next`; `None` if its end was asked for.
-    pub(super) fn next_due(&mut self, next: Timestamp) -> Option<Timestamp> {
-        if self.stage.is_done() || self.is_called_off() {
-            return None;
-        }
-        Some(self.extensions().map_or(next, |extensions| extensions.next_due(next)))
     }
 
     pub(crate) fn keeps_parked(&mut self) -> bool {

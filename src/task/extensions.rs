@@ -25,7 +25,7 @@
 //! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
 //! (`Run::plan_for`).
 
-use super::{Plan, call::Call, plan::RunOutcome, state::Stage, verdict::Verdict};
+use super::{Plan, call::Call, end::Leftovers, plan::RunOutcome, state::Stage, verdict::Verdict};
 #[cfg(all(test, not(any(shuttle, loom))))]
 use crate::feature::RateLimit;
 #[cfg(feature = "histograms")]
@@ -104,10 +104,6 @@ impl Queuing {
         let (deferred, is_replanned) = (Deferred::default(), false);
         Self { due, elsewhere: None, why, ends: None, deferred, replaced: None, is_replanned }
     }
-
-    pub(super) fn timing(&self) -> Timing {
-        self.elsewhere.unwrap_or_else(|| self.due.into())
-    }
 }
 
 /// The answer of the features about another moment for which a task waits.
@@ -119,22 +115,6 @@ pub(crate) struct Replan {
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
     pub(crate) deferred: Deferred,
-}
-
-/// The remains of the features of a task that has ended.
-#[derive(Default)]
-pub(crate) struct Left {
-    pub(crate) deferred: Deferred,
-    /// Values of the user's, for the caller to drop one by one when it holds no lock.
-    pub(crate) values: Vec<Box<dyn Send>>,
-}
-
-impl Left {
-    pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
-        if let Some(value) = value {
-            self.values.push(Box::new(value));
-        }
-    }
 }
 
 #[derive(Default)]
@@ -188,7 +168,7 @@ impl Extensions {
         }
         #[cfg(feature = "histograms")]
         if let Some(recorders) = &self.recorders {
-            call.run.record_in(recorders);
+            call.run.worker.record_in(recorders);
         }
         Ok(())
     }
@@ -246,7 +226,7 @@ impl Extensions {
         }
     }
 
-    pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+    pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
         if let Some(limit) = &mut self.limit {
             limit.on_end(left);
         }

@@ -96,19 +96,18 @@ impl Hooks {
     }
 
     /// Calls a closure and everything around it, in the order shown at the head of the module. If it fails, `fail` has
-    /// that reported, and says what follows; its first argument is the source, unless that is the failure's own. All of it
-    /// is user code: the caller holds no lock.
+    /// that reported, and says what follows. All of it is user code: the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
         run: &Run,
         around: Option<&mut Around>,
         lent: &mut dyn Lent,
-        fail: impl FnOnce(Option<FailureSource>, Failure) -> E,
+        fail: impl FnOnce(FailureSource, Failure) -> E,
     ) -> Result<Next, E> {
         run.enter(|| {
             if let Err(panic) = self.before(run) {
-                return Err(fail(Some(FailureSource::BeforeExecute), panic));
+                return Err(fail(FailureSource::BeforeExecute, panic));
             }
             let report = match around {
                 None => {
@@ -119,19 +118,13 @@ impl Hooks {
                 Some(around) => Self::invoke_around(run, around, lent),
             };
             self.after(run, &report);
-            report.map_err(|failure| fail(None, failure))
+            report.map_err(|failure| fail(FailureSource::of_run(&failure), failure))
         })
     }
 
     /// Reports the failure of a run that no other can follow, and returns it.
     #[cold]
-    pub(super) fn tell_last(
-        &self,
-        run: &Run,
-        source: Option<FailureSource>,
-        failure: Failure,
-    ) -> Failure {
-        let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
+    pub(super) fn tell_last(&self, run: &Run, source: FailureSource, failure: Failure) -> Failure {
         self.report(source, &run.subject(), &failure, None);
         failure
     }
@@ -175,7 +168,7 @@ impl Hooks {
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
-        let called = contained(|| around.call(&mut || report = lent.run()));
+        let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
         let failure = match (called, run.take_over_limit()) {
             (Ok(()), None) => return report,

@@ -39,7 +39,7 @@ use super::{
     cell::{Content, Decided, Extras, Parts, TaskLock},
     end::{Claiming, End},
     hooks::Lent,
-    outcome::{Next, Outcome, RunReport, Step},
+    outcome::{Next, Outcome, RunReport},
     plan::Plan,
     state::Stage,
     untaken::{failure_of, is_result},
@@ -82,8 +82,11 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// Called before a body is dropped whose task has been ended while it waited.
-    fn will_not_run(&mut self) {}
+    /// True if the body acts also where it does not run, so that it is never just forgotten.
+    const ACTS_UNRUN: bool = false;
+
+    /// Drops a body whose task has been ended while it waited. User code: no lock is held.
+    fn will_not_run(self) {}
 
     /// Calls the lent closure, with the user's code around it.
     #[inline]
@@ -144,14 +147,7 @@ where
     #[inline]
     fn run(body: &mut Option<Self>, value: &mut Option<O::Value>) -> RunReport {
         let Some(Self(closure)) = body else { return Ok(Next::Nothing) };
-        Ok(match closure().report()? {
-            Step::Next => Next::Planned,
-            Step::Named(named) => Next::Named(Box::new(named)),
-            Step::Break(result) => {
-                *value = Some(result);
-                Next::Nothing
-            }
-        })
+        closure().report(value)
     }
 
     fn exhausted() -> Option<O::Value> {
@@ -361,20 +357,16 @@ impl<B: Body> Payload for Node<B> {
 
     fn end(&self, end: &mut End<'_>) {
         let mut taken = Some(self.take_if(|parts| end.decide(parts)));
-        if !needs_drop::<Stored<B>>() && !is_result::<B::Value>() {
+        if !needs_drop::<Stored<B>>() && !is_result::<B::Value>() && !B::ACTS_UNRUN {
             return end.release_without_drop();
         }
-        end.release(&mut || {
-            let failure = match &mut taken {
-                Some(Stored::Value(_, value)) => failure_of(value),
-                Some(Stored::Body(_, body)) => {
-                    body.will_not_run();
-                    None
-                }
-                _ => None,
-            };
-            drop(taken.take());
-            failure
+        end.release(&mut || match taken.take()? {
+            Stored::Value(_, value) => failure_of(&value),
+            Stored::Body(_, body) => {
+                body.will_not_run();
+                None
+            }
+            Stored::Nothing(_) => None,
         });
     }
 

@@ -37,7 +37,6 @@ pub(crate) enum RunOutcome {
 
 impl RunOutcome {
     /// Returns the outcome of a run that has not failed, by when the schedule plans the next.
-    #[inline]
     fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
         match next {
             Ok(next) => next.map_or(Self::Exhausted, Self::Again),
@@ -45,7 +44,6 @@ impl RunOutcome {
         }
     }
 
-    #[inline]
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
@@ -119,7 +117,6 @@ impl Plan {
     }
 
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
-    #[inline]
     pub(crate) fn has_trigger(&self) -> bool {
         self.schedule.triggered().is_some()
     }
@@ -176,7 +173,7 @@ impl Plan {
     #[cold]
     pub(super) fn fail(
         &mut self,
-        source: Option<FailureSource>,
+        source: FailureSource,
         failure: Failure,
         run: &Run,
         hooks: &Hooks,
@@ -199,7 +196,6 @@ impl Plan {
         let mut is_heard = is_told;
         if !is_told {
             let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
-            let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
             is_heard = hooks.report(source, &subject, &failure, due.map(|due| due.delay_at(ended)));
         }
         if ends && !is_heard {
@@ -260,7 +256,7 @@ impl Plan {
     /// # Errors
     ///
     /// The panic of a trigger.
-    #[inline]
+    #[inline(always)]
     fn next(
         &mut self,
         run: &Run,

@@ -52,6 +52,7 @@ pub enum FailureSource {
 
 impl FailureSource {
     /// Returns the source of a run's failure.
+    #[cold]
     pub(super) fn of_run(failure: &Failure) -> Self {
         match failure.kind() {
             FailureKind::Panic | FailureKind::Error => Self::Task,
@@ -119,15 +120,11 @@ pub struct FailureReport<'a> {
 /// Returns the text with its control characters escaped: the message of an error may come from far away, and
 /// is neither to begin a line of its own nor to speak to a terminal.
 fn in_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len() + 1);
-    for letter in text.chars() {
-        if letter.is_control() {
-            line.extend(letter.escape_default());
-        } else {
-            line.push(letter);
-        }
-    }
-    line
+    let escaped = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 impl FailureReport<'_> {

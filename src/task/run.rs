@@ -14,8 +14,6 @@ use std::{cell::Cell, rc::Rc, time::Duration};
 use super::{
     Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
 };
-#[cfg(feature = "histograms")]
-use crate::histogram::Recorders;
 use crate::{
     CancellationToken, Failure, TaskId,
     id::Subject,
@@ -58,23 +56,19 @@ impl Run {
         planned: Timestamp,
         started: Timestamp,
     ) -> Self {
-        let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
-        let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
-        let (attempt, is_extra, ends_by_failure) =
-            (Cell::new(1), Cell::new(false), Cell::new(false));
         Self {
             worker,
             task,
             id,
-            planned,
-            started,
-            number,
-            missed,
-            counted,
-            failures,
-            attempt,
-            is_extra,
-            ends_by_failure,
+            planned: Cell::new(planned),
+            started: Cell::new(started),
+            number: Cell::new(1),
+            missed: Cell::new(0),
+            counted: Cell::new(0),
+            failures: Cell::new(0),
+            attempt: Cell::new(1),
+            is_extra: Cell::new(false),
+            ends_by_failure: Cell::new(false),
         }
     }
 
@@ -91,11 +85,6 @@ impl Run {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
         let (planned, started) = (self.planned(), self.started());
         RunFacts { id, number, attempt, has_failed, planned, due, started }
-    }
-
-    #[cfg(feature = "histograms")]
-    pub(crate) fn record_in(&self, recorders: &Arc<Recorders>) {
-        self.worker.record_in(recorders);
     }
 
     /// Calls `part`, which is not the body, as the thread's current run.
@@ -169,7 +158,11 @@ impl Run {
     /// Returns when the next run is due, by what was asked of the task meanwhile, if its plan says `next`; `None` if its end
     /// was asked for.
     pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
-        if self.is_stopped() { None } else { self.task.with(|parts| parts.next_due(next)) }
+        self.task.with(|parts| {
+            let ends = self.is_stopped() || parts.stage.is_done() || parts.is_called_off();
+            let due = parts.extensions().map_or(next, |extensions| extensions.next_due(next));
+            (!ends).then_some(due)
+        })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -177,7 +170,6 @@ impl Run {
     }
 
     /// Returns how many runs were missed before this one of which the statistics do not know.
-    #[inline]
     pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }

@@ -95,7 +95,6 @@ pub(crate) enum Stage {
 impl Stage {
     /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended
     /// meanwhile.
-    #[inline]
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
@@ -106,7 +105,6 @@ impl Stage {
 
     /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that
     /// the worker drops the value that the run has left.
-    #[inline]
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
         if goes_on {
@@ -118,7 +116,6 @@ impl Stage {
     /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so
     /// that none will come; the body counts as running until the caller has dropped it, and then says so by
     /// [`body_returns`](Self::body_returns).
-    #[inline]
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = matches!(self, Self::Running);
         if goes_on {
@@ -128,7 +125,6 @@ impl Stage {
     }
 
     /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
-    #[inline]
     pub(super) fn body_returns(&mut self) -> bool {
         if let Self::Cancelled { body_runs, .. } = self {
             *body_runs = false;
@@ -151,7 +147,6 @@ impl Stage {
     }
 
     /// Returns `true` if the closure is in the node: no worker has it, and the task has not ended.
-    #[inline]
     pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, Self::Scheduled)
     }

@@ -48,7 +48,8 @@ pub(crate) enum Cancellation {
     Running,
 }
 
-/// Moves the entries of parked tasks that wait no longer: their turn has come, or their gate has answered.
+/// Moves the entries of parked tasks that wait no longer: their turn has come, or there is the answer for
+/// which they waited.
 pub(crate) trait Dispatcher: Send + Sync {
     /// Lets these tasks go. The caller holds no lock.
     fn let_go(self: Arc<Self>, tasks: Vec<(u64, Weak<Task>)>);

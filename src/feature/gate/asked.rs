@@ -59,8 +59,8 @@ use crate::{
     entry::{Requeue, Timing},
     sync::{Arc, Weak},
     task::{
-        Call, Core, Dispatcher, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome,
-        Task,
+        Call, Core, Dispatcher, FailureSource, Leftovers, Question, Queuing, Replan, Run,
+        RunOutcome, Task,
     },
     time::Timestamp,
     trace,
@@ -208,7 +208,7 @@ impl Gated {
         });
     }
 
-    pub(crate) fn on_end(&mut self, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.keep(self.awaited.take());
         left.keep(self.gate.take());
     }
@@ -486,7 +486,7 @@ impl Call<'_> {
     }
 
     fn skip(&mut self) -> RunOutcome {
-        let (run, is_extra) = (self.run, self.run.is_extra());
+        let run = self.run;
         let skipped = match &mut self.plan {
             Some(plan) => plan.skip(run, self.hooks),
             None => self.give_back(CancelReason::SkippedByGate),
@@ -498,7 +498,6 @@ impl Call<'_> {
         if !matches!(skipped, RunOutcome::Ended(Err(_))) {
             run.stats().count_skip(run.uncounted());
         }
-        if is_extra {}
         skipped
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     feature::{AtShutdown, gate::OpenTick},
     statistics::Ended,
     sync::Arc,
-    task::{Call, Core, Left, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{Call, Core, Leftovers, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -154,7 +154,7 @@ impl Membership {
         effects.defer(&mut replan.deferred);
     }
 
-    pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
         // A member that was cancelled leaves when its body has returned.
         if task.stage.runs_on() {
             return;
