@@ -89,27 +89,8 @@ pub(crate) enum Moved {
     Absent,
 }
 
-/// Moves the entry of one task. The pool implements it, and a task calls it under its own lock.
-pub(crate) trait EntryMover {
-    /// Moves the entry, for which the task knows this slot, to where `choose` says. `choose` is passed when
-    /// the entry is due, and whether its queue is open; it is called under the queue's locks, and returns
-    /// `None` to leave the entry where it is.
-    fn move_entry(
-        &mut self,
-        slot: Option<u32>,
-        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
-    ) -> Moved;
-}
-
-/// The entry of a task that a worker has: there is none.
-pub(crate) struct NoEntry;
-
-impl EntryMover for NoEntry {
-    fn move_entry(
-        &mut self,
-        _: Option<u32>,
-        _: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
-    ) -> Moved {
-        Moved::Absent
-    }
-}
+/// Moves the entry of one task, for which the task knows this slot, to where the second argument says, which is passed
+/// when the entry is due, and whether its queue is open; it is called under the queue's locks, and returns `None` to
+/// leave the entry where it is. A task calls this under its own lock.
+pub(crate) type MoveEntry<'a> =
+    dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

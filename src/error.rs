@@ -9,7 +9,7 @@ use std::{any::Any, error::Error, fmt, io, time::Duration};
 use crate::{
     PanicLocation,
     sync::Mutex,
-    unwind::{PanicPayload, message_of},
+    unwind::{Panic, PanicPayload, message_of},
 };
 
 /// The error of a task that has no result for the caller. Java: `ExecutionException`, `CancellationException`.
@@ -194,7 +194,7 @@ impl Failure {
         Self(Box::new(Cause { kind, message: message.into(), origin }))
     }
 
-    pub(crate) fn of_panic((payload, location): (PanicPayload, Option<PanicLocation>)) -> Self {
+    pub(crate) fn of_panic((payload, location): Panic) -> Self {
         let message = Box::from(message_of(&*payload));
         let payload = Mutex::new(payload);
         Self::new(FailureKind::Panic, message, Origin::Panic(Panicked { location, payload }))

@@ -31,7 +31,7 @@ pub use self::{
     group::{Group, GroupBuilder, GroupStatistics, GroupTermination},
 };
 use crate::{
-    entry::{EntryMover, Moved, Ticket},
+    entry::{MoveEntry, Moved, Ticket},
     pool::Pool,
     sync::Weak,
     task::{Parts, Task},
@@ -49,7 +49,7 @@ fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
         if let Some(task) = task.upgrade() {
             // The task knows its slot: a worker has queued it again.
             let mut entry = pool.entry(Ticket::without_slot(sequence));
-            task.with(|parts| parts.let_go(&mut entry));
+            task.with(|parts| parts.let_go(&mut |slot, choose| entry.move_to(slot, choose)));
             moved.push((task, entry));
         }
     }
@@ -62,13 +62,13 @@ fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
 
 impl Parts<'_> {
     /// Moves the entry of the task to when it is due, unless a feature keeps it parked.
-    fn let_go(&mut self, mover: &mut dyn EntryMover) {
+    fn let_go(&mut self, mover: &mut MoveEntry<'_>) {
         // The entry of a task that has ended is being taken out, by the place where it is.
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }
         let slot = self.slot();
-        let moved = mover.move_entry(slot, &mut |due, _| Some(self.with_look(due.into())));
+        let moved = mover(slot, &mut |due, _| Some(self.with_look(due.into())));
         if let Moved::To(Some(slot)) = moved {
             self.set_slot(slot);
         }

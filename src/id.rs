@@ -91,6 +91,18 @@ pub(crate) struct Subject {
     pub(crate) attempt: Option<Attempt>,
 }
 
+/// `task "mirror" (2v-9qk0)`, as far as that is known.
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let is_known = self.id.is_some() || self.name.is_some();
+        f.write_str(if is_known { "task" } else { "a task" })?;
+        if let Some(name) = &self.name {
+            write!(f, " {name:?}")?;
+        }
+        self.id.map_or(Ok(()), |id| write!(f, " ({})", TaskId(id)))
+    }
+}
+
 /// Which attempt a run is, by a trigger that tries failed runs again; from
 /// [`FailureReport::attempt`](crate::FailureReport::attempt). Its `Display` is `2 of 5`, or `2` if there is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

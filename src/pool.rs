@@ -79,6 +79,7 @@ mod workers;
 
 use std::{mem, task::Waker, time::Duration};
 
+pub use self::deadlock::WaitGuard;
 use self::{
     admission::{Capacity, Rejections},
     lifecycle::{Lifecycle, Policies},
@@ -91,11 +92,10 @@ pub(crate) use self::{
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
     timeouts::{TimeoutGuard, Timer, expiry},
 };
-pub use self::deadlock::WaitGuard;
 use crate::{
     CancelReason, CancellationToken, SlowRun,
     drained::DetachedContext,
-    entry::{EntryMover, Moved, Ticket, Timing},
+    entry::{MoveEntry, Moved, Ticket, Timing},
     feature::{Exceeded, Groups},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
@@ -346,13 +346,14 @@ impl Pool {
     }
 
     /// Passes the mover of a task's entry to `act`, and calls a worker if the entry was moved.
+    #[inline]
     pub(crate) fn with_entry<A>(
         self: &Arc<Self>,
         ticket: Ticket,
-        act: impl FnOnce(&mut dyn EntryMover) -> A,
+        act: impl FnOnce(&mut MoveEntry<'_>) -> A,
     ) -> A {
         let mut entry = self.entry(ticket);
-        let done = act(&mut entry);
+        let done = act(&mut |slot, choose| entry.move_to(slot, choose));
         self.call_worker(entry);
         done
     }
@@ -377,8 +378,8 @@ pub(crate) struct QueuedEntry<'a> {
     wake: Option<Waker>,
 }
 
-impl EntryMover for QueuedEntry<'_> {
-    fn move_entry(
+impl QueuedEntry<'_> {
+    pub(crate) fn move_to(
         &mut self,
         slot: Option<u32>,
         choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,

@@ -31,6 +31,7 @@ use std::{any::Any, time::Duration};
 
 pub(crate) use self::triggered::{Triggered, WallPlan, WallState, WallView};
 use crate::{
+    RejectionReason,
     time::{Clock, Timestamp, saturating_nanos},
     trigger::{Every, Trigger},
 };
@@ -117,7 +118,6 @@ impl MissedRuns {
 
     /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the
     /// run after it is due; it is asked only if that matters.
-    #[inline]
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Burst | Self::Coalesce | Self::Delay => false,
@@ -126,64 +126,26 @@ impl MissedRuns {
         }
     }
 
-    #[inline]
     pub(crate) fn stands_for_others(self) -> bool {
         matches!(self, Self::Coalesce | Self::Delay)
     }
 
-    #[inline]
     pub(crate) fn has_deadline(self) -> bool {
         matches!(self, Self::Skip | Self::Within(_))
     }
 }
 
-/// A [`MissedRuns`] in one word. The span of a `Within` that has more nanoseconds than fit, some 584 years, is the
-/// longest that does.
-#[derive(Clone, Copy)]
-pub(crate) struct Packed(u64);
-
-impl Packed {
-    const BURST: u64 = u64::MAX;
-    const COALESCE: u64 = u64::MAX - 1;
-    const SKIP: u64 = u64::MAX - 2;
-    const DELAY: u64 = u64::MAX - 3;
-    const LONGEST: u64 = u64::MAX - 4;
-
-    #[inline]
-    pub(crate) fn new(policy: MissedRuns) -> Self {
-        Self(match policy {
-            MissedRuns::Burst => Self::BURST,
-            MissedRuns::Coalesce => Self::COALESCE,
-            MissedRuns::Skip => Self::SKIP,
-            MissedRuns::Delay => Self::DELAY,
-            MissedRuns::Within(limit) => saturating_nanos(limit).min(Self::LONGEST),
-        })
-    }
-
-    #[inline]
-    pub(crate) fn get(self) -> MissedRuns {
-        match self.0 {
-            Self::BURST => MissedRuns::Burst,
-            Self::COALESCE => MissedRuns::Coalesce,
-            Self::SKIP => MissedRuns::Skip,
-            Self::DELAY => MissedRuns::Delay,
-            limit => MissedRuns::Within(Duration::from_nanos(limit)),
-        }
-    }
+/// The schedule of a periodic task, and its policy for missed runs.
+pub(crate) struct Schedule {
+    kind: Kind,
+    pub(crate) missed: MissedRuns,
 }
 
-/// The schedule of a periodic task. The two kinds that Java has are planned here, with no allocation
-/// and no dynamic call.
-pub(crate) enum Schedule {
-    /// Spans are in nanoseconds, which keeps the whole at three words.
-    FixedRate {
-        period: u64,
-        missed: Packed,
-    },
-    FixedDelay {
-        delay: u64,
-        missed: Packed,
-    },
+/// The two kinds that Java has are planned here, with no allocation and no dynamic call.
+enum Kind {
+    /// Spans are in nanoseconds, which keeps the whole at two words.
+    FixedRate(u64),
+    FixedDelay(u64),
     Trigger(Box<Triggered>),
     /// A trigger that has no run.
     Never,
@@ -201,11 +163,11 @@ pub(crate) struct NextRun {
 
 impl Schedule {
     pub(crate) fn fixed_rate(period: Duration, missed: MissedRuns) -> Self {
-        Self::FixedRate { period: saturating_nanos(period), missed: Packed::new(missed) }
+        Self { kind: Kind::FixedRate(saturating_nanos(period)), missed }
     }
 
     pub(crate) fn fixed_delay(delay: Duration, missed: MissedRuns) -> Self {
-        Self::FixedDelay { delay: saturating_nanos(delay), missed: Packed::new(missed) }
+        Self { kind: Kind::FixedDelay(saturating_nanos(delay)), missed }
     }
 
     /// Returns the schedule that a trigger stands for, and when its first run is. `shared` is there for a
@@ -218,45 +180,27 @@ impl Schedule {
         now: Timestamp,
     ) -> (Self, Timestamp) {
         if shared.is_some_and(|name| !trigger.share(name)) {
-            return (Self::Unshared, Timestamp::NEVER);
+            return (Self { kind: Kind::Unshared, missed }, Timestamp::NEVER);
         }
         let any: &dyn Any = &trigger;
         if let Some(&Every { span, first, is_delay }) = any.downcast_ref() {
             let of_kind = if is_delay { Self::fixed_delay } else { Self::fixed_rate };
             return (of_kind(span, missed), now.after(first));
         }
-        match Triggered::new(trigger, missed, clock, now) {
-            Some((triggered, first)) => (Self::Trigger(Box::new(triggered)), first),
-            None => (Self::Never, Timestamp::NEVER),
-        }
+        let (kind, first) = match Triggered::new(trigger, clock, now) {
+            Some((triggered, first)) => (Kind::Trigger(Box::new(triggered)), first),
+            None => (Kind::Never, Timestamp::NEVER),
+        };
+        (Self { kind, missed }, first)
     }
 
-    /// Returns this schedule with the policy for missed runs that another one has.
-    pub(crate) fn with_missed_runs_of(mut self, other: &Self) -> Self {
-        let policy = other.missed_runs();
-        match &mut self {
-            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => {
-                *missed = Packed::new(policy);
-            }
-            Self::Trigger(triggered) => triggered.missed = policy,
-            Self::Never | Self::Unshared => {}
+    /// Returns why a task cannot have this schedule, if it cannot.
+    pub(crate) fn refusal(&self) -> Option<RejectionReason> {
+        match self.kind {
+            Kind::Never => Some(RejectionReason::NeverRuns),
+            Kind::Unshared => Some(RejectionReason::UnsharedTrigger),
+            _ => (self.regular() == Some(Duration::ZERO)).then_some(RejectionReason::ZeroPeriod),
         }
-        self
-    }
-
-    #[inline]
-    fn missed_runs(&self) -> MissedRuns {
-        match self {
-            Self::FixedRate { missed, .. } | Self::FixedDelay { missed, .. } => missed.get(),
-            Self::Trigger(triggered) => triggered.missed,
-            Self::Never | Self::Unshared => MissedRuns::Burst,
-        }
-    }
-
-    /// Returns `true` if a run of this schedule can be overdue.
-    #[inline]
-    pub(crate) fn has_deadline(&self) -> bool {
-        self.missed_runs().has_deadline()
     }
 
     /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due
@@ -269,32 +213,22 @@ impl Schedule {
         now: Timestamp,
         clock: &Clock,
     ) -> bool {
-        let late = now.since(planned.max(asked));
-        match self {
-            Self::FixedRate { period, missed } => {
-                missed.get().leaves_out(late, || saturating_nanos(late) >= *period)
+        let (late, missed) = (now.since(planned.max(asked)), self.missed);
+        match &mut self.kind {
+            Kind::FixedRate(period) => {
+                missed.leaves_out(late, || saturating_nanos(late) >= *period)
             }
-            Self::FixedDelay { missed, .. } => missed.get().leaves_out(late, || false),
-            Self::Trigger(triggered) => triggered.is_overdue(planned, asked, now, clock),
-            Self::Never | Self::Unshared => false,
+            Kind::FixedDelay(_) => missed.leaves_out(late, || false),
+            Kind::Trigger(triggered) => triggered.is_overdue(missed, planned, asked, now, clock),
+            Kind::Never | Kind::Unshared => false,
         }
-    }
-
-    /// Returns `true` if a task can have this schedule.
-    pub(crate) fn is_possible(&self) -> bool {
-        !self.is_zero() && !matches!(self, Self::Never | Self::Unshared)
-    }
-
-    pub(crate) fn is_zero(&self) -> bool {
-        self.regular() == Some(Duration::ZERO)
     }
 
     /// Returns how far apart the runs are, if it is known.
     pub(crate) fn regular(&self) -> Option<Duration> {
-        match *self {
-            Self::FixedRate { period, .. } => Some(Duration::from_nanos(period)),
-            Self::FixedDelay { delay, .. } => Some(Duration::from_nanos(delay)),
-            Self::Trigger(_) | Self::Never | Self::Unshared => None,
+        match self.kind {
+            Kind::FixedRate(span) | Kind::FixedDelay(span) => Some(Duration::from_nanos(span)),
+            Kind::Trigger(_) | Kind::Never | Kind::Unshared => None,
         }
     }
 
@@ -302,9 +236,9 @@ impl Schedule {
     /// `planned` and started at `started`.
     #[inline]
     pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
-        match self {
-            Self::FixedRate { period, missed } if missed.get().stands_for_others() => {
-                whole_periods(planned, started, *period)
+        match self.kind {
+            Kind::FixedRate(period) if self.missed.stands_for_others() => {
+                whole_periods(planned, started, period)
             }
             _ => 0,
         }
@@ -320,12 +254,12 @@ impl Schedule {
         started: Timestamp,
         ended: impl FnOnce() -> Timestamp,
     ) -> Option<NextRun> {
-        let (period, missed) = match *self {
-            Self::FixedDelay { delay, .. } => {
+        let period = match self.kind {
+            Kind::FixedDelay(delay) => {
                 return Some(NextRun { next: ended().after_times(delay, 1), skipped: 0 });
             }
-            Self::FixedRate { period, missed } => (period, missed.get()),
-            Self::Trigger(_) | Self::Never | Self::Unshared => return None,
+            Kind::FixedRate(period) => period,
+            Kind::Trigger(_) | Kind::Never | Kind::Unshared => return None,
         };
         let on_grid = |points: u64| planned.after_times(period, points.saturating_add(1));
         let late = || whole_periods(planned, started, period);
@@ -333,7 +267,7 @@ impl Schedule {
             let skipped = whole_periods(planned, last, period);
             NextRun { next: on_grid(skipped), skipped }
         };
-        Some(match missed {
+        Some(match self.missed {
             MissedRuns::Burst => NextRun { next: on_grid(0), skipped: 0 },
             MissedRuns::Coalesce => NextRun { next: on_grid(late()), skipped: 0 },
             MissedRuns::Skip => skip_until(ended()),
@@ -344,9 +278,8 @@ impl Schedule {
     }
 
     /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
-    #[inline]
     pub(crate) fn is_estimated(&self) -> bool {
-        self.triggered().is_some_and(Triggered::is_on_wall)
+        self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
 
     /// Returns how the plan for the next run stands by the wall clock; `None` if it is on another.
@@ -355,14 +288,12 @@ impl Schedule {
     }
 
     /// Returns the schedule that a user's trigger makes.
-    #[inline]
     pub(crate) fn triggered(&self) -> Option<&Triggered> {
-        if let Self::Trigger(triggered) = self { Some(triggered) } else { None }
+        if let Kind::Trigger(triggered) = &self.kind { Some(triggered) } else { None }
     }
 
-    #[inline]
     pub(crate) fn triggered_mut(&mut self) -> Option<&mut Triggered> {
-        if let Self::Trigger(triggered) = self { Some(triggered) } else { None }
+        if let Kind::Trigger(triggered) = &mut self.kind { Some(triggered) } else { None }
     }
 }
 
@@ -476,8 +407,8 @@ mod tests {
 
     /// A periodic task is no larger than it has to be.
     #[test]
-    fn a_period_is_three_words() {
-        assert_eq!(size_of::<Schedule>(), 24);
+    fn a_period_is_two_words_and_its_policy_is_two() {
+        assert_eq!(size_of::<Schedule>(), 32);
     }
 
     /// M51.
@@ -505,17 +436,5 @@ mod tests {
         let never =
             Schedule::fixed_delay(Duration::MAX, MissedRuns::Burst).planned(at(0), at(0), at(1));
         assert_eq!(never.next, Timestamp::NEVER);
-    }
-
-    /// A policy is the same in one word, and no span becomes another policy.
-    #[test]
-    fn a_policy_fits_into_a_word() {
-        use MissedRuns::{Burst, Coalesce, Delay, Skip, Within};
-        let spans = [Duration::ZERO, Duration::from_nanos(1), Duration::from_secs(600)].map(Within);
-        for policy in [Burst, Coalesce, Skip, Delay].into_iter().chain(spans) {
-            assert_eq!(Packed::new(policy).get(), policy);
-        }
-        let longest = Duration::from_nanos(Packed::LONGEST);
-        assert_eq!(Packed::new(Within(Duration::MAX)).get(), Within(longest));
     }
 }

@@ -85,13 +85,13 @@ pub(crate) use self::{
     around::Around,
     call::Call,
     cell::{Extras, Parts},
-    end::is_releasing,
-    extensions::{Core, Deferred, Extensions, Left, Question, Queuing, Replan},
+    end::{Leftovers, is_releasing},
+    extensions::{Core, Deferred, Extensions, Question, Queuing, Replan},
     hooks::{Drops, Hooks},
     observer::{Closures, RunFacts},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
-    run::{CurrentRun, Run},
+    run::Run,
     untaken::is_result,
     verdict::{Cancellation, Enqueue, Requeued, Verdict},
     worker_context::WorkerContext,
@@ -116,15 +116,6 @@ use crate::{
     unwind::discard,
 };
 
-/// The properties of a task that its submission has to know.
-pub(crate) struct Traits {
-    /// The reason for which it cannot be submitted, if it cannot.
-    pub(crate) refusal: Option<RejectionReason>,
-    /// When a worker is to take the task at the latest, if that may be before its moment.
-    pub(crate) look: Option<Timestamp>,
-    pub(crate) has_trigger: bool,
-}
-
 impl Task {
     /// Looks at the task, or changes it, under its lock.
     pub(crate) fn with<R>(&self, look: impl FnOnce(&mut Parts<'_>) -> R) -> R {
@@ -144,14 +135,13 @@ impl Task {
         });
     }
 
-    pub(crate) fn traits(&self) -> Traits {
-        self.with(|parts| match parts.plan() {
-            None => Traits { refusal: None, look: None, has_trigger: false },
-            Some(plan) => Traits {
-                refusal: plan.refusal(),
-                look: plan.look(),
-                has_trigger: plan.has_trigger(),
-            },
+    /// Returns what the submission has to know of the plan, if there is one: why it is refused, when a worker is to take the
+    /// task at the latest, and whether it has a trigger.
+    pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
+        self.with(|parts| {
+            let look = parts.look();
+            let plan = parts.plan().map(|plan| (plan.refusal(), look, plan.has_trigger()));
+            plan.unwrap_or_default()
         })
     }
 
@@ -276,7 +266,8 @@ impl Parts<'_> {
         if queuing.ends.is_some() {
             return Requeued::Refused(queuing.ends);
         }
-        let timing = self.with_look(queuing.timing());
+        let timing = queuing.elsewhere.unwrap_or_else(|| queuing.due.into());
+        let timing = self.with_look(timing);
         self.enqueue(timing, queuing.why, enqueue)
     }
 
@@ -286,18 +277,9 @@ impl Parts<'_> {
     }
 }
 
-/// A series with this period and without settings, for the models.
-#[cfg(all(test, loom))]
-pub(crate) fn series(
-    body: impl FnMut() + Send + 'static,
-    schedule: crate::schedule::Schedule,
-) -> Arc<Task> {
-    let task: Arc<Task> = Node::repeated(body);
-    task.set_plan(Plan::new(schedule, None));
-    task
-}
-
 #[cfg(test)]
 #[cfg(loom)]
 #[path = "task/tests/exhaustive.rs"]
 mod exhaustive;
+#[cfg(all(test, loom))]
+pub(crate) use self::exhaustive::series;

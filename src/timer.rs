@@ -215,7 +215,7 @@ impl Sleep {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {
             let moved = self.pool_ref.pool().with_entry(ticket, |entry| {
-                entry.move_entry(None, &mut |before, is_open| {
+                entry(None, &mut |before, is_open| {
                     (is_open || deadline <= before).then_some(deadline.into())
                 })
             });

@@ -26,7 +26,7 @@ use std::{fmt, io, panic::Location, time::Duration};
 
 pub(crate) use self::events::{SubmitterSpan, failed, hears_errors, in_span, is_listening};
 use self::events::{debug, emit, warn};
-use crate::TaskId;
+use crate::{TaskId, id::Subject};
 
 const TARGET: &str = "punctual";
 
@@ -36,9 +36,7 @@ fn micros(duration: Duration) -> u64 {
 
 /// The fields of the span of a run.
 pub(crate) struct SpanFields {
-    pub(crate) id: u64,
-    pub(crate) name: Option<std::sync::Arc<str>>,
-    pub(crate) run: u64,
+    pub(crate) about: Subject,
     pub(crate) lateness: Duration,
     pub(crate) submitter: Option<SubmitterSpan>,
     pub(crate) is_periodic: bool,
@@ -169,16 +167,14 @@ mod events {
 
     #[inline(never)]
     fn in_new_span<R>(
-        fields: SpanFields,
+        mut fields: SpanFields,
         run_time: impl FnOnce() -> Duration,
         run: impl FnOnce() -> R,
     ) -> R {
-        let (id, name) = (Some(fields.id), fields.name.clone());
-        let about = Subject { id, name, run: Some(fields.run), attempt: None };
-        let span = RunSpan(Contained::new(new_span(fields)));
-        let entered = span.enter(&about);
+        let span = RunSpan(Contained::new(new_span(&mut fields)));
+        let entered = span.enter(&fields.about);
         let result = run();
-        span.end(entered, run_time(), &about);
+        span.end(entered, run_time(), &fields.about);
         result
     }
 
@@ -189,21 +185,20 @@ mod events {
         listens(Level::INFO, || enabled!(target: TARGET, Level::INFO))
     }
 
-    fn new_span(fields: SpanFields) -> Span {
-        let SpanFields { id, name, run, lateness, submitter, is_periodic } = fields;
-        let mut span = Span::none();
+    fn new_span(fields: &mut SpanFields) -> Span {
+        let ((task, name, run), lateness_us) = (fields.about.fields(), micros(fields.lateness));
+        let (submitter, mut span) = (fields.submitter.take(), Span::none());
         macro_rules! task_span {
             ($($parent:tt)*) => {
                 info_span!(
                     target: TARGET, $($parent)* "task",
-                    task = %TaskId(id), name = name.as_deref(), run, lateness_us = micros(lateness),
-                    queue_wait_us = micros(lateness), run_time_us = Empty,
+                    task, name, run, lateness_us, queue_wait_us = lateness_us, run_time_us = Empty,
                 )
             };
         }
         emit(|| {
             span = match &submitter {
-                Some(SubmitterSpan(submitter)) if is_periodic => {
+                Some(SubmitterSpan(submitter)) if fields.is_periodic => {
                     let span = task_span!();
                     span.follows_from(&*submitter.0);
                     span

@@ -27,7 +27,7 @@ use std::{
     any::{Any, TypeId},
     cell::Cell,
     fmt, mem,
-    ops::Deref,
+    ops::{Deref, DerefMut},
     panic::{self, AssertUnwindSafe, Location},
     sync::Once,
     task::Waker,
@@ -40,6 +40,9 @@ use crate::sync::{
 };
 
 pub(crate) type PanicPayload = Box<dyn Any + Send>;
+
+/// A panic that has been contained, and where it began, if that is known.
+pub(crate) type Panic = (PanicPayload, Option<PanicLocation>);
 
 /// Calls user code. A panic is returned as its payload.
 ///
@@ -85,23 +88,21 @@ fn discard_payload(payload: PanicPayload) {
 /// Drops user values. A panic is passed to `lost`, and goes no further.
 // Always inlined: a worker drops each task in this way, which mostly means that it counts the owners.
 #[inline(always)]
-pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
+pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
     assert_no_lock_is_held();
     if !mem::needs_drop::<T>() {
         return;
     }
     if are_locations_noted() {
-        discard_located(value, lost);
+        discard_noting(value, lost);
     } else if let Err(payload) = contain(|| drop(value)) {
         lost((payload, None));
     }
 }
 
 #[inline(never)]
-fn discard_located<T>(value: T, lost: impl FnOnce((PanicPayload, Option<PanicLocation>))) {
-    if let Err(panic) = contain_located(|| drop(value)) {
-        lost(panic);
-    }
+fn discard_noting<T>(value: T, lost: impl FnOnce(Panic)) {
+    contain_located(|| drop(value)).unwrap_or_else(lost);
 }
 
 /// A value whose drop is user code. When this is dropped, a panic of the value goes no further.
@@ -140,10 +141,15 @@ impl<T> Deref for Contained<T> {
 
     #[inline]
     fn deref(&self) -> &T {
-        match &self.0 {
-            Some(value) => value,
-            None => unreachable!("the value is there until the drop"),
-        }
+        let Some(value) = &self.0 else { unreachable!("the value is there until the drop") };
+        value
+    }
+}
+
+impl<T> DerefMut for Contained<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let Some(value) = &mut self.0 else { unreachable!("the value is there until the drop") };
+        value
     }
 }
 
@@ -287,34 +293,31 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 
 /// Like [`contain`], and also returns where the panic began, if that is known.
 #[inline]
-pub(crate) fn contain_located<R>(
-    call: impl FnOnce() -> R,
-) -> Result<R, (PanicPayload, Option<PanicLocation>)> {
+pub(crate) fn contain_located<R>(call: impl FnOnce() -> R) -> Result<R, Panic> {
     if !are_locations_noted() {
         return contain(call).map_err(|payload| (payload, None));
     }
-    // Saved and restored: this may be a call inside a call.
-    let outer = replace_begun(Some(Vec::new()));
-    let result = contain(call);
-    let begun = replace_begun(outer);
-    result.map_err(|payload| located(payload, begun))
+    let (mut call, mut returned) = (Some(call), None);
+    contain_noted(&mut || returned = call.take().map(|call| call()))?;
+    let Some(returned) = returned else { unreachable!("it has not panicked") };
+    Ok(returned)
 }
 
 /// Compiled once, and not for every type of call.
-fn replace_begun(begun: Option<Vec<Begun>>) -> Option<Vec<Begun>> {
-    BEGUN.try_with(|noted| noted.replace(begun)).ok().flatten()
-}
-
 #[cold]
-fn located(
-    payload: PanicPayload,
-    begun: Option<Vec<Begun>>,
-) -> (PanicPayload, Option<PanicLocation>) {
-    let (kind, message) = ((*payload).type_id(), message_of(&*payload));
-    let is_it = |(payload, text, _): &Begun| *payload == kind && **text == *message;
-    // The last of these panics that may be this one.
-    let begun = begun.unwrap_or_default().into_iter().rev().find(is_it);
-    (payload, begun.map(|(_, _, location)| location))
+fn contain_noted(call: &mut dyn FnMut()) -> Result<(), Panic> {
+    let replace = |begun| BEGUN.try_with(|noted| noted.replace(begun)).ok().flatten();
+    // Saved and restored: this may be a call inside a call.
+    let outer = replace(Some(Vec::new()));
+    let called = contain(call);
+    let begun = replace(outer).unwrap_or_default();
+    called.map_err(|payload| {
+        let (kind, message) = ((*payload).type_id(), message_of(&*payload));
+        let is_it = |(payload, text, _): &Begun| *payload == kind && **text == *message;
+        // The last of these panics that may be this one.
+        let begun = begun.into_iter().rev().find(is_it);
+        (payload, begun.map(|(_, _, location)| location))
+    })
 }
 
 #[cfg(test)]

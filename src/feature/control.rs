@@ -50,7 +50,7 @@ use std::mem;
 
 use self::waiting::{Standing, change_waiting};
 use crate::{
-    entry::EntryMover,
+    entry::MoveEntry,
     schedule::{MissedRuns, Schedule, WallPlan},
     task::{Call, Core, Deferred, Parts, Queuing, Task, Verdict},
     time::{Clock, Timestamp},
@@ -80,7 +80,7 @@ impl Change {
         let name = of.name();
         let shared = of.has_gate().then_some(name.as_deref());
         let (schedule, first) = Schedule::of(trigger, missed, shared, clock, clock.read());
-        schedule.is_possible().then_some(Self::Schedule(schedule, first))
+        schedule.refusal().is_none().then_some(Self::Schedule(schedule, first))
     }
 }
 
@@ -96,6 +96,8 @@ pub(crate) struct Control {
     is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
+    /// True if the tick for which the task was taken waits on.
+    keeps_tick: bool,
     /// The plan. While the task is in the queue, `None` if that is when its entry is due. While a worker
     /// has the task, `None` if the schedule decides.
     plan: Option<Timestamp>,
@@ -121,12 +123,14 @@ impl Control {
         call: &mut Call<'_>,
     ) -> Result<(), Verdict> {
         call.extras().late_from = self.asked;
-        call.run.set_extra(self.is_extra_next);
+        call.run.is_extra.set(self.is_extra_next);
         if self.is_extra_next {
             let triggered = task.plan.as_ref().and_then(|plan| plan.schedule.triggered());
             self.plan_on_wall = triggered.and_then(|triggered| triggered.on_wall());
         }
-        call.look_at_wall(task)
+        call.look_at_wall(task)?;
+        self.keeps_tick = call.has_question();
+        Ok(())
     }
 
     pub(crate) fn begins(&mut self, call: &Call<'_>) {
@@ -138,8 +142,7 @@ impl Control {
     pub(crate) fn after_run(&mut self, call: &Call<'_>) {
         // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
         // meanwhile is of the next run.
-        let keeps_tick = call.noted(|it| it.keeps_tick).unwrap_or_default();
-        if !keeps_tick && !call.run.is_extra() && self.plan.is_none() {
+        if !self.keeps_tick && !call.run.is_extra() && self.plan.is_none() {
             self.asked = None;
         }
     }
@@ -164,6 +167,7 @@ impl Control {
     }
 
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
+        self.keeps_tick = true;
         if call.run.is_extra() {
             // Unless another has been asked for meanwhile.
             self.extra.get_or_insert(until);
@@ -283,10 +287,9 @@ impl Task {
         &self,
         change: Change,
         clock: &Clock,
-        mover: &mut dyn EntryMover,
+        mover: &mut MoveEntry<'_>,
     ) -> Changed {
-        let is_over = |limit| limit <= clock.read();
-        let mut changed = self.with(|parts| parts.change(change, is_over, mover));
+        let mut changed = self.with(|parts| parts.change(change, clock, mover));
         mem::take(&mut changed.deferred).run();
         discard(changed.unused.take());
         changed
@@ -316,17 +319,11 @@ impl Parts<'_> {
         self.extras().extensions.control.get_or_insert_default()
     }
 
-    /// Carries out a change, unless it comes too late, which is also if `is_over` says so of the moment at which
-    /// the task has to have ended.
-    fn change(
-        &mut self,
-        change: Change,
-        is_over: impl FnOnce(Timestamp) -> bool,
-        mover: &mut dyn EntryMover,
-    ) -> Changed {
+    /// Carries out a change, unless it comes too late, which is also if the task's time is up.
+    fn change(&mut self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> Changed {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
-        if is_impossible || is_too_late || self.expiry().is_some_and(is_over) {
+        if is_impossible || is_too_late || self.is_over(clock) {
             return Changed::nothing(change);
         }
         if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {

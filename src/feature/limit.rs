@@ -39,8 +39,8 @@ use crate::{
         Arc,
         atomic::{AtomicU64, Ordering},
     },
-    task::{Call, Cancellation, Left, Parts, Replan, Run, Task, Verdict},
-    time::Timestamp,
+    task::{Call, Cancellation, Leftovers, Parts, Replan, Run, Task, Verdict},
+    time::{Clock, Timestamp},
     trace,
     unwind::discard,
 };
@@ -120,10 +120,8 @@ pub(crate) struct TimeLimit {
 
 impl TimeLimit {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) -> Result<(), Verdict> {
-        self.is_ignored = call.is_by_hand();
-        let Some(moment) = self.expiry() else { return Ok(()) };
-        call.extras().expiry = Some(moment);
-        if moment > call.run.started() {
+        self.is_ignored = call.run.is_by_hand();
+        if self.expiry().is_none_or(|moment| moment > call.run.started()) {
             return Ok(());
         }
         call.extras().gives_up = Some(CancelReason::TimedOut);
@@ -135,7 +133,7 @@ impl TimeLimit {
         replan.expiry = moved.map(|(plan, budget)| self.set(plan, budget));
     }
 
-    pub(crate) fn on_end(&mut self, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.values.extend(self.attachment.take());
     }
 
@@ -229,6 +227,10 @@ impl Parts<'_> {
     /// Returns when the task has to have ended.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.limit()?.expiry()
+    }
+
+    pub(crate) fn is_over(&mut self, clock: &Clock) -> bool {
+        self.expiry().is_some_and(|moment| moment <= clock.read())
     }
 
     /// Returns when the token of the task is raised.

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     CancelReason, FailedRun, Failure, Limit, TaskContext, TaskId, TaskState, WouldDeadlock,
-    entry::{NoEntry, Ticket},
+    entry::{Moved, Ticket},
     feature::Change,
     pool::{IfRunning, Pool, PoolRef},
     sync::{
@@ -534,7 +534,7 @@ impl TaskContext {
         }
         let clock = self.stop.clock();
         let Some(change) = change(clock) else { return false };
-        self.task.control(change, clock, &mut NoEntry).had_effect
+        self.task.control(change, clock, &mut |_, _| Moved::Absent).had_effect
     }
 }
 

@@ -47,12 +47,7 @@
 use std::fmt;
 
 use super::{Phase, Pool, Role, workers::Awaited};
-use crate::{
-    WouldDeadlock,
-    sync::Arc,
-    trace,
-    unwind::discard,
-};
+use crate::{WouldDeadlock, sync::Arc, trace, unwind::discard};
 
 /// A worker waits, as its executor knows, until this is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
 #[must_use = "the wait ends when this is dropped"]

@@ -23,7 +23,7 @@ use crate::{
     queue::{QueueEntry, Source},
     statistics::WorkerStats,
     sync::{Arc, Parker},
-    task::{Cancellation, FailureSource, Points, Requeued, Run, Task, Verdict, WorkerContext},
+    task::{FailureSource, Points, Requeued, Run, Task, Verdict, WorkerContext},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::wake_all,
@@ -172,7 +172,7 @@ impl Runner {
         let pool = &self.pool;
         match verdict {
             Verdict::TimedOut => pool.note_timed_out(&**task, sequence),
-            Verdict::Cancelled(reason) => _ = self.end_taken(&**task, sequence, reason, stats),
+            Verdict::Cancelled(reason) => self.end_taken(&**task, sequence, reason, stats),
             Verdict::TooLate | Verdict::Again(_) | Verdict::Ended => {}
         }
     }
@@ -216,25 +216,14 @@ impl Runner {
         let pool = &self.pool;
         pool.capacity.release();
         let reason = reason.unwrap_or_else(|| pool.lifecycle.phase().reason());
-        let found = self.end_taken(&**task, sequence, reason, stats);
-        let is_told = task.is_periodic() && reason == CancelReason::Rejected;
-        if found != Cancellation::TooLate && is_told {
-            let why = "the queue has no place for its next run";
-            pool.callbacks.hooks.tell_displaced(&**task, sequence, why);
-        }
+        self.end_taken(&**task, sequence, reason, stats);
     }
 
     /// Ends a task as cancelled that a worker has taken and that is not queued again. The worker
     /// counts its end, since the queue no longer does.
-    fn end_taken(
-        &self,
-        task: &Task,
-        id: u64,
-        reason: CancelReason,
-        stats: &WorkerStats,
-    ) -> Cancellation {
+    fn end_taken(&self, task: &Task, id: u64, reason: CancelReason, stats: &WorkerStats) {
         stats.count_cancelled();
-        self.pool.end_as_cancelled(task, id, reason)
+        self.pool.end_as_cancelled(task, id, reason);
     }
 
     /// Announces that this worker is about to queue a task again and to search then, so that no other

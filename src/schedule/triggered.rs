@@ -31,30 +31,21 @@ use crate::{
     Attempt,
     time::{Clock, Timestamp, estimate},
     trigger::{Due, LastRun, Trigger, TriggerContext},
-    unwind::discard,
+    unwind::Contained,
 };
 
 pub(crate) struct Triggered {
-    /// Not there only while it is dropped.
-    trigger: Option<Box<dyn Trigger>>,
-    pub(crate) missed: MissedRuns,
+    /// It is dropped apart from the closure beside it: if both panicked, the second panic would abort the process.
+    trigger: Contained<Box<dyn Trigger>>,
     /// The plan for the next run, if it is a moment of the wall clock.
     wall: Option<WallPlan>,
     /// How long after its tick the next run is planned.
-    offset: Duration,
+    pub(crate) offset: Duration,
     is_asked_again: bool,
     /// Which attempt the next run is, if the trigger retries.
     pub(crate) attempt: Option<Attempt>,
     /// The run before the last question, for the case that the trigger is asked again.
     last: Option<LastRun>,
-}
-
-/// The trigger is dropped here, and not with the closure beside it: if both panic, the second panic would
-/// abort the process.
-impl Drop for Triggered {
-    fn drop(&mut self) {
-        discard(self.trigger.take());
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -136,7 +127,6 @@ impl Triggered {
     /// Asks the trigger for its first run, which is returned as well; `None` if there is none. User code.
     pub(crate) fn new(
         mut trigger: impl Trigger,
-        missed: MissedRuns,
         clock: &Clock,
         now: Timestamp,
     ) -> Option<(Self, Timestamp)> {
@@ -145,24 +135,25 @@ impl Triggered {
         let offset = trigger.offset(tick, &context);
         let (is_asked_again, attempt) = (trigger.is_asked_again(), trigger.attempt());
         let due = tick.later_by(offset)?;
-        let (wall, trigger) = (WallPlan::new(due, &context), Some(Box::new(trigger) as _));
+        let (wall, trigger) =
+            (WallPlan::new(due, &context), Contained::new(Box::new(trigger) as _));
         let first = due.timestamp(clock).max(now);
-        Some((Self { trigger, missed, wall, offset, is_asked_again, attempt, last: None }, first))
+        Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
     /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
     /// code: the caller holds no lock.
     pub(crate) fn ask(
         &mut self,
+        missed: MissedRuns,
         run: LastRun,
         clock: &Clock,
         runs: u64,
         failures_in_a_row: u32,
     ) -> Option<Timestamp> {
         let (plan, offset) = (self.wall.take(), mem::take(&mut self.offset));
-        let after_wall =
-            plan.as_ref().and_then(|plan| plan.next_after(self.missed, clock.wall_time()));
-        let after = match self.missed {
+        let after_wall = plan.as_ref().and_then(|plan| plan.next_after(missed, clock.wall_time()));
+        let after = match missed {
             MissedRuns::Burst => run.planned,
             MissedRuns::Coalesce | MissedRuns::Delay => run.started,
             MissedRuns::Skip => run.ended,
@@ -180,7 +171,7 @@ impl Triggered {
     /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
     /// User code: the caller holds no lock.
     pub(crate) fn covered(&mut self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
-        if !matches!(self.missed, MissedRuns::Coalesce | MissedRuns::Delay) || started <= planned {
+        if started <= planned {
             return 0;
         }
         let span = match &self.wall {
@@ -192,14 +183,14 @@ impl Triggered {
 
     /// Returns how many runs with the present offset are later than one moment and not later than another.
     fn ticks_between(&mut self, from: Due, to: Due) -> u64 {
-        let Some(trigger) = &mut self.trigger else { return 0 };
-        trigger.between(from.before(self.offset), to.before(self.offset))
+        self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
 
     /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock.
     /// See [`Schedule::is_overdue`](super::Schedule::is_overdue).
     pub(crate) fn is_overdue(
         &mut self,
+        missed: MissedRuns,
         planned: Timestamp,
         asked: Timestamp,
         now: Timestamp,
@@ -215,7 +206,6 @@ impl Triggered {
             None => (now.since(planned), clock.instant_of(now).map(Due::At)),
         };
         let late = late.min(now.since(asked));
-        let missed = self.missed;
         let is_next_due = || shown.is_some_and(|now| self.ticks_between(now.before(late), now) > 0);
         missed.leaves_out(late, is_next_due)
     }
@@ -223,10 +213,7 @@ impl Triggered {
     /// Returns how many moments were left out between the last run and the next, which has just been
     /// planned for `next`. User code: the caller holds no lock.
     pub(crate) fn skipped(&mut self, next: Timestamp, clock: &Clock) -> u64 {
-        let (Some(trigger), Some(last)) = (&mut self.trigger, self.last) else { return 0 };
-        if !self.missed.has_deadline() {
-            return 0;
-        }
+        let Some(last) = self.last else { return 0 };
         let next = next.before(self.offset);
         let span = match (&self.wall, last.planned_wall) {
             (Some(plan), Some(planned)) => {
@@ -236,7 +223,7 @@ impl Triggered {
             _ => None,
         };
         // The next run is not left out.
-        span.map_or(0, |(planned, next)| trigger.between(planned, next).saturating_sub(1))
+        span.map_or(0, |(planned, next)| self.trigger.between(planned, next).saturating_sub(1))
     }
 
     /// Asks the trigger again for a run that has been planned and has not taken place. If it has no
@@ -254,11 +241,10 @@ impl Triggered {
 
     /// Asks the trigger, and keeps its plan.
     fn next(&mut self, context: &TriggerContext<'_>) -> Option<Timestamp> {
-        let trigger = self.trigger.as_mut()?;
-        let due = match (trigger.next(context), &self.wall) {
+        let due = match (self.trigger.next(context), &self.wall) {
             (Some(tick), _) => {
-                self.offset = trigger.offset(tick, context);
-                self.attempt = self.attempt.and_then(|_| trigger.attempt());
+                self.offset = self.trigger.offset(tick, context);
+                self.attempt = self.attempt.and_then(|_| self.trigger.attempt());
                 tick.later_by(self.offset)?
             }
             (None, stands) => Due::Wall(stands.as_ref()?.moment),
@@ -267,21 +253,13 @@ impl Triggered {
         Some(due.timestamp(context.clock))
     }
 
-    /// Returns the tick of the next run on the wall clock, if it is on that clock.
-    pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
-        self.wall.as_ref().and_then(|plan| plan.moment.checked_sub(self.offset))
-    }
-
-    pub(crate) fn offset(&self) -> Duration {
-        self.offset
+    /// Returns the moment of the next run on the wall clock, if it is on that clock.
+    pub(crate) fn wall_moment(&self) -> Option<SystemTime> {
+        self.wall.as_ref().map(|plan| plan.moment)
     }
 
     pub(crate) fn on_wall(&self) -> Option<Box<WallPlan>> {
         self.wall.clone().map(Box::new)
-    }
-
-    pub(crate) fn is_on_wall(&self) -> bool {
-        self.wall.is_some()
     }
 
     /// Looks at the wall clock; `None` if the plan is no moment of that clock.

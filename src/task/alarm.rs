@@ -20,45 +20,33 @@
 
 use super::{
     call::Call,
-    payload::{Body, Lent},
-    plan::{Next, RunReport},
+    hooks::Lent,
+    outcome::{Next, RunReport},
+    payload::{Body, Node},
 };
-use crate::unwind::shield;
+use crate::{sync::Arc, unwind::shield};
 
-pub(crate) struct Alarm<F: FnOnce()> {
-    act: Option<F>,
-    /// Its drop acts.
-    goes_off: bool,
-}
+pub(crate) struct Alarm<F>(F);
 
-impl<F: FnOnce()> Alarm<F> {
-    pub(super) fn new(act: F) -> Self {
-        Self { act: Some(act), goes_off: false }
-    }
-}
-
-impl<F: FnOnce()> Drop for Alarm<F> {
-    fn drop(&mut self) {
-        if let (true, Some(act)) = (self.goes_off, self.act.take()) {
-            shield(act);
-        }
+impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
+    /// A task that calls code of the crate's own, and does nothing else.
+    pub(crate) fn alarm(act: F) -> Arc<Self> {
+        Arc::new(Self::new(Alarm(act), ()))
     }
 }
 
 impl<F: FnOnce() + Send + 'static> Body for Alarm<F> {
     type Value = ();
     type Place = ();
+    const ACTS_UNRUN: bool = true;
 
     fn run(alarm: &mut Option<Self>, value: &mut Option<()>) -> RunReport {
-        if let Some(mut alarm) = alarm.take() {
-            alarm.goes_off = true;
-        }
-        *value = Some(());
+        *value = alarm.take().map(Self::will_not_run);
         Ok(Next::Nothing)
     }
 
-    fn will_not_run(&mut self) {
-        self.goes_off = true;
+    fn will_not_run(self) {
+        shield(self.0);
     }
 
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {

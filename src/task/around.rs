@@ -70,8 +70,9 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It is handed the body, and calls it once unless it panics.
-pub(crate) struct Around(Box<Surrounding>);
+/// The code around the runs of one task. It is handed the body, and calls it once unless it panics. User code: it
+/// is called with no lock held.
+pub(crate) struct Around(pub(super) Box<Surrounding>);
 
 impl Around {
     pub(crate) fn new(around: impl FnMut(&mut dyn FnMut()) + Send + 'static) -> Self {
@@ -92,10 +93,5 @@ impl Around {
         let Some(mut inner) = inner else { return self };
         let mut outer = self;
         Self::new(move |body| outer.0(&mut || inner.0(body)))
-    }
-
-    /// Calls the body with the code around it. User code: the caller holds no lock.
-    pub(super) fn call(&mut self, body: &mut dyn FnMut()) {
-        self.0(body);
     }
 }

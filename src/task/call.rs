@@ -32,15 +32,15 @@ use std::mem::{self, ManuallyDrop};
 
 use super::{
     Cancellation, Drops, Hooks, Run, Task, Verdict,
+    around::Around,
     cell::Parts,
     end::Leftovers,
-    extensions::Extensions,
-    payload::Lent,
+    extensions::{Extensions, Question},
+    hooks::Lent,
     plan::{Plan, RunOutcome},
-    questions::CallExtras,
-    state::{CancelOutcome, Stage},
+    state::Stage,
 };
-use crate::{CancelReason, statistics::Ended, time::Timestamp, unwind::discard};
+use crate::{CancelReason, statistics::Ended, sync::Arc, time::Timestamp, unwind::discard};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ToStore {
@@ -54,14 +54,29 @@ pub(crate) struct Call<'a> {
     pub(crate) hooks: &'a Hooks,
     /// The plan of a periodic task, while the worker has it.
     pub(crate) plan: Option<Plan>,
-    pub(super) outcome: RunOutcome,
+    pub(crate) outcome: RunOutcome,
     verdict: Verdict,
     /// True if the run counts: the closure was called, or a trigger has failed in its place.
-    pub(super) is_run: bool,
+    pub(crate) is_run: bool,
     /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
     is_leaving: bool,
     /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
     pub(super) extras: Option<CallExtras>,
+}
+
+/// The parts that only the runs of some tasks have.
+#[derive(Default)]
+pub(crate) struct CallExtras {
+    /// The code that the worker calls around the closure, while the worker has it.
+    pub(super) around: Option<Around>,
+    /// The moment from which on a run that was due before counts as late.
+    pub(crate) late_from: Option<Timestamp>,
+    /// The question for user code, asked before the closure is called.
+    pub(crate) question: Option<Question>,
+    pub(super) name: Option<Arc<str>>,
+    /// Why the task is ended after a run that did not take place.
+    pub(crate) gives_up: Option<CancelReason>,
+    pub(super) leftovers: Option<Leftovers>,
 }
 
 impl Task {
@@ -134,7 +149,9 @@ impl Call<'_> {
                 Extensions::after_body(self);
             }
             Err(left_out) => {
-                self.miss_run(left_out);
+                // The panic of a trigger ends the task as it does after a run, and so counts as one.
+                self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
+                self.outcome = left_out;
                 self.drop_if_last(lent);
             }
         }
@@ -154,8 +171,16 @@ impl Call<'_> {
 
     #[inline]
     pub(crate) fn begin(&mut self) {
-        let has_name = self.extras.as_ref().is_some_and(|extras| extras.has_name);
-        self.run.begin(self.plan.as_ref(), has_name);
+        let name = self.extras.as_ref().and_then(|extras| extras.name.clone());
+        self.run.stats().begin(self.run.id(), name, self.run.started());
+        if let Some(plan) = &self.plan {
+            plan.place(self.run);
+        }
+    }
+
+    /// Returns what is noted about the run, to add to it.
+    pub(crate) fn extras(&mut self) -> &mut CallExtras {
+        self.extras.get_or_insert_default()
     }
 
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
@@ -169,7 +194,7 @@ impl Call<'_> {
         let around = self.extras.as_mut().and_then(|extras| extras.around.as_mut());
         let has_around = around.is_some();
         if let Some(plan) = self.plan.as_ref().filter(|_| has_around) {
-            run.note_policy(plan);
+            run.ends_by_failure.set(plan.ends_by_failure());
         }
         let plan = &mut self.plan;
         let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
@@ -188,7 +213,6 @@ impl Call<'_> {
         outcome
     }
 
-    #[inline]
     fn ends(&self) -> bool {
         matches!(self.outcome, RunOutcome::Ended(_) | RunOutcome::Exhausted)
     }
@@ -203,7 +227,7 @@ impl Call<'_> {
         let is_reported = self.plan.is_none();
         let drops = self.hooks.drops(self.run.id());
         let drops = if is_reported { Drops::UNREPORTED } else { drops };
-        self.run.task().discard(&mut || lent.drop_body(), drops);
+        drops.contain(&mut || lent.drop_body(), &**self.run.task());
         let mut plan = self.plan.take();
         if matches!(self.outcome, RunOutcome::Exhausted) {
             let ending = match lent.exhaust() {
@@ -224,19 +248,7 @@ impl Call<'_> {
 
     /// Drops values of the task by calling `drop_them`. A panic is reported, and goes no further.
     fn contain(&self, drop_them: &mut dyn FnMut()) {
-        self.run.task().discard(drop_them, self.hooks.drops(self.run.id()));
-    }
-
-    /// Notes a run that did not take place. The panic of a trigger ends the task as it does after a run, and so
-    /// counts as one.
-    #[cold]
-    fn miss_run(&mut self, left_out: RunOutcome) {
-        self.is_run = matches!(left_out, RunOutcome::Ended(Err(_)));
-        self.outcome = left_out;
-    }
-
-    pub(crate) fn outcome(&self) -> &RunOutcome {
-        &self.outcome
+        self.hooks.drops(self.run.id()).contain(drop_them, &**self.run.task());
     }
 
     // Third, under the lock again: the outcome is published.
@@ -299,8 +311,8 @@ impl Call<'_> {
 
     #[inline(never)]
     fn time_out_if_over(&mut self, parts: &mut Parts<'_>) {
-        let is_over = self.is_run && self.is_over();
-        if is_over && parts.time_out() == CancelOutcome::Running {
+        let is_over = self.is_run && parts.is_over(self.run.clock());
+        if is_over && parts.stage.cancel(CancelReason::TimedOut) == Cancellation::Running {
             self.verdict = Verdict::TimedOut;
         }
     }
@@ -376,7 +388,7 @@ impl Call<'_> {
     /// Drops a result that nobody can take, and reports it if it is an `Err`.
     fn drop_value(&self, lent: &mut dyn Lent, drops: Drops<'_>) {
         let mut untaken = None;
-        self.run.task().discard(&mut || untaken = lent.drop_value(), drops);
+        drops.contain(&mut || untaken = lent.drop_value(), &**self.run.task());
         if let Some(failure) = untaken {
             self.hooks.drops(self.run.id()).tell_untaken(&**self.run.task(), failure);
         }
@@ -428,21 +440,16 @@ impl Call<'_> {
         if !matches!(self.verdict, Verdict::Again(_)) {
             return;
         }
-        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
-        let Some(expiry) = expiry.filter(|_| self.is_over()) else {
+        let limit = self.run.task().with(|parts| parts.expiry());
+        let Some(limit) = limit.filter(|limit| *limit <= self.run.clock().read()) else {
             self.verdict = Verdict::Cancelled(reason);
             return;
         };
         self.run.stats().count_cancelled();
         let drops = self.hooks.drops(self.run.id());
-        self.verdict = match self.run.task().time_out(expiry, None, drops) {
+        self.verdict = match self.run.task().time_out(limit, None, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             _ => Verdict::TimedOut,
         };
-    }
-
-    pub(crate) fn is_over(&self) -> bool {
-        let expiry = self.extras.as_ref().and_then(|extras| extras.expiry);
-        expiry.is_some_and(|expiry| expiry <= self.run.clock().read())
     }
 }

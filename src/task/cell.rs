@@ -10,7 +10,7 @@
 //! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
 //! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The
 //! only other locks that are taken under this one are those of an extension, and the queue's, by the
-//! [`EntryMover`](crate::entry::EntryMover) or the [`Enqueue`] that a call is passed.
+//! [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
 
 use std::task::Waker;
 
@@ -19,14 +19,13 @@ use super::{
     extensions::{Core, Extensions},
     failure::FailedRun,
     plan::Plan,
-    state::{CancelOutcome, Claimed, Stage},
+    state::Stage,
     verdict::{Enqueue, Requeued},
 };
 use crate::{
-    CancelReason, CancellationToken, Failure, TaskError,
+    CancellationToken, Failure, TaskError,
     entry::{Requeue, Timing},
     sync::{Arc, Mutex, rank},
-    time::Timestamp,
     trace::SubmitterSpan,
     wait::WaitList,
 };
@@ -133,11 +132,6 @@ impl Parts<'_> {
         self.plan.as_deref_mut()?.as_mut()
     }
 
-    #[inline]
-    pub(super) fn take_plan(&mut self) -> Option<Plan> {
-        self.plan.as_deref_mut().and_then(Option::take)
-    }
-
     // The extensions.
 
     pub(crate) fn extensions(&mut self) -> Option<&mut Extensions> {
@@ -160,24 +154,12 @@ impl Parts<'_> {
         self.extras_if_any().and_then(|extras| extras.name.clone())
     }
 
-    /// Returns when the task, which a worker has, is due next if its plan says `next`; `None` if its end was asked for.
-    pub(super) fn next_due(&mut self, next: Timestamp) -> Option<Timestamp> {
-        if self.stage.is_done() || self.is_called_off() {
-            return None;
-        }
-        Some(self.extensions().map_or(next, |extensions| extensions.next_due(next)))
-    }
-
     pub(crate) fn keeps_parked(&mut self) -> bool {
         self.extensions().is_some_and(|extensions| extensions.keeps_parked())
     }
 
     pub(crate) fn is_given_away(&mut self) -> bool {
         self.extras_if_any().is_some_and(|extras| extras.is_given_away)
-    }
-
-    pub(super) fn time_out(&mut self) -> CancelOutcome {
-        self.stage.cancel(CancelReason::TimedOut)
     }
 
     // The place in the queue.
@@ -231,13 +213,8 @@ impl Parts<'_> {
     /// Why there is no result.
     #[inline]
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
-        Some(match self.stage.claim()? {
-            Claimed::Value => Ok(()),
-            Claimed::Failure => {
-                let failure = self.extras_if_any().and_then(|extras| extras.failure.take());
-                Err(failure.map_or(TaskError::ResultTaken, TaskError::Failed))
-            }
-            Claimed::Error(error) => Err(error),
-        })
+        let claimed = self.stage.claim()?;
+        let failure = self.extras_if_any().and_then(|extras| extras.failure.take());
+        Some(failure.map_or(claimed, |failure| Err(TaskError::Failed(failure))))
     }
 }

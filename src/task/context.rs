@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Task, current_task};
-use crate::{CancellationToken, TaskId, gate::Lease, sync::Arc, time::Timestamp};
+use crate::{CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp};
 
 /// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
 /// run.
@@ -15,13 +15,15 @@ pub struct TaskContext {
     pub(crate) task: Arc<Task>,
     pub(crate) stop: CancellationToken,
     pub(super) lease: Option<Arc<dyn Lease>>,
-    pub(super) id: TaskId,
-    pub(super) number: u64,
+    pub(crate) id: TaskId,
+    pub(crate) number: u64,
     pub(super) attempt: u32,
     pub(super) missed: u64,
     pub(super) planned: Timestamp,
     pub(super) planned_wall: Option<SystemTime>,
-    pub(super) lateness: Duration,
+    pub(crate) started: Timestamp,
+    /// True if one failure is enough to end the task, for the code around the body.
+    pub(crate) ends_by_failure: bool,
 }
 
 impl TaskContext {
@@ -106,7 +108,7 @@ impl TaskContext {
     /// ```
     #[doc(alias = "latency")]
     pub fn lateness(&self) -> Duration {
-        self.lateness
+        self.started.since(self.planned)
     }
 
     /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
@@ -154,6 +156,11 @@ impl TaskContext {
     pub fn is_lease_lost(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.is_lost())
     }
+
+    pub(crate) fn subject(&self) -> Subject {
+        let (id, name, run) = (Some(self.id.0), self.name(), Some(self.number));
+        Subject { id, name, run, attempt: None }
+    }
 }
 
 impl fmt::Debug for TaskContext {
@@ -163,7 +170,7 @@ impl fmt::Debug for TaskContext {
             .field("name", &self.name())
             .field("run_number", &self.number)
             .field("missed_runs", &self.missed)
-            .field("lateness", &self.lateness)
+            .field("lateness", &self.lateness())
             .finish_non_exhaustive()
     }
 }

@@ -17,10 +17,7 @@
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
-use super::{
-    Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, extensions::Left, plan::Plan,
-    state::CancelOutcome,
-};
+use super::{Cancellation, Drops, FailedRun, Hooks, Task, cell::Parts, extensions::Deferred};
 use crate::{
     CancelReason, CancellationToken, Failure, TaskError,
     sync::thread_local,
@@ -74,14 +71,7 @@ pub(crate) struct End<'a> {
     request: Request<'a>,
     drops: Drops<'a>,
     found: Cancellation,
-    rest: Option<Box<Rest>>,
-}
-
-#[derive(Default)]
-struct Rest {
-    leftovers: Option<Leftovers>,
-    plan: Option<Plan>,
-    failure: Option<Failure>,
+    rest: Option<Box<Leftovers>>,
 }
 
 impl End<'_> {
@@ -95,30 +85,28 @@ impl End<'_> {
 
     #[cold]
     fn decide_rare(&mut self, parts: &mut Parts<'_>) -> bool {
-        let found = match &mut self.request {
-            Request::Cancel(reason) => parts.stage.cancel(*reason),
-            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
-            Request::TimeOut(_, failure) => {
-                let found = parts.time_out();
-                if failure.is_some() && found != CancelOutcome::TooLate {
-                    parts.extras().last_failure = failure.take();
-                }
-                found
-            }
+        match &mut self.request {
             Request::Abandon => return self.abandon(parts),
-        };
+            Request::TimeOut(limit, _) if parts.has_moved(*limit) => return false,
+            Request::Cancel(_) | Request::TimeOut(..) => {}
+        }
+        let found = parts.stage.cancel(CancelReason::TimedOut);
+        if let Request::TimeOut(_, failure @ Some(_)) = &mut self.request {
+            if found != Cancellation::TooLate {
+                parts.extras().last_failure = failure.take();
+            }
+        }
         self.note(found, parts)
     }
 
     /// Notes where the task was found, and takes out what it leaves.
     #[inline]
-    fn note(&mut self, found: CancelOutcome, parts: &mut Parts<'_>) -> bool {
-        let is_waiting = found == CancelOutcome::Waiting;
-        self.found = match found {
-            CancelOutcome::TooLate => return false,
-            CancelOutcome::Waiting => Cancellation::Waiting(None),
-            CancelOutcome::Running => Cancellation::Running,
-        };
+    fn note(&mut self, found: Cancellation, parts: &mut Parts<'_>) -> bool {
+        self.found = found;
+        if found == Cancellation::TooLate {
+            return false;
+        }
+        let is_waiting = matches!(found, Cancellation::Waiting(_));
         if !parts.is_plain() || parts.is_periodic() {
             self.note_extended(is_waiting, parts);
         }
@@ -130,18 +118,16 @@ impl End<'_> {
         let mut plan = None;
         if is_waiting {
             self.found = Cancellation::Waiting(parts.slot());
-            plan = parts.take_plan();
+            plan = parts.plan.as_deref_mut().and_then(Option::take);
         }
-        let leftovers = Leftovers::of(parts);
-        self.rest = Some(Box::new(Rest { leftovers, plan, failure: None }));
+        self.rest.insert(Box::new(Leftovers::of(parts).unwrap_or_default())).keep(plan);
     }
 
     fn abandon(&mut self, parts: &mut Parts<'_>) -> bool {
         match parts.claim() {
             Some(Ok(())) => return true,
             Some(Err(error)) => {
-                let failure = error.into_failure();
-                self.rest = Some(Box::new(Rest { failure, ..Rest::default() }));
+                self.rest.get_or_insert_default().keep(error.into_failure());
             }
             None => parts.extras().is_abandoned = true,
         }
@@ -151,19 +137,20 @@ impl End<'_> {
     /// Does what follows when the lock has been released. `drop_taken` drops what the payload has taken out.
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
-        let rest = self.rest.take();
-        match rest {
-            None => self.drop_taken(drop_taken),
-            Some(rest) => self.release_rest(*rest, drop_taken),
+        if let Some(rest) = self.rest.take() {
+            self.release_rest(*rest);
         }
-    }
-
-    fn drop_taken(&self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let mut untaken = None;
-        self.task.discard(&mut || untaken = drop_taken(), self.drops);
+        self.drops.contain(&mut || untaken = drop_taken(), self.task);
         if let Some(failure) = untaken {
             self.drops.tell_untaken(self.task, failure);
         }
+    }
+
+    #[inline(never)]
+    fn release_rest(&self, rest: Leftovers) {
+        let timed_out = matches!(self.request, Request::TimeOut(..));
+        rest.release(timed_out, self.task, self.drops);
     }
 
     /// Like [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
@@ -171,20 +158,6 @@ impl End<'_> {
     pub(super) fn release_without_drop(&mut self) {
         if self.rest.is_some() {
             self.release(&mut || None);
-        }
-    }
-
-    #[inline(never)]
-    fn release_rest(&self, rest: Rest, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
-        let Rest { leftovers, plan, mut failure } = rest;
-        if let Some(leftovers) = leftovers {
-            let timed_out = matches!(self.request, Request::TimeOut(..));
-            leftovers.release(timed_out, self.task, self.drops);
-        }
-        self.drop_taken(drop_taken);
-        discard(plan);
-        if failure.is_some() {
-            self.task.discard(&mut || drop(failure.take()), self.drops);
         }
     }
 }
@@ -279,22 +252,23 @@ impl Task {
         let is_listed = RELEASED.try_with(|tasks| tasks.borrow().contains(&address(self)));
         is_listed.unwrap_or_else(|_| self.state().is_done())
     }
-
-    /// Drops a user value by calling `drop_it`. A panic in its drop is reported, and goes no further.
-    pub(super) fn discard(&self, drop_it: &mut dyn FnMut(), drops: Drops<'_>) {
-        drops.contain(drop_it, self);
-    }
 }
 
 /// The remains of a task that has ended, apart from its closure and its result. All of it is the user's.
 #[derive(Default)]
-pub(super) struct Leftovers {
-    left: Left,
+pub(crate) struct Leftovers {
+    pub(crate) deferred: Deferred,
+    /// For the caller to drop one by one when it holds no lock.
+    pub(crate) values: Vec<Box<dyn Send>>,
     waiters: Vec<Waker>,
     token: Option<CancellationToken>,
 }
 
 impl Leftovers {
+    pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
+        self.values.extend(value.map(|value| Box::new(value) as _));
+    }
+
     /// Takes out what a task leaves, in the step that ends it; `None` if it is plain.
     #[inline]
     pub(super) fn of(parts: &mut Parts<'_>) -> Option<Self> {
@@ -303,21 +277,21 @@ impl Leftovers {
 
     #[inline(never)]
     fn of_extended(parts: &mut Parts<'_>) -> Option<Self> {
-        let (extensions, core) = parts.split();
-        let mut left = Left::default();
+        let (mut left, (extensions, core)) = (Self::default(), parts.split());
         extensions.on_end(&core, &mut left);
         let extras = parts.extras_if_any()?;
         left.keep(extras.around.take());
         left.keep(extras.submitter.take());
-        let mut waiters = extras.waiters.take();
-        waiters.extend(extras.awaiting.take());
-        Some(Self { left, waiters, token: extras.token.clone() })
+        left.waiters = extras.waiters.take();
+        left.waiters.extend(extras.awaiting.take());
+        left.token.clone_from(&extras.token);
+        Some(left)
     }
 
     /// Wakes, and drops the rest. The caller holds no lock.
     #[inline(never)]
     pub(super) fn release(self, timed_out: bool, task: &Task, drops: Drops<'_>) {
-        let Self { left: Left { deferred, values }, waiters, token } = self;
+        let Self { deferred, values, waiters, token } = self;
         deferred.run();
         match &token {
             Some(token) if timed_out => token.cancel(),
@@ -327,7 +301,7 @@ impl Leftovers {
         wake_all(waiters);
         for value in values {
             let mut value = Some(value);
-            task.discard(&mut || drop(value.take()), drops);
+            drops.contain(&mut || drop(value.take()), task);
         }
         discard(token);
     }

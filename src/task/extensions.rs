@@ -26,7 +26,10 @@
 //! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
 //! (`Run::plan_for`).
 
-use super::{Plan, call::Call, observer::Points, plan::RunOutcome, state::Stage, verdict::Verdict};
+use super::{
+    Plan, call::Call, end::Leftovers, observer::Points, plan::RunOutcome, state::Stage,
+    verdict::Verdict,
+};
 #[cfg(all(test, not(any(shuttle, loom))))]
 use crate::feature::RateLimit;
 use crate::{
@@ -113,10 +116,6 @@ impl Queuing {
             is_replanned: false,
         }
     }
-
-    pub(super) fn timing(&self) -> Timing {
-        self.elsewhere.unwrap_or_else(|| self.due.into())
-    }
 }
 
 /// The answer of the features about another moment for which a task waits.
@@ -130,22 +129,6 @@ pub(crate) struct Replan {
     /// An answer: the task waits on for that to its question.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: Deferred,
-}
-
-/// The remains of the features of a task that has ended.
-#[derive(Default)]
-pub(crate) struct Left {
-    pub(crate) deferred: Deferred,
-    /// Values of the user's, for the caller to drop one by one when it holds no lock.
-    pub(crate) values: Vec<Box<dyn Send>>,
-}
-
-impl Left {
-    pub(crate) fn keep(&mut self, value: Option<impl Send + 'static>) {
-        if let Some(value) = value {
-            self.values.push(Box::new(value));
-        }
-    }
 }
 
 #[derive(Default)]
@@ -251,7 +234,7 @@ impl Extensions {
         }
     }
 
-    pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+    pub(super) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
         if let Some(limit) = &mut self.limit {
             limit.on_end(left);
         }

@@ -27,7 +27,7 @@
 //! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
 //! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.
 //! And a periodic task may end although its user did not end it, because a run exceeded its time
-//! limit or because the queue has no room for the next one. The user believes that the task is
+//! limit or because another task has displaced it. The user believes that the task is
 //! alive, so the handler and one warning event say that it is not ([`Hooks::tell_ended`]).
 //!
 //! # No end in silence
@@ -44,8 +44,7 @@ use super::{
     Task,
     around::Around,
     observer::{Observer, Observers, Points},
-    payload::Lent,
-    plan::{Next, RunReport},
+    outcome::{Next, RunReport},
     report::{FailureReport, FailureSource},
     run::Run,
 };
@@ -60,6 +59,22 @@ use crate::{
 /// How a line on standard error ends: by what follows from the failure.
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
+
+/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
+/// once, and that knows neither type.
+pub(crate) trait Lent {
+    /// Calls the closure. User code: no lock is held.
+    fn run(&mut self) -> RunReport;
+
+    /// Returns `true` if a series that is over has a value, and makes it.
+    fn exhaust(&mut self) -> bool;
+
+    /// Drops the closure, if it is there. User code: no lock is held.
+    fn drop_body(&mut self);
+
+    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
+    fn drop_value(&mut self) -> Option<Failure>;
+}
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hooks {
@@ -81,19 +96,18 @@ impl Hooks {
     }
 
     /// Calls a closure and everything around it, in the order shown at the head of the module. If it fails, `fail` has
-    /// that reported, and says what follows; its first argument is the source, unless that is the failure's own. All of it
-    /// is user code: the caller holds no lock.
+    /// that reported, and says what follows. All of it is user code: the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
         run: &Run,
         around: Option<&mut Around>,
         lent: &mut dyn Lent,
-        fail: impl FnOnce(Option<FailureSource>, Failure) -> E,
+        fail: impl FnOnce(FailureSource, Failure) -> E,
     ) -> Result<Next, E> {
         run.enter(|| {
             if let Err(panic) = self.before(run) {
-                return Err(fail(Some(FailureSource::BeforeExecute), panic));
+                return Err(fail(FailureSource::BeforeExecute, panic));
             }
             let report = match around {
                 None => {
@@ -104,19 +118,13 @@ impl Hooks {
                 Some(around) => Self::invoke_around(run, around, lent),
             };
             self.after(run, &report);
-            report.map_err(|failure| fail(None, failure))
+            report.map_err(|failure| fail(FailureSource::of_run(&failure), failure))
         })
     }
 
     /// Reports the failure of a run that no other can follow, and returns it.
     #[cold]
-    pub(super) fn tell_last(
-        &self,
-        run: &Run,
-        source: Option<FailureSource>,
-        failure: Failure,
-    ) -> Failure {
-        let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
+    pub(super) fn tell_last(&self, run: &Run, source: FailureSource, failure: Failure) -> Failure {
         self.report(source, &run.subject(), &failure, None);
         failure
     }
@@ -160,7 +168,7 @@ impl Hooks {
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
-        let called = contained(|| around.call(&mut || report = lent.run()));
+        let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
         let failure = match (called, run.take_over_limit()) {
             (Ok(()), None) => return report,
@@ -182,7 +190,7 @@ impl Hooks {
         again: Option<Duration>,
     ) -> bool {
         trace::failed(source.describe(), task, failure, again);
-        let report = FailureReport::new(source, task, failure, again);
+        let report = FailureReport { source, task, failure, again };
         let mut is_heard = false;
         for observer in self.observers.at(Points::FAILED) {
             // One that panics was told.
@@ -224,7 +232,7 @@ impl Hooks {
     /// Says on standard error what has come to an end with `what`, unless a subscriber hears it. No observer does.
     fn tell_unheard(source: FailureSource, task: &Subject, failure: &Failure, what: &str) {
         if !trace::hears_errors() {
-            FailureReport::new(source, task, failure, None).print(what);
+            FailureReport { source, task, failure, again: None }.print(what);
         }
     }
 
@@ -236,7 +244,7 @@ impl Hooks {
 
     /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
     pub(crate) fn call_aside(&self, source: FailureSource, call: impl FnOnce()) {
-        if let Err(panic) = contain_located(call).map_err(Failure::of_panic) {
+        if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
             discard(panic);
         }

@@ -2,7 +2,7 @@
 //! it failed, that it was the last, or when the next is to be.
 //!
 //! A closure says so by what it returns. [`Outcome`] lists the types that it can return, and turns
-//! each into a [`Step`], which is all that the [payload](super::payload) sees. The conversion is user code,
+//! each into a [`RunReport`], which is all that the [payload](super::payload) sees beside a value. The conversion is user code,
 //! because it calls the error's own: it takes place where the closure is called, behind the same
 //! door.
 //!
@@ -72,16 +72,6 @@ use crate::{Failure, error::BoxedError};
 )]
 pub trait Outcome: Report {}
 
-/// The step that follows from the outcome of one run.
-#[derive(Debug)]
-pub enum Step<T> {
-    Next,
-    /// The next run is the one that this run has named.
-    Named(NamedRun),
-    /// This was the last run, and this is the result of the task.
-    Break(T),
-}
-
 /// When the next run is due, by what a run has returned.
 #[derive(Debug)]
 pub enum NamedRun {
@@ -89,13 +79,27 @@ pub enum NamedRun {
     At(Instant),
 }
 
+/// The report of a run, apart from a value.
+pub(super) type RunReport = Result<Next, Failure>;
+
+/// The next step, by what a run has returned.
+#[derive(Debug)]
+pub enum Next {
+    Planned,
+    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
+    Named(Box<NamedRun>),
+    /// This was the last run, and it has left a value.
+    Nothing,
+}
+
 /// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
 /// outside of the crate.
 pub trait Report {
     type Value: Send + 'static;
 
-    /// Returns what follows, or why the run has failed. User code: the caller holds no lock.
-    fn report(self) -> Result<Step<Self::Value>, Failure>;
+    /// Returns what follows, or why the run has failed. The last run leaves its value. User code: the caller holds no
+    /// lock.
+    fn report(self, value: &mut Option<Self::Value>) -> RunReport;
 
     /// Returns the result of a task whose trigger has ended; `None` if only a run can return it.
     fn exhausted() -> Option<Self::Value>;
@@ -107,8 +111,8 @@ impl Report for () {
     type Value = ();
 
     #[inline(always)]
-    fn report(self) -> Result<Step<()>, Failure> {
-        Ok(Step::Next)
+    fn report(self, _: &mut Option<()>) -> RunReport {
+        Ok(Next::Planned)
     }
 
     fn exhausted() -> Option<()> {
@@ -122,9 +126,9 @@ impl<O: Outcome, E: Into<BoxedError>> Outcome for Result<O, E> {}
 impl<O: Outcome, E: Into<BoxedError>> Report for Result<O, E> {
     type Value = O::Value;
 
-    fn report(self) -> Result<Step<O::Value>, Failure> {
+    fn report(self, value: &mut Option<O::Value>) -> RunReport {
         match self {
-            Ok(outcome) => outcome.report(),
+            Ok(outcome) => outcome.report(value),
             Err(error) => Err(Failure::of_error(error.into())),
         }
     }
@@ -140,10 +144,13 @@ impl<T: Send + 'static, C: Onward> Outcome for ControlFlow<T, C> {}
 impl<T: Send + 'static, C: Onward> Report for ControlFlow<T, C> {
     type Value = T;
 
-    fn report(self) -> Result<Step<T>, Failure> {
+    fn report(self, value: &mut Option<T>) -> RunReport {
         Ok(match self {
-            Self::Break(value) => Step::Break(value),
-            Self::Continue(next) => next.named().map_or(Step::Next, Step::Named),
+            Self::Break(last) => {
+                *value = Some(last);
+                Next::Nothing
+            }
+            Self::Continue(next) => next.next(),
         })
     }
 
@@ -154,25 +161,24 @@ impl<T: Send + 'static, C: Onward> Report for ControlFlow<T, C> {
 
 /// The value of a run that another is to follow.
 pub trait Onward {
-    /// Returns when that one is due, if the value says so.
-    fn named(self) -> Option<NamedRun>;
+    fn next(self) -> Next;
 }
 
 impl Onward for () {
-    fn named(self) -> Option<NamedRun> {
-        None
+    fn next(self) -> Next {
+        Next::Planned
     }
 }
 
 impl Onward for Duration {
-    fn named(self) -> Option<NamedRun> {
-        Some(NamedRun::After(self))
+    fn next(self) -> Next {
+        Next::Named(Box::new(NamedRun::After(self)))
     }
 }
 
 impl Onward for Instant {
-    fn named(self) -> Option<NamedRun> {
-        Some(NamedRun::At(self))
+    fn next(self) -> Next {
+        Next::Named(Box::new(NamedRun::At(self)))
     }
 }
 
@@ -240,7 +246,7 @@ impl Outcome for Never {}
 impl Report for Never {
     type Value = ();
 
-    fn report(self) -> Result<Step<()>, Failure> {
+    fn report(self, _: &mut Option<()>) -> RunReport {
         self
     }
 

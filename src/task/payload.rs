@@ -35,12 +35,12 @@
 //! reference to it. What it has decided is written back, and fresh extras are put in, in the same step under the lock.
 
 use super::{
-    alarm::Alarm,
     call::{Call, ToStore},
     cell::{Content, Decided, Extras, Parts, TaskLock},
     end::{Claiming, End},
-    outcome::{Outcome, Step},
-    plan::{Next, Plan, RunReport},
+    hooks::Lent,
+    outcome::{Next, Outcome, RunReport},
+    plan::Plan,
     state::Stage,
     untaken::{failure_of, is_result},
 };
@@ -82,8 +82,11 @@ pub(crate) trait Body: Send + Sized + 'static {
         None
     }
 
-    /// Called before a body is dropped whose task has been ended while it waited.
-    fn will_not_run(&mut self) {}
+    /// True if the body acts also where it does not run, so that it is never just forgotten.
+    const ACTS_UNRUN: bool = false;
+
+    /// Drops a body whose task has been ended while it waited. User code: no lock is held.
+    fn will_not_run(self) {}
 
     /// Calls the lent closure, with the user's code around it.
     #[inline]
@@ -144,14 +147,7 @@ where
     #[inline]
     fn run(body: &mut Option<Self>, value: &mut Option<O::Value>) -> RunReport {
         let Some(Self(closure)) = body else { return Ok(Next::Nothing) };
-        Ok(match closure().report()? {
-            Step::Next => Next::Planned,
-            Step::Named(named) => Next::Named(Box::new(named)),
-            Step::Break(result) => {
-                *value = Some(result);
-                Next::Nothing
-            }
-        })
+        closure().report(value)
     }
 
     fn exhausted() -> Option<O::Value> {
@@ -236,7 +232,7 @@ pub(crate) struct Node<B: Body>(Mutex<Cell<B>, { rank::OUTERMOST }>);
 
 impl<B: Body> Node<B> {
     #[inline]
-    fn new(body: B, plan: B::Place) -> Self {
+    pub(super) fn new(body: B, plan: B::Place) -> Self {
         let slot = Slot::Plain(Stored::Body(Stage::Scheduled, body));
         Self(Mutex::new(Cell { slot, plan }))
     }
@@ -263,29 +259,6 @@ where
     pub(crate) fn repeated(closure: F) -> Arc<Self> {
         Arc::new(Self::new(Repeating(closure), None))
     }
-}
-
-impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
-    /// A task that calls code of the crate's own, and does nothing else.
-    pub(crate) fn alarm(act: F) -> Arc<Self> {
-        Arc::new(Self::new(Alarm::new(act), ()))
-    }
-}
-
-/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
-/// once, and that knows neither type.
-pub(crate) trait Lent {
-    /// Calls the closure. User code: no lock is held.
-    fn run(&mut self) -> RunReport;
-
-    /// Returns `true` if a series that is over has a value, and makes it.
-    fn exhaust(&mut self) -> bool;
-
-    /// Drops the closure, if it is there. User code: no lock is held.
-    fn drop_body(&mut self);
-
-    /// Drops the result, if it is there, and returns the failure that it stands for. User code: no lock is held.
-    fn drop_value(&mut self) -> Option<Failure>;
 }
 
 struct Loan<B: Body> {
@@ -384,20 +357,16 @@ impl<B: Body> Payload for Node<B> {
 
     fn end(&self, end: &mut End<'_>) {
         let mut taken = Some(self.take_if(|parts| end.decide(parts)));
-        if !needs_drop::<Stored<B>>() && !is_result::<B::Value>() {
+        if !needs_drop::<Stored<B>>() && !is_result::<B::Value>() && !B::ACTS_UNRUN {
             return end.release_without_drop();
         }
-        end.release(&mut || {
-            let failure = match &mut taken {
-                Some(Stored::Value(_, value)) => failure_of(value),
-                Some(Stored::Body(_, body)) => {
-                    body.will_not_run();
-                    None
-                }
-                _ => None,
-            };
-            drop(taken.take());
-            failure
+        end.release(&mut || match taken.take()? {
+            Stored::Value(_, value) => failure_of(&value),
+            Stored::Body(_, body) => {
+                body.will_not_run();
+                None
+            }
+            Stored::Nothing(_) => None,
         });
     }
 

@@ -8,33 +8,19 @@
 //! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
 //! trigger: the thread that takes a plan out drops it when it holds no lock.
 
-use std::{
-    mem,
-    time::{Duration, SystemTime},
-};
+use std::{mem, time::Duration};
 
-use super::{FailureSource, failure::FailurePolicy, hooks::Hooks, outcome::NamedRun, run::Run};
+use super::{
+    FailureSource,
+    failure::FailurePolicy,
+    hooks::Hooks,
+    outcome::{NamedRun, Next},
+    run::Run,
+};
 use crate::{
-    Attempt, Failure, FailureKind, RejectionReason,
-    id::Subject,
-    schedule::{Schedule, WallView},
-    time::Timestamp,
-    trigger::LastRun,
-    unwind::discard,
+    Attempt, Failure, FailureKind, RejectionReason, id::Subject, schedule::Schedule,
+    time::Timestamp, trigger::LastRun, unwind::discard,
 };
-
-/// The report of a run, apart from a value.
-pub(crate) type RunReport = Result<Next, Failure>;
-
-/// The next step, by what a run has returned.
-#[derive(Debug)]
-pub(crate) enum Next {
-    Planned,
-    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
-    Named(Box<NamedRun>),
-    /// This was the last run, and it has left a value.
-    Nothing,
-}
 
 /// The outcome of one run, or of one that did not take place.
 #[must_use]
@@ -51,7 +37,6 @@ pub(crate) enum RunOutcome {
 
 impl RunOutcome {
     /// Returns the outcome of a run that has not failed, by when the schedule plans the next.
-    #[inline]
     fn of(next: Result<Option<Timestamp>, Failure>) -> Self {
         match next {
             Ok(next) => next.map_or(Self::Exhausted, Self::Again),
@@ -59,7 +44,6 @@ impl RunOutcome {
         }
     }
 
-    #[inline]
     pub(crate) fn is_failure(&self) -> bool {
         matches!(self, Self::Ended(Err(_)) | Self::Failed(..))
     }
@@ -79,30 +63,34 @@ pub(crate) struct Plan {
     last_failure: Option<Failure>,
     /// The slot of the queue, if the task has been queued again.
     pub(super) slot: Option<u32>,
-    pub(super) failures: u32,
+    failures: u32,
     pub(super) runs: u64,
     /// How many runs were left out after the last one.
     skipped: u64,
-    /// How many of them the statistics know already: an overdue run is counted at once.
-    pub(super) counted: u64,
+    /// True if the statistics know of them already: an overdue run is counted at once.
+    are_counted: bool,
 }
 
 impl Plan {
     pub(crate) fn new(schedule: Schedule, on_failure: Option<FailurePolicy>) -> Self {
         let (slot, last_failure) = (None, None);
-        let (failures, runs, skipped, counted) = (0, 0, 0, 0);
-        Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, counted }
+        let (failures, runs, skipped, are_counted) = (0, 0, 0, false);
+        Self { schedule, on_failure, last_failure, slot, failures, runs, skipped, are_counted }
+    }
+
+    /// Notes how many runs were left out after the last one, of which the statistics do not know.
+    fn note_skipped(&mut self, runs: u64) {
+        (self.skipped, self.are_counted) = (runs, false);
+    }
+
+    fn counted(&self) -> u64 {
+        if self.are_counted { self.skipped } else { 0 }
     }
 
     /// Returns why a task with this plan cannot be submitted, if it cannot.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
-        match self.schedule {
-            Schedule::Never => Some(RejectionReason::NeverRuns),
-            Schedule::Unshared => Some(RejectionReason::UnsharedTrigger),
-            _ if self.schedule.is_zero() => Some(RejectionReason::ZeroPeriod),
-            _ if self.is_back_off_in_vain() => Some(RejectionReason::BackOffWithinPeriod),
-            _ => None,
-        }
+        let in_vain = || self.is_back_off_in_vain().then_some(RejectionReason::BackOffWithinPeriod);
+        self.schedule.refusal().or_else(in_vain)
     }
 
     /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
@@ -129,56 +117,35 @@ impl Plan {
     }
 
     /// Returns `true` if the schedule is a trigger of the user's. Only that can plan on the wall clock.
-    #[inline]
     pub(crate) fn has_trigger(&self) -> bool {
         self.schedule.triggered().is_some()
-    }
-
-    /// Returns the tick of the next run on the wall clock; `None` if it is on another.
-    pub(crate) fn tick_on_wall(&self) -> Option<SystemTime> {
-        self.schedule.triggered()?.tick_on_wall()
-    }
-
-    /// Returns how long after its tick the next run is planned.
-    pub(crate) fn offset(&self) -> Duration {
-        self.schedule.triggered().map_or(Duration::ZERO, |triggered| triggered.offset())
-    }
-
-    /// Returns when a worker is to look at the wall clock at the latest; `None` if the plan is on another.
-    pub(crate) fn look(&self) -> Option<Timestamp> {
-        self.schedule.view_wall().map(|view| view.look)
     }
 
     pub(super) fn ends_by_failure(&self) -> bool {
         self.policy().ends_after(1)
     }
 
-    /// Returns how many runs were missed just before the run that was planned and started at these
-    /// moments.
+    /// Tells a run which one of the series it is, before the closure is called. What was missed is said of the runs
+    /// of the plan: an extra one stands for no other.
     #[inline]
-    pub(super) fn missed(&self, planned: Timestamp, started: Timestamp) -> u64 {
-        self.skipped.saturating_add(self.schedule.covered(planned, started))
+    pub(super) fn place(&self, run: &Run) {
+        run.number.set(self.runs + 1);
+        run.attempt.set(self.failures.saturating_add(1));
+        if !run.is_extra() {
+            let covered = self.schedule.covered(run.planned(), run.started());
+            run.missed.set(self.skipped.saturating_add(covered));
+            run.counted.set(self.counted());
+        }
     }
 
     // Changes to the plan, under the task's lock.
 
     /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
     /// is the user's.
-    pub(crate) fn set_schedule(&mut self, schedule: Schedule) -> Schedule {
-        let schedule = schedule.with_missed_runs_of(&self.schedule);
-        (self.skipped, self.counted) = (0, 0);
+    pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
+        schedule.missed = self.schedule.missed;
+        self.note_skipped(0);
         mem::replace(&mut self.schedule, schedule)
-    }
-
-    /// Returns how the plan stands by the wall clock, for a run that starts if its moment has come.
-    pub(crate) fn start_on_wall(&mut self) -> Option<WallView> {
-        self.schedule.triggered_mut()?.start_on_wall()
-    }
-
-    pub(crate) fn put_off(&mut self, until: Timestamp) {
-        if let Some(triggered) = self.schedule.triggered_mut() {
-            triggered.put_off(until);
-        }
     }
 
     pub(crate) fn leave_wall(&mut self) {
@@ -198,7 +165,7 @@ impl Plan {
             Next::Named(named) => RunOutcome::Again(self.next_named(*named, run)),
             // After an extra run the plan stands, which the task knows and not the plan.
             Next::Planned if run.is_extra() => RunOutcome::Again(run.planned()),
-            Next::Planned => RunOutcome::of(self.next(run, true, || run.clock().read(), hooks)),
+            Next::Planned => RunOutcome::of(self.next(run, true, None, hooks)),
         }
     }
 
@@ -206,14 +173,14 @@ impl Plan {
     #[cold]
     pub(super) fn fail(
         &mut self,
-        source: Option<FailureSource>,
+        source: FailureSource,
         failure: Failure,
         run: &Run,
         hooks: &Hooks,
     ) -> RunOutcome {
         self.runs += 1;
         self.failures = self.failures.saturating_add(1);
-        run.note_failure(self.failures);
+        run.failures.set(self.failures);
         // A limit that ends the task was reported when it did.
         let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
         let attempt = self.attempt().filter(|_| !run.is_extra());
@@ -223,13 +190,12 @@ impl Plan {
         let next = match ends {
             true => Ok(None),
             false if run.is_extra() => Ok(Some(run.planned())),
-            false => self.next(run, true, || ended, hooks),
+            false => self.next(run, true, Some(ended), hooks),
         };
         let next = next.map(|next| next.map(|next| self.backed_off(next, run.is_extra(), ended)));
         let mut is_heard = is_told;
         if !is_told {
             let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
-            let source = source.unwrap_or_else(|| FailureSource::of_run(&failure));
             is_heard = hooks.report(source, &subject, &failure, due.map(|due| due.delay_at(ended)));
         }
         if ends && !is_heard {
@@ -248,7 +214,7 @@ impl Plan {
     /// Returns the moment that a run has named.
     #[cold]
     fn next_named(&mut self, named: NamedRun, run: &Run) -> Timestamp {
-        (self.skipped, self.counted) = (0, 0);
+        self.note_skipped(0);
         if !run.is_extra() {
             self.leave_wall();
         }
@@ -285,21 +251,23 @@ impl Plan {
     }
 
     /// Returns when the next run is, by the schedule, after one that `took_place` or was left out; `None` if there is none.
+    /// The run has ended now, if its end has not been read yet.
     ///
     /// # Errors
     ///
     /// The panic of a trigger.
-    #[inline]
+    #[inline(always)]
     fn next(
         &mut self,
         run: &Run,
         took_place: bool,
-        ended: impl Fn() -> Timestamp,
+        ended: Option<Timestamp>,
         hooks: &Hooks,
     ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
-        if let Some(plan) = self.schedule.plan(planned, started, &ended) {
-            (self.skipped, self.counted) = (plan.skipped, 0);
+        let ended = || ended.unwrap_or_else(|| run.clock().read());
+        if let Some(plan) = self.schedule.plan(planned, started, ended) {
+            self.note_skipped(plan.skipped);
             return Ok(Some(plan.next));
         }
         self.ask(run, took_place, ended(), hooks)
@@ -315,14 +283,15 @@ impl Plan {
     ) -> Result<Option<Timestamp>, Failure> {
         let (planned, started) = (run.planned(), run.started());
         let last = LastRun { planned, planned_wall: None, started, ended, took_place };
-        let (runs, failures) = (self.runs, self.failures);
+        let (runs, failures, missed) = (self.runs, self.failures, self.schedule.missed);
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
         let ask = || {
-            let next = triggered.ask(last, run.clock(), runs, failures)?;
-            Some((next, triggered.skipped(next, run.clock())))
+            let next = triggered.ask(missed, last, run.clock(), runs, failures)?;
+            let is_counting = missed.has_deadline();
+            Some((next, if is_counting { triggered.skipped(next, run.clock()) } else { 0 }))
         };
         let asked = hooks.contain(FailureSource::Trigger, run, ask)?;
-        (self.skipped, self.counted) = (asked.map_or(0, |(_, skipped)| skipped), 0);
+        self.note_skipped(asked.map_or(0, |(_, skipped)| skipped));
         Ok(asked.map(|(next, _)| next))
     }
 
@@ -333,10 +302,12 @@ impl Plan {
     /// The panic of the trigger.
     #[cold]
     pub(super) fn count_covered(&mut self, run: &Run, hooks: &Hooks) -> Result<(), Failure> {
-        let Some(triggered) = self.schedule.triggered_mut() else { return Ok(()) };
+        let stands_for_others = self.schedule.missed.stands_for_others();
+        let triggered = self.schedule.triggered_mut().filter(|_| stands_for_others);
+        let Some(triggered) = triggered else { return Ok(()) };
         let count = || triggered.covered(run.planned(), run.started(), run.clock());
         let covered = hooks.contain(FailureSource::Trigger, run, count)?;
-        run.add_missed(covered);
+        run.missed.set(run.missed.get().saturating_add(covered));
         Ok(())
     }
 
@@ -361,13 +332,13 @@ impl Plan {
     /// Leaves this run out, which is overdue, and plans the next, if there is one.
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
-        let (before, counted) = (self.skipped, self.counted);
-        match self.next(run, false, || run.clock().read(), hooks) {
+        let (before, counted) = (self.skipped, self.counted());
+        match self.next(run, false, None, hooks) {
             Ok(next) => {
                 // This run, and those between it and the next.
                 let all = before.saturating_add(self.skipped).saturating_add(1);
                 run.stats().count_missed(all.saturating_sub(counted));
-                (self.skipped, self.counted) = (all, all);
+                (self.skipped, self.are_counted) = (all, true);
                 next.map_or(RunOutcome::Exhausted, RunOutcome::Again)
             }
             Err(panic) => RunOutcome::Ended(Err(panic)),
@@ -381,7 +352,7 @@ impl Plan {
             return RunOutcome::Again(run.planned());
         }
         let covered = self.count_covered(run, hooks);
-        RunOutcome::of(covered.and_then(|()| self.next(run, false, || run.clock().read(), hooks)))
+        RunOutcome::of(covered.and_then(|()| self.next(run, false, None, hooks)))
     }
 
     #[cold]

@@ -10,31 +10,10 @@
 //!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
 //!    trigger has, or has panicked.
 //!
-//! [`CallExtras`] keeps the notes about the run meanwhile; the runs of a plain task have none.
+//! [`CallExtras`](super::call::CallExtras) keeps the notes about the run meanwhile; the runs of a plain task have none.
 
-use super::{
-    Verdict, around::Around, call::Call, cell::Parts, end::Leftovers, extensions::Question,
-    plan::RunOutcome,
-};
+use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
-
-/// The parts that only the runs of some tasks have.
-#[derive(Default)]
-pub(crate) struct CallExtras {
-    /// The code that the worker calls around the closure, while the worker has it.
-    pub(super) around: Option<Around>,
-    /// The moment from which on a run that was due before counts as late.
-    pub(crate) late_from: Option<Timestamp>,
-    pub(crate) expiry: Option<Timestamp>,
-    /// The question for user code, asked before the closure is called.
-    pub(crate) question: Option<Question>,
-    pub(super) has_name: bool,
-    /// True if the tick for which the task was taken waits on.
-    pub(crate) keeps_tick: bool,
-    /// Why the task is ended after a run that did not take place.
-    pub(crate) gives_up: Option<CancelReason>,
-    pub(super) leftovers: Option<Leftovers>,
-}
 
 impl Call<'_> {
     /// Asks whether a run may begin: the token of the task, and then its extensions.
@@ -50,7 +29,7 @@ impl Call<'_> {
         let (extensions, mut core) = parts.split();
         extensions.before_run(&mut core, self)?;
         let (extras, of_task) = (self.extras(), parts.extras());
-        extras.has_name = of_task.name.is_some();
+        extras.name = of_task.name.clone();
         extras.around = of_task.around.take();
         Ok(())
     }
@@ -74,15 +53,14 @@ impl Call<'_> {
     }
 
     /// Returns `true` if user code is to be asked before the run.
-    pub(super) fn has_question(&self) -> bool {
+    pub(crate) fn has_question(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
     /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
     /// `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
-        let extras = self.extras();
-        (extras.gives_up, extras.keeps_tick) = (Some(reason), true);
+        self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
     }
 
@@ -93,7 +71,7 @@ impl Call<'_> {
     /// The outcome of a run that may not: it is left out.
     #[inline]
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
-        if self.plan.as_ref().is_some_and(|plan| plan.schedule.has_deadline()) {
+        if self.plan.as_ref().is_some_and(|plan| plan.schedule.missed.has_deadline()) {
             return self.be_in_time_by_plan();
         }
         Ok(())
@@ -101,10 +79,10 @@ impl Call<'_> {
 
     #[inline(never)]
     fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
-        let (run, hooks, late_from) =
-            (self.run, self.hooks, self.noted(|it| it.late_from).flatten());
+        let (run, hooks) = (self.run, self.hooks);
+        let late_from = self.extras.as_ref().and_then(|extras| extras.late_from);
         let late_from = late_from.unwrap_or(Timestamp::PAST);
-        let is_exempt = run.is_extra() || self.is_by_hand();
+        let is_exempt = run.is_extra() || run.is_by_hand();
         let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
         if run.started() <= run.planned() && !plan.schedule.is_estimated() {
@@ -120,24 +98,5 @@ impl Call<'_> {
             trace::left_out(run.id(), run.task().name().as_deref(), run.number(), late);
         }
         Err(left_out)
-    }
-
-    /// Returns what is noted about the run, to add to it.
-    pub(crate) fn extras(&mut self) -> &mut CallExtras {
-        self.extras.get_or_insert_default()
-    }
-
-    /// Returns what has been noted, unless nothing has.
-    pub(crate) fn noted<T>(&self, look: impl FnOnce(&CallExtras) -> T) -> Option<T> {
-        self.extras.as_ref().map(look)
-    }
-
-    pub(crate) fn is_by_hand(&self) -> bool {
-        !self.run.keeps_limits()
-    }
-
-    /// Returns `true` if the run counts as one: the closure was called, or a trigger has failed in its place.
-    pub(crate) fn is_run(&self) -> bool {
-        self.is_run
     }
 }

@@ -45,14 +45,14 @@ pub enum FailureSource {
     /// the run has failed, and the policy decides.
     TimeLimit,
     /// No code failed: a periodic task lost its place in the queue, and that has ended it.
-    /// Either the queue had no room for its next run, or another task
-    /// [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and
-    /// could start none.
+    /// Either another task [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no
+    /// worker left, and could start none.
     Displaced,
 }
 
 impl FailureSource {
     /// Returns the source of a run's failure.
+    #[cold]
     pub(super) fn of_run(failure: &Failure) -> Self {
         match failure.kind() {
             FailureKind::Panic | FailureKind::Error => Self::Task,
@@ -109,24 +109,25 @@ impl FailureSource {
 /// ```
 #[derive(Debug)]
 pub struct FailureReport<'a> {
-    source: FailureSource,
-    task: &'a Subject,
-    failure: &'a Failure,
+    pub(super) source: FailureSource,
+    pub(super) task: &'a Subject,
+    pub(super) failure: &'a Failure,
     /// How long after the end of the run the next one is due, if the task runs again; `Duration::MAX` if no moment is
     /// planned.
-    again: Option<Duration>,
+    pub(super) again: Option<Duration>,
 }
 
-impl<'a> FailureReport<'a> {
-    pub(super) fn new(
-        source: FailureSource,
-        task: &'a Subject,
-        failure: &'a Failure,
-        again: Option<Duration>,
-    ) -> Self {
-        Self { source, task, failure, again }
-    }
+/// Returns the text with its control characters escaped: the message of an error may come from far away, and
+/// is neither to begin a line of its own nor to speak to a terminal.
+fn in_one_line(text: &str) -> String {
+    let escaped = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
 
+impl FailureReport<'_> {
     /// Says on standard error what has happened, and what follows, in one line.
     ///
     /// As the panic hook of `std`, this ignores that nothing can be written there; `eprintln` would panic.
@@ -134,23 +135,7 @@ impl<'a> FailureReport<'a> {
         let line = format!("punctual: {self}; {what_follows}");
         let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
     }
-}
 
-/// Returns the text with its control characters escaped: the message of an error may come from far away, and
-/// is neither to begin a line of its own nor to speak to a terminal.
-fn in_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len() + 1);
-    for letter in text.chars() {
-        if letter.is_control() {
-            line.extend(letter.escape_default());
-        } else {
-            line.push(letter);
-        }
-    }
-    line
-}
-
-impl FailureReport<'_> {
     /// Returns whose code failed.
     pub fn source(&self) -> FailureSource {
         self.source
@@ -214,19 +199,14 @@ impl FailureReport<'_> {
 
 impl fmt::Display for FailureReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Subject { id, name, run, attempt } = self.task;
-        let name = name.as_ref().map(|name| format!(" {name:?}"));
-        let id = id.map(|id| format!(" ({})", TaskId(id)));
-        let task = match (name, id) {
-            (None, None) => "a task".to_owned(),
-            (name, id) => format!("task{}{}", name.unwrap_or_default(), id.unwrap_or_default()),
-        };
+        let Subject { run, attempt, .. } = self.task;
         let what = self.source.describe();
-        let of_task = what.strip_suffix("a task").map(|before| before.to_owned() + &task);
-        f.write_str(of_task.as_deref().unwrap_or(what))?;
-        let is_attempt =
-            |run: &u64| attempt.is_some_and(|attempt| u64::from(attempt.number) == *run);
-        if let Some(run) = run.filter(|run| !is_attempt(run)) {
+        match what.strip_suffix("a task") {
+            Some(before) => write!(f, "{before}{}", self.task)?,
+            None => f.write_str(what)?,
+        }
+        let is_attempt = |run: u64| attempt.is_some_and(|it| u64::from(it.number) == run);
+        if let Some(run) = run.filter(|run| !is_attempt(*run)) {
             write!(f, ", run {run}")?;
         }
         if let Some(attempt) = attempt {

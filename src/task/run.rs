@@ -12,8 +12,7 @@
 use std::{cell::Cell, rc::Rc, time::Duration};
 
 use super::{
-    Task, TaskContext, failure::FailedRun, observer::RunFacts, plan::Plan,
-    worker_context::WorkerContext,
+    Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
 };
 use crate::{
     CancellationToken, Failure, TaskId,
@@ -31,20 +30,22 @@ pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
     task: Arc<Task>,
     id: u64,
-    planned: Cell<Timestamp>,
-    started: Cell<Timestamp>,
-    number: Cell<u64>,
-    missed: Cell<u64>,
+    /// It is another moment if the run was put off.
+    pub(crate) planned: Cell<Timestamp>,
+    /// It is later if a gate had to be asked.
+    pub(crate) started: Cell<Timestamp>,
+    pub(super) number: Cell<u64>,
+    pub(super) missed: Cell<u64>,
     /// How many of the missed runs the statistics know already.
-    counted: Cell<u64>,
+    pub(super) counted: Cell<u64>,
     /// How many runs in a row have failed, this one included; zero if this one has not.
-    failures: Cell<u32>,
+    pub(super) failures: Cell<u32>,
     /// 1 plus how many runs in a row had failed before this one.
-    attempt: Cell<u32>,
+    pub(super) attempt: Cell<u32>,
     /// True if the run is beside the schedule.
-    is_extra: Cell<bool>,
+    pub(crate) is_extra: Cell<bool>,
     /// True if one failure is enough to end the task, for the code around the body.
-    ends_by_failure: Cell<bool>,
+    pub(super) ends_by_failure: Cell<bool>,
 }
 
 impl Run {
@@ -55,23 +56,19 @@ impl Run {
         planned: Timestamp,
         started: Timestamp,
     ) -> Self {
-        let (number, missed, failures) = (Cell::new(1), Cell::new(0), Cell::new(0));
-        let (planned, started, counted) = (Cell::new(planned), Cell::new(started), Cell::new(0));
-        let (attempt, is_extra, ends_by_failure) =
-            (Cell::new(1), Cell::new(false), Cell::new(false));
         Self {
             worker,
             task,
             id,
-            planned,
-            started,
-            number,
-            missed,
-            counted,
-            failures,
-            attempt,
-            is_extra,
-            ends_by_failure,
+            planned: Cell::new(planned),
+            started: Cell::new(started),
+            number: Cell::new(1),
+            missed: Cell::new(0),
+            counted: Cell::new(0),
+            failures: Cell::new(0),
+            attempt: Cell::new(1),
+            is_extra: Cell::new(false),
+            ends_by_failure: Cell::new(false),
         }
     }
 
@@ -79,43 +76,8 @@ impl Run {
         &self.task
     }
 
-    /// Records which run of its task this is, before the closure is called. A task that runs once has no plan. What was missed
-    /// is said of the runs of the plan: an extra one stands for no other.
-    #[inline]
-    pub(super) fn begin(&self, plan: Option<&Plan>, has_name: bool) {
-        let name = if has_name { self.task.name() } else { None };
-        self.stats().begin(self.id, name, self.started());
-        let Some(plan) = plan else { return };
-        self.number.set(plan.runs + 1);
-        self.attempt.set(plan.failures.saturating_add(1));
-        if !self.is_extra() {
-            self.missed.set(plan.missed(self.planned(), self.started()));
-            self.counted.set(plan.counted);
-        }
-    }
-
-    /// Records for which moment the run was planned, if it was put off since.
-    pub(crate) fn plan_for(&self, planned: Timestamp) {
-        self.planned.set(planned);
-    }
-
     pub(crate) fn is_extra(&self) -> bool {
         self.is_extra.get()
-    }
-
-    /// Records whether the run is beside the schedule.
-    pub(crate) fn set_extra(&self, is_extra: bool) {
-        self.is_extra.set(is_extra);
-    }
-
-    /// Records what the policy of the task is about this run.
-    pub(super) fn note_policy(&self, plan: &Plan) {
-        self.ends_by_failure.set(plan.ends_by_failure());
-    }
-
-    /// Records that the run starts only now, if it does: its gate had to be asked.
-    pub(crate) fn starts_now(&self) {
-        self.started.set(self.clock().read());
     }
 
     /// Returns what is known of the run when it is over. Its task was due at `due`.
@@ -130,17 +92,11 @@ impl Run {
         CURRENT.set(self, part)
     }
 
-    pub(super) fn add_missed(&self, runs: u64) {
-        self.missed.set(self.missed.get().saturating_add(runs));
-    }
-
     /// Calls `body` in the tracing span of this run, and as the thread's current run.
     #[inline(always)]
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
-            id: self.id,
-            name: self.task.name(),
-            run: self.number.get(),
+            about: self.subject(),
             lateness: self.lateness(),
             submitter: self.task.submitter(),
             is_periodic: self.task.is_periodic(),
@@ -159,18 +115,14 @@ impl Run {
         self.stats().count(failed, self.uncounted(), ended);
     }
 
-    pub(super) fn keeps_limits(&self) -> bool {
-        self.worker.keeps_limits
+    /// Returns `true` if no worker carries out the run: it asks no gate, and keeps no limit.
+    pub(crate) fn is_by_hand(&self) -> bool {
+        !self.worker.keeps_limits
     }
 
     pub(super) fn subject(&self) -> Subject {
         let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number.get()));
         Subject { id, name, run, attempt: None }
-    }
-
-    /// Records that this run has failed, and is the last of `in_a_row` that have.
-    pub(super) fn note_failure(&self, in_a_row: u32) {
-        self.failures.set(in_a_row);
     }
 
     /// Returns what is kept of this run, which has failed.
@@ -189,7 +141,8 @@ impl Run {
             missed: self.missed.get(),
             planned: self.planned(),
             planned_wall: self.planned_wall(),
-            lateness: self.lateness(),
+            started: self.started(),
+            ends_by_failure: self.ends_by_failure.get(),
         }
     }
 
@@ -205,7 +158,11 @@ impl Run {
     /// Returns when the next run is due, by what was asked of the task meanwhile, if its plan says `next`; `None` if its end
     /// was asked for.
     pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
-        if self.is_stopped() { None } else { self.task.with(|parts| parts.next_due(next)) }
+        self.task.with(|parts| {
+            let ends = self.is_stopped() || parts.stage.is_done() || parts.is_called_off();
+            let due = parts.extensions().map_or(next, |extensions| extensions.next_due(next));
+            (!ends).then_some(due)
+        })
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -213,7 +170,6 @@ impl Run {
     }
 
     /// Returns how many runs were missed before this one of which the statistics do not know.
-    #[inline]
     pub(crate) fn uncounted(&self) -> u64 {
         self.missed.get().saturating_sub(self.counted.get())
     }
@@ -238,15 +194,10 @@ impl Run {
         &self.worker.clock
     }
 
-    pub(crate) fn current() -> Option<CurrentRun> {
-        Self::with_current(|run| CurrentRun {
-            task: Arc::clone(&run.task),
-            id: run.id,
-            number: run.number.get(),
-            started: run.started(),
-            ends_by_failure: run.ends_by_failure.get(),
-            stop: run.stop(),
-        })
+    /// Returns the innermost run that the calling thread is in, for a guard that another thread sees as well. It does not
+    /// keep the lease, which ends with the run.
+    pub(crate) fn watched() -> Option<TaskContext> {
+        Self::with_current(|run| TaskContext { lease: None, ..run.context() })
     }
 
     /// Shows the innermost run that the calling thread is in, if there is one.
@@ -257,26 +208,6 @@ impl Run {
     /// Returns `true` if the calling thread is in a run of the task.
     pub(crate) fn is_of(task: &Arc<Task>) -> bool {
         Self::with_current(|run| Arc::ptr_eq(&run.task, task)).unwrap_or(false)
-    }
-}
-
-/// A run that is under way, as the guard of its time limit sees it. Unlike a [`Run`], it can be
-/// sent to another thread.
-#[derive(Clone)]
-pub(crate) struct CurrentRun {
-    pub(crate) task: Arc<Task>,
-    pub(crate) id: u64,
-    pub(crate) number: u64,
-    pub(crate) started: Timestamp,
-    /// True if one failure is enough to end the task.
-    pub(crate) ends_by_failure: bool,
-    pub(crate) stop: CancellationToken,
-}
-
-impl CurrentRun {
-    pub(crate) fn subject(&self) -> Subject {
-        let (id, name, run) = (Some(self.id), self.task.name(), Some(self.number));
-        Subject { id, name, run, attempt: None }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, panic::Location, time::Duration};
 
-use super::CurrentRun;
+use super::TaskContext;
 use crate::{TaskId, sync::Arc, time::Timestamp};
 
 /// A run that takes longer than its set time: the argument of
@@ -20,13 +20,13 @@ pub struct SlowRun {
 impl SlowRun {
     /// Describes a run that has taken longer than `limit`; the clock shows `now`.
     pub(crate) fn of(
-        run: &CurrentRun,
+        run: &TaskContext,
         now: Timestamp,
         limit: Duration,
         scheduled_at: &'static Location<'static>,
     ) -> Self {
-        let (name, running_for) = (run.subject().name, now.since(run.started));
-        let (id, run_number) = (TaskId(run.id), run.number);
+        let (name, running_for) = (run.name(), now.since(run.started));
+        let (id, run_number) = (run.id, run.number);
         Self { id, name, run_number, running_for, limit, scheduled_at }
     }
 

@@ -31,6 +31,7 @@
 
 use std::fmt;
 
+use super::Cancellation;
 use crate::{CancelReason, TaskError};
 
 /// The state of a task; from [`TaskHandle::state`](crate::TaskHandle::state). Java:
@@ -91,30 +92,9 @@ pub(crate) enum Stage {
     Claimed { failed: bool },
 }
 
-/// The finding of a call that ends a task other than by a run.
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CancelOutcome {
-    TooLate,
-    /// The task was waiting; the caller takes its closure out, which will not run any more.
-    Waiting,
-    /// The task was running; its worker will drop what is left.
-    Running,
-}
-
-/// The claim on a task that has ended.
-#[must_use]
-#[derive(Debug)]
-pub(super) enum Claimed {
-    Value,
-    Failure,
-    Error(TaskError),
-}
-
 impl Stage {
     /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended
     /// meanwhile.
-    #[inline]
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
@@ -125,7 +105,6 @@ impl Stage {
 
     /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that
     /// the worker drops the value that the run has left.
-    #[inline]
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
         if goes_on {
@@ -137,7 +116,6 @@ impl Stage {
     /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so
     /// that none will come; the body counts as running until the caller has dropped it, and then says so by
     /// [`body_returns`](Self::body_returns).
-    #[inline]
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = matches!(self, Self::Running);
         if goes_on {
@@ -147,7 +125,6 @@ impl Stage {
     }
 
     /// Notes that the body has returned. Returns `true` if the task was not ended meanwhile.
-    #[inline]
     pub(super) fn body_returns(&mut self) -> bool {
         if let Self::Cancelled { body_runs, .. } = self {
             *body_runs = false;
@@ -170,20 +147,21 @@ impl Stage {
     }
 
     /// Returns `true` if the closure is in the node: no worker has it, and the task has not ended.
-    #[inline]
     pub(crate) fn is_scheduled(self) -> bool {
         matches!(self, Self::Scheduled)
     }
 
+    /// Ends the task other than by a run. Of a task that waits the caller takes the closure out, which will not run any
+    /// more; of one that runs, the worker drops what is left.
     #[inline]
-    pub(super) fn cancel(&mut self, reason: CancelReason) -> CancelOutcome {
-        let body_runs = match self {
-            Self::Scheduled => false,
-            Self::Running => true,
-            _ => return CancelOutcome::TooLate,
+    pub(super) fn cancel(&mut self, reason: CancelReason) -> Cancellation {
+        let (body_runs, found) = match self {
+            Self::Scheduled => (false, Cancellation::Waiting(None)),
+            Self::Running => (true, Cancellation::Running),
+            _ => return Cancellation::TooLate,
         };
         *self = Self::Cancelled { reason, body_runs };
-        if body_runs { CancelOutcome::Running } else { CancelOutcome::Waiting }
+        found
     }
 
     /// Claims the value with which the task has ended. Returns `false` if there is none.
@@ -196,20 +174,17 @@ impl Stage {
         is_there
     }
 
-    pub(super) fn claim(&mut self) -> Option<Claimed> {
+    /// Claims the end of the task; `None` if it has not ended. The caller has the value then, or the failure of a task
+    /// that has failed, if there is one: the error is for the case that there is none.
+    pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,
-            Self::Cancelled { reason, .. } => Claimed::Error(TaskError::Cancelled(reason)),
-            Self::Exhausted => Claimed::Error(TaskError::Exhausted),
-            Self::Claimed { .. } => Claimed::Error(TaskError::ResultTaken),
-            Self::Completed => Claimed::Value,
-            Self::Failed => Claimed::Failure,
+            Self::Cancelled { reason, .. } => return Some(Err(TaskError::Cancelled(reason))),
+            Self::Exhausted => return Some(Err(TaskError::Exhausted)),
+            Self::Completed => Ok(()),
+            Self::Failed | Self::Claimed { .. } => Err(TaskError::ResultTaken),
         };
-        match claimed {
-            Claimed::Value => *self = Self::Claimed { failed: false },
-            Claimed::Failure => *self = Self::Claimed { failed: true },
-            Claimed::Error(_) => {}
-        }
+        *self = Self::Claimed { failed: self.state() == TaskState::Failed };
         Some(claimed)
     }
 
@@ -249,8 +224,8 @@ mod tests {
         let mut stage = running();
         assert!(stage.claim().is_none());
         assert!(stage.finish(Stage::Completed));
-        assert!(matches!(stage.claim(), Some(Claimed::Value)));
-        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Ok(()))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Completed);
     }
 
@@ -259,8 +234,8 @@ mod tests {
     fn a_claimed_panic_is_still_a_panic() {
         let mut stage = running();
         assert!(stage.finish(Stage::Failed));
-        assert!(matches!(stage.claim(), Some(Claimed::Failure)));
-        assert!(matches!(stage.claim(), Some(Claimed::Error(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
+        assert!(matches!(stage.claim(), Some(Err(TaskError::ResultTaken))));
         assert_eq!(stage.state(), TaskState::Failed);
     }
 
@@ -268,12 +243,12 @@ mod tests {
     #[test]
     fn cancelling_a_waiting_task_hands_out_its_job() {
         let mut stage = Stage::Scheduled;
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
         assert!(!stage.start());
-        assert_eq!(stage.cancel(CancelReason::Shutdown), CancelOutcome::TooLate);
+        assert_eq!(stage.cancel(CancelReason::Shutdown), Cancellation::TooLate);
         for _ in 0..2 {
             let claim = stage.claim();
-            let Some(Claimed::Error(error)) = claim else { unreachable!("it was cancelled") };
+            let Some(Err(error)) = claim else { unreachable!("it was cancelled") };
             assert!(matches!(error, TaskError::Cancelled(CancelReason::Requested)));
         }
     }
@@ -283,7 +258,7 @@ mod tests {
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Running);
         assert_eq!(stage.state(), TaskState::Cancelled);
         assert!(stage.runs_on());
         assert!(!stage.finish(Stage::Completed));
@@ -295,7 +270,7 @@ mod tests {
     #[test]
     fn a_cancelled_series_is_over_when_its_closure_has_been_dropped() {
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Running);
         assert!(!stage.rest());
         assert!(stage.runs_on());
         assert!(!stage.body_returns());
@@ -307,11 +282,11 @@ mod tests {
     #[test]
     fn a_value_that_comes_too_late_is_given_back() {
         let mut stage = Stage::Scheduled;
-        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Waiting);
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::TooLate);
+        assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Waiting(None));
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::TooLate);
         assert!(!stage.start());
         let mut stage = running();
-        assert_eq!(stage.cancel(CancelReason::TimedOut), CancelOutcome::Running);
+        assert_eq!(stage.cancel(CancelReason::TimedOut), Cancellation::Running);
         assert!(!stage.finish(Stage::Completed));
         assert_eq!(stage.state(), TaskState::Cancelled);
     }
@@ -325,6 +300,6 @@ mod tests {
         assert_eq!((stage.state(), stage.is_scheduled()), (TaskState::Scheduled, true));
         assert!(stage.start());
         assert!(stage.rest());
-        assert_eq!(stage.cancel(CancelReason::Requested), CancelOutcome::Waiting);
+        assert_eq!(stage.cancel(CancelReason::Requested), Cancellation::Waiting(None));
     }
 }

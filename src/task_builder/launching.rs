@@ -99,19 +99,19 @@ impl TaskBuilder<'_> {
     ) -> Result<TaskHandle, RejectedExecutionError> {
         let deadline = timing.due();
         let pool_ref = self.pool_refs.local();
-        let (is_periodic, traits) = (task.is_periodic(), task.traits());
+        let (unplannable, look, has_trigger) = task.look_at_plan();
         let joining = self.group.as_ref().map(|group| group.join(pool_ref.pool())).transpose();
         let (_joining, refusal) =
             joining.map_or_else(|reason| (None, Some(reason)), |it| (it, None));
         // Before the code around each run: that which limits the runs of a periodic task needs the timer thread's queue.
-        let staffed = match traits.refusal.or(refusal) {
+        let staffed = match unplannable.or(refusal) {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout),
         };
-        let budget = self.timeout.filter(|_| !is_periodic);
+        let budget = self.timeout.filter(|_| !task.is_periodic());
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let (group, asks_handler) = (self.group.clone(), !self.aborts);
-        if let Err(payload) = self.extend(&*task, traits.has_trigger, now, deadline) {
+        if let Err(payload) = self.extend(&*task, has_trigger, now, deadline) {
             resume_unwind(task, payload);
         }
         // Not earlier: the error hands a refused task back, which needs the code around its runs as well.
@@ -119,7 +119,7 @@ impl TaskBuilder<'_> {
             Ok(staffing) => staffing,
             Err(reason) => return Err(pool_ref.refuse(task, now, deadline, reason)),
         };
-        let timing = timing.no_later_than(traits.look);
+        let timing = timing.no_later_than(look);
         let admitted = pool_ref.admit(task.clone(), now, timing, staffing, asks_handler);
         if group.is_some() {
             match admitted {

@@ -9,13 +9,13 @@ use std::{panic::Location, time::Duration};
 
 use super::TaskBuilder;
 use crate::{
-    SlowRun,
+    SlowRun, TaskContext,
     pool::{OnSlowRun, PoolRef, TimeoutGuard, Timer, expiry},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Around, CurrentRun, FailureSource, Hooks, Run},
+    task::{Around, FailureSource, Hooks, Run},
     time::{Clock, Timestamp},
     trace,
     unwind::{Callback, discard},
@@ -40,7 +40,7 @@ impl TaskBuilder<'_> {
         let (hooks, callback) = (callbacks.hooks.clone(), callbacks.slow_run.clone());
         let watchdog = Arc::new(Watchdog { limit, scheduled_at, clock, hooks, callback });
         Some(Around::new(move |body| {
-            let watch = Run::current().map(|run| Watch::begin(&watchdog, &timer, run));
+            let watch = Run::watched().map(|run| Watch::begin(&watchdog, &timer, run));
             body();
             drop(watch);
         }))
@@ -59,7 +59,7 @@ struct Watchdog {
 /// One run that is watched, as the worker and the timer thread share it.
 struct WatchedRun {
     watchdog: Arc<Watchdog>,
-    run: CurrentRun,
+    run: TaskContext,
     is_told: AtomicBool,
 }
 
@@ -72,7 +72,7 @@ impl WatchedRun {
         let Watchdog { limit, scheduled_at, clock, hooks, callback } = &*self.watchdog;
         let slow = SlowRun::of(&self.run, clock.read(), *limit, scheduled_at);
         let (number, running_for) = (slow.run_number(), slow.running_for());
-        trace::slow_run(self.run.id, slow.name(), number, running_for, scheduled_at);
+        trace::slow_run(self.run.id.0, slow.name(), number, running_for, scheduled_at);
         if let Some(callback) = callback {
             hooks.call_aside(FailureSource::SlowRun, || callback(&slow));
         }
@@ -87,7 +87,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn begin(watchdog: &Arc<Watchdog>, timer: &Timer, run: CurrentRun) -> Self {
+    fn begin(watchdog: &Arc<Watchdog>, timer: &Timer, run: TaskContext) -> Self {
         let moment = run.started.after(watchdog.limit);
         let is_told = AtomicBool::new(false);
         let watched = Arc::new(WatchedRun { watchdog: Arc::clone(watchdog), run, is_told });

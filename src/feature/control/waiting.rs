@@ -7,7 +7,7 @@
 
 use super::{Change, Changed};
 use crate::{
-    entry::{EntryMover, Moved, Timing},
+    entry::{MoveEntry, Moved, Timing},
     schedule::Schedule,
     task::{Parts, Plan, Replan},
     time::Timestamp,
@@ -83,7 +83,7 @@ struct Stood {
 pub(super) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
-    mover: &mut dyn EntryMover,
+    mover: &mut MoveEntry<'_>,
 ) -> Result<Changed, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
@@ -92,7 +92,7 @@ pub(super) fn change_waiting(
         _ => wall,
     };
     let mut found = None;
-    let moved = mover.move_entry(slot, &mut |due, is_open| {
+    let moved = mover(slot, &mut |due, is_open| {
         let before = parts.standing(due, wall);
         let after = before.after(&change, repeats);
         // A closed queue has its entries come nearer only.

@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use super::waiting::Standing;
 use crate::{
-    schedule::{WallState, WallView},
+    schedule::{Triggered, WallState, WallView},
     task::{Call, Core, Parts, Question, Run, RunOutcome, Task, Verdict},
     time::Timestamp,
 };
@@ -32,19 +32,14 @@ impl Call<'_> {
     pub(super) fn look_at_wall(&mut self, task: &mut Core<'_>) -> Result<(), Verdict> {
         let run = self.run;
         let plan = task.plan.as_deref_mut().filter(|_| !run.is_extra());
-        let Some(plan) = plan else {
-            run.plan_on_wall(None);
-            return Ok(());
-        };
-        run.plan_on_wall(plan.tick_on_wall().and_then(|tick| tick.checked_add(plan.offset())));
-        if self.is_by_hand() {
-            return Ok(());
-        }
-        let Some(view) = plan.start_on_wall() else { return Ok(()) };
+        let triggered = plan.and_then(|plan| plan.schedule.triggered_mut());
+        run.plan_on_wall(triggered.as_ref().and_then(|triggered| triggered.wall_moment()));
+        let starting = triggered.filter(|_| !run.is_by_hand());
+        let Some(view) = starting.and_then(Triggered::start_on_wall) else { return Ok(()) };
         match view.state {
             WallState::Due => {
                 // It may have been taken for a look.
-                run.plan_for(view.due);
+                run.planned.set(view.due);
             }
             WallState::Waits => return Err(Verdict::Again(view.due)),
             WallState::AsksAgain => self.extras().question = Some(Question::Trigger),
@@ -54,7 +49,6 @@ impl Call<'_> {
 
     /// Asks the trigger for the next run again. Returns the outcome of the run for which the task was taken.
     pub(crate) fn ask_trigger_again(&mut self) -> RunOutcome {
-        self.extras().keeps_tick = true;
         let (run, hooks) = (self.run, self.hooks);
         match &mut self.plan {
             Some(plan) => plan.ask_again(run, hooks),
@@ -106,7 +100,7 @@ impl Parts<'_> {
 
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.
     pub(crate) fn look(&mut self) -> Option<Timestamp> {
-        let look = self.plan()?.look()?;
+        let look = self.view_wall()?.look;
         (!self.is_extra_next()).then_some(look)
     }
 

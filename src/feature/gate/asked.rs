@@ -60,7 +60,9 @@ use crate::{
     feature::let_go,
     pool::Pool,
     sync::{Arc, Weak},
-    task::{Call, Core, FailureSource, Left, Question, Queuing, Replan, Run, RunOutcome, Task},
+    task::{
+        Call, Core, FailureSource, Leftovers, Question, Queuing, Replan, Run, RunOutcome, Task,
+    },
     time::Timestamp,
     trace,
     unwind::discard,
@@ -133,7 +135,7 @@ impl Gated {
 
     /// Notes the question that the gate is to be asked, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
-        let Some(gate) = self.gate.clone().filter(|_| !call.is_by_hand()) else { return };
+        let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
         let asked = self.tick(call.run.is_extra()).take().filter(|asked| asked.entry == entry);
         let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
@@ -173,7 +175,7 @@ impl Gated {
         }
     }
 
-    pub(crate) fn on_end(&mut self, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.keep(self.awaited.take());
         left.keep(self.gate.take());
     }
@@ -213,7 +215,7 @@ impl Call<'_> {
     #[inline(never)]
     pub(crate) fn pass_gate(&mut self, question: GateQuestion) -> Result<(), RunOutcome> {
         let GateQuestion { gate, asked, answer } = question;
-        self.run.plan_for(asked.planned);
+        self.run.planned.set(asked.planned);
         self.begin();
         let drops = self.hooks.drops(self.run.id());
         if let Err(left_out) = self.be_in_time() {
@@ -255,7 +257,7 @@ impl Call<'_> {
 
     /// Looks once more whether the run may begin that the gate has let through.
     fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
-        self.run.starts_now();
+        self.run.started.set(self.run.clock().read());
         if self.has_lost_lease() {
             self.leave_lease(RunEnd::NotRun, None);
             return Err(self.put_off(Asked { entry: self.run.started(), ..asked }));
@@ -272,10 +274,10 @@ impl Call<'_> {
     ///
     /// The outcome of a run that does not take place.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
-        let (run, is_over) = (self.run, self.is_over());
+        let run = self.run;
         let is_alive = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
-            let is_alive = is_alive && !is_over && !run.is_stopped();
+            let is_alive = is_alive && !parts.is_over(run.clock()) && !run.is_stopped();
             if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
                 // A run under a lease has a token of its own.
                 held.replaced = parts.extras().token.take();
@@ -297,8 +299,9 @@ impl Call<'_> {
     fn ask_gate(&mut self, gate: &dyn RunGate, attempt: u32) -> Option<Entry> {
         let run = self.run;
         let plan = self.plan.as_ref();
-        let (wall, offset) = match plan.filter(|_| !run.is_extra()) {
-            Some(plan) => (plan.tick_on_wall(), plan.offset()),
+        let planned = plan.filter(|_| !run.is_extra());
+        let (wall, offset) = match planned.and_then(|plan| plan.schedule.triggered()) {
+            Some(plan) => (plan.wall_moment(), plan.offset),
             None => (None, Duration::ZERO),
         };
         let name = run.task().name();
@@ -307,7 +310,7 @@ impl Call<'_> {
             name: name.as_deref(),
             number: run.number(),
             planned: run.planned().before(offset),
-            wall,
+            wall: wall.and_then(|moment| moment.checked_sub(offset)),
             attempt,
             is_periodic: plan.is_some(),
             is_extra: run.is_extra(),
@@ -346,7 +349,7 @@ impl Call<'_> {
     /// Leaves the lease of the run, with the token of its own.
     #[cold]
     pub(crate) fn leave_leased(&self) {
-        let (end, next) = match self.outcome() {
+        let (end, next) = match &self.outcome {
             RunOutcome::Ended(Ok(())) | RunOutcome::Exhausted => (RunEnd::Completed, None),
             RunOutcome::Ended(Err(failure)) => (RunEnd::Failed(failure), None),
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
@@ -398,8 +401,9 @@ impl Call<'_> {
     /// Keeps the tick of a task that is queued again, and that waits then for the `answer` of its gate, if it is to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra());
-        if let Some(plan) = self.plan.as_mut().filter(|_| !is_extra) {
-            plan.put_off(asked.entry);
+        let plan = self.plan.as_mut().filter(|_| !is_extra);
+        if let Some(triggered) = plan.and_then(|plan| plan.schedule.triggered_mut()) {
+            triggered.put_off(asked.entry);
         }
         let parked = (run.id(), Arc::downgrade(run.task()));
         run.task().with(|parts| {
@@ -414,12 +418,11 @@ impl Call<'_> {
             }
             extensions.on_put_off(self, asked.entry);
         });
-        self.extras().keeps_tick = true;
         RunOutcome::Again(asked.entry)
     }
 
     fn skip(&mut self) -> RunOutcome {
-        let (run, is_extra) = (self.run, self.run.is_extra());
+        let run = self.run;
         let skipped = match &mut self.plan {
             Some(plan) => plan.skip(run, self.hooks),
             None => self.give_back(CancelReason::SkippedByGate),
@@ -430,9 +433,6 @@ impl Call<'_> {
         // The panic of a trigger counts as a failed run.
         if !matches!(skipped, RunOutcome::Ended(Err(_))) {
             run.stats().count_skip(run.uncounted());
-        }
-        if is_extra {
-            self.extras().keeps_tick = true;
         }
         skipped
     }

@@ -28,7 +28,7 @@ use crate::{
     feature::AtShutdown,
     statistics::Ended,
     sync::Arc,
-    task::{Call, Core, Deferred, Left, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{Call, Core, Deferred, Leftovers, Parts, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -80,7 +80,7 @@ impl Membership {
     }
 
     pub(crate) fn before_run(&mut self, task: &Core<'_>, call: &Call<'_>) -> Result<(), Verdict> {
-        if self.has_left || call.is_by_hand() || !task.stage.is_scheduled() {
+        if self.has_left || call.run.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
         let (id, planned) = (call.run.id(), call.run.planned());
@@ -100,10 +100,10 @@ impl Membership {
 
     /// Before the member can leave by this run: so the group never has a task that failed without a run that did.
     pub(crate) fn after_run(&self, call: &Call<'_>) {
-        if call.is_run() && !self.has_left && !call.is_by_hand() {
+        if call.is_run && !self.has_left && !call.run.is_by_hand() {
             let mut roll = self.group.roll();
             roll.totals.runs += 1;
-            roll.totals.failed_runs += u64::from(call.outcome().is_failure());
+            roll.totals.failed_runs += u64::from(call.outcome.is_failure());
         }
     }
 
@@ -149,7 +149,7 @@ impl Membership {
         }
     }
 
-    pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Left) {
+    pub(crate) fn on_end(&mut self, task: &Core<'_>, left: &mut Leftovers) {
         // A member that was cancelled leaves when its body has returned.
         if task.stage.runs_on() {
             return;

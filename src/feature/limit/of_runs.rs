@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use super::Exceeded;
 use crate::{
-    Failure,
+    Failure, TaskContext,
     pool::{Pool, PoolRef, TimeoutGuard, Timer, expiry},
-    task::{Around, Cancellation, CurrentRun, FailedRun, FailureSource, Hooks, Run},
+    task::{Around, Cancellation, FailedRun, FailureSource, Hooks, Run},
     time::{Clock, Timestamp},
     unwind::discard,
 };
@@ -27,7 +27,7 @@ impl Around {
         let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.exceeded.clone());
         let limits = SeriesLimit { budget, hooks, exceeded };
         Some(Self::new(move |body| {
-            let mut limited = Run::current().map(|run| LimitedRun::begin(run, &limits, &timer));
+            let mut limited = Run::watched().map(|run| LimitedRun::begin(run, &limits, &timer));
             body();
             if let Some(limited) = &mut limited {
                 limited.has_returned = true;
@@ -46,12 +46,12 @@ struct SeriesLimit {
 
 impl SeriesLimit {
     /// Ends the task because one of its runs took too long, and reports it, unless the task has ended.
-    fn end_task(&self, run: &CurrentRun, limit: Timestamp) {
+    fn end_task(&self, run: &TaskContext, limit: Timestamp) {
         let failure = Failure::of_time_limit(self.budget);
         let failed = FailedRun::new(run.number, 1, &failure);
-        let found = run.task.time_out(limit, Some(failed), self.hooks.drops(run.id));
+        let found = run.task.time_out(limit, Some(failed), self.hooks.drops(run.id.0));
         if found != Cancellation::TooLate {
-            self.exceeded.note(&*run.task, run.id);
+            self.exceeded.note(&*run.task, run.id.0);
             self.hooks.tell_ended(FailureSource::TimeLimit, &run.subject(), &failure);
         }
     }
@@ -60,7 +60,7 @@ impl SeriesLimit {
 /// A run of a periodic task that has a time limit. Until this is dropped the task's token belongs
 /// to this run alone. A run that takes too long ends the task if a failure would, and otherwise fails.
 struct LimitedRun<'a> {
-    run: CurrentRun,
+    run: TaskContext,
     limits: &'a SeriesLimit,
     clock: &'a Clock,
     limit: Timestamp,
@@ -69,7 +69,7 @@ struct LimitedRun<'a> {
 }
 
 impl<'a> LimitedRun<'a> {
-    fn begin(run: CurrentRun, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
+    fn begin(run: TaskContext, limits: &'a SeriesLimit, timer: &'a Timer) -> Self {
         let limit = run.started.after(limits.budget);
         run.task.begin_limited_run(limit);
         let (watched, watched_limits) = (run.clone(), limits.clone());

@@ -6,7 +6,7 @@ use std::{rc::Rc, time::Duration};
 use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
-    entry::{EntryMover, Moved, Timing},
+    entry::{Moved, Timing},
     feature::Change,
     schedule::{MissedRuns, Schedule},
     statistics::Ended,
@@ -25,6 +25,13 @@ fn run(task: Arc<Task>) -> Verdict {
     let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
     let run = Run::new(worker, task, 1, Timestamp::PAST, Timestamp::PAST);
     run.task().run(&run, &Hooks::default())
+}
+
+/// A series with this period and without settings, for the models.
+pub(crate) fn series(body: impl FnMut() + Send + 'static, schedule: Schedule) -> Arc<Task> {
+    let task: Arc<Task> = Node::repeated(body);
+    task.set_plan(Plan::new(schedule, None));
+    task
 }
 
 /// Waits for a task like `join`.
@@ -214,22 +221,17 @@ fn manual() -> Clock {
 /// The queue of one task: the deadline of its entry, if it is there.
 type OneEntry = Arc<Mutex<Option<Timestamp>>>;
 
-struct EntryOf(OneEntry);
-
-impl EntryMover for EntryOf {
-    fn move_entry(
-        &mut self,
-        _: Option<u32>,
-        choose: &mut dyn FnMut(Timestamp, bool) -> Option<Timing>,
-    ) -> Moved {
-        match &mut *self.0.lock() {
-            Some(due) => {
-                let Some(timing) = choose(*due, true) else { return Moved::Declined };
-                *due = timing.due();
-                Moved::To(None)
-            }
-            None => Moved::Absent,
+/// Returns the mover of that entry.
+fn mover_of(
+    queue: &OneEntry,
+) -> impl FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + '_ {
+    |_, choose| match &mut *queue.lock() {
+        Some(due) => {
+            let Some(timing) = choose(*due, true) else { return Moved::Declined };
+            *due = timing.due();
+            Moved::To(None)
         }
+        None => Moved::Absent,
     }
 }
 
@@ -260,7 +262,7 @@ fn a_series_is_moved_and_not_lost() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
+        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         worker.join().expect("no thread panics");
         assert!(changed.had_effect);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
@@ -277,7 +279,7 @@ fn a_pause_that_is_over_leaves_nothing() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         for change in [Change::Pause, Change::Resume] {
-            let changed = task.control(change, &manual(), &mut EntryOf(Arc::clone(&queue)));
+            let changed = task.control(change, &manual(), &mut mover_of(&queue));
             assert!(changed.had_effect);
         }
         worker.join().expect("no thread panics");
@@ -296,7 +298,7 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
+        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         worker.join().expect("no thread panics");
         let expected = if changed.had_effect { Some(moment) } else { None };
         let entry = *queue.lock();
@@ -317,7 +319,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
         let timer =
             thread::spawn(move || of_timer.time_out(due.after(budget), None, Drops::UNREPORTED));
         let moment = Timestamp::from_nanos(1_000);
-        let changed = task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
+        let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         let found = timer.join().expect("no thread panics");
         assert_eq!(changed.had_effect, found == Cancellation::TooLate);
         assert_eq!(changed.had_effect, task.state() == TaskState::Scheduled);
@@ -340,8 +342,7 @@ fn the_guard_of_the_last_limit_stays() {
             let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
             let (moment, guard) = (moments[index], drops[index].drop_of_one());
             move || {
-                let changed =
-                    task.control(Change::At(moment), &manual(), &mut EntryOf(Arc::clone(&queue)));
+                let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
                 task.attach(Box::new(guard), changed.limit.expect("it has a limit"));
             }
         };
