@@ -127,11 +127,17 @@ impl MissedRuns {
     }
 
     pub(crate) fn stands_for_others(self) -> bool {
-        matches!(self, Self::Coalesce | Self::Delay)
+        match self {
+            Self::Coalesce | Self::Delay => true,
+            Self::Burst | Self::Skip | Self::Within(_) => false,
+        }
     }
 
     pub(crate) fn has_deadline(self) -> bool {
-        matches!(self, Self::Skip | Self::Within(_))
+        match self {
+            Self::Skip | Self::Within(_) => true,
+            Self::Burst | Self::Coalesce | Self::Delay => false,
+        }
     }
 }
 

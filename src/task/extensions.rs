@@ -145,10 +145,19 @@ pub(crate) struct Extensions {
 
 impl Extensions {
     pub(crate) fn is_empty(&self) -> bool {
-        let Self { limit, control, group, gate, at_shutdown, .. } = self;
+        // All of them by name: a feature that is missing here would be dropped with a task that has no other.
+        let Self {
+            limit,
+            control,
+            group,
+            gate,
+            at_shutdown,
+            #[cfg(all(test, not(any(shuttle, loom))))]
+            rate,
+        } = self;
         let is_empty = limit.is_none() && control.is_none() && group.is_none() && gate.is_none();
         #[cfg(all(test, not(any(shuttle, loom))))]
-        let is_empty = is_empty && self.rate.is_none();
+        let is_empty = is_empty && rate.is_none();
         is_empty && at_shutdown.is_none()
     }
 
