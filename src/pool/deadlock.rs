@@ -47,13 +47,18 @@
 use std::fmt;
 
 use super::{Phase, Pool, Role, workers::Awaited};
-use crate::{WouldDeadlock, sync::Arc, trace, unwind::discard};
+use crate::{
+    WouldDeadlock,
+    sync::Arc,
+    trace,
+    unwind::{Callback, Contained, discard},
+};
 
 /// A worker waits, as its executor knows, until this is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
 #[must_use = "the wait ends when this is dropped"]
 pub struct WaitGuard<'a> {
     pool: &'a Pool,
-    awaited: Arc<Awaited>,
+    awaited: Callback<Awaited>,
 }
 
 impl Pool {
@@ -77,7 +82,7 @@ impl Pool {
         awaited: Arc<Awaited>,
     ) -> Result<WaitGuard<'_>, WouldDeadlock> {
         let waiting = self.workers.joins.add(Arc::clone(&awaited));
-        let guard = WaitGuard { pool: self, awaited };
+        let guard = WaitGuard { pool: self, awaited: Contained::new(awaited) };
         if waiting < self.workers.size() || self.is_worker_left() {
             return Ok(guard);
         }

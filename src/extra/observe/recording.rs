@@ -32,7 +32,8 @@ pub(crate) struct RunRecorder(Arc<Records>);
 
 struct Records {
     most_names: usize,
-    threads: Mutex<Vec<Arc<Recorder>>>,
+    /// Each with what its thread holds while it lives.
+    threads: Mutex<Vec<(Arc<Recorder>, Weak<()>)>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
     /// By the address of the group's name, which no other has as long as there is a reference to it.
     groups: Mutex<HashMap<usize, OfGroup>>,
@@ -48,6 +49,8 @@ struct Seat {
     /// Whose they are. It keeps no records alive.
     of: Weak<Records>,
     own: Arc<Recorder>,
+    /// While it is there, no other thread takes the recorder.
+    _holds: Arc<()>,
     named: Option<(Arc<str>, Arc<Recorder>)>,
     grouped: Option<(Arc<str>, Arc<Recorder>)>,
 }
@@ -104,14 +107,11 @@ impl Records {
     /// Returns a seat with a recorder that no other thread has.
     #[cold]
     fn seat(self: &Arc<Self>) -> Seat {
-        let mut threads = locked(&self.threads);
-        let free = threads.iter().find(|recorder| Arc::strong_count(recorder) == 1).cloned();
-        let own = free.unwrap_or_else(|| {
-            let made = Arc::<Recorder>::default();
-            threads.push(Arc::clone(&made));
-            made
-        });
-        Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
+        let (mut threads, holds) = (locked(&self.threads), Arc::new(()));
+        let place = threads.iter().position(|(_, holder)| holder.strong_count() == 0);
+        let own = place.map_or_else(Arc::default, |place| threads.swap_remove(place).0);
+        threads.push((Arc::clone(&own), Arc::downgrade(&holds)));
+        Seat { of: Arc::downgrade(self), own, _holds: holds, named: None, grouped: None }
     }
 
     /// Returns the recorder of a name; `None` if it is not kept apart.
@@ -165,8 +165,9 @@ impl RunRecorder {
     /// Returns the records so far.
     pub(crate) fn snapshot(&self) -> Histograms {
         let (threads, named) = (locked(&self.0.threads).clone(), locked(&self.0.names).clone());
+        locked(&self.0.groups).retain(|_, (name, _)| name.strong_count() > 0);
         let mut pool = RunHistograms::default();
-        threads.iter().for_each(|recorder| recorder.add_to(&mut pool));
+        threads.iter().for_each(|(recorder, _)| recorder.add_to(&mut pool));
         let names = named.into_iter().map(|(name, recorder)| (name, recorder.snapshot()));
         let names: BTreeMap<_, _> = names.collect();
         names.values().for_each(|own| pool.add(own));

@@ -69,8 +69,8 @@ struct Lookout {
 /// The findings of the looks at one starvation.
 #[derive(Clone, Copy, Default)]
 struct Episode {
-    /// Since when the executor has starved.
-    since: Option<Instant>,
+    /// Which task would have been next, and when the last one was taken before: while both stay, it is one starvation.
+    of: Option<(TaskId, u64)>,
     /// For how many set times it has to starve to be reported again.
     again_at: u32,
 }
@@ -107,7 +107,7 @@ impl Observer for StarvationWatch {
         let since_built = self.0.built.get().map(|built| taken.saturating_duration_since(*built));
         let nanos = since_built.unwrap_or_default().as_nanos() as u64;
         // Relaxed: orders no other access.
-        self.0.last_taken.store(nanos, Ordering::Relaxed);
+        self.0.last_taken.fetch_max(nanos, Ordering::Relaxed);
         self.0.ensure_armed();
     }
 
@@ -157,14 +157,13 @@ impl Lookout {
             return;
         }
         let (now, first) = (executor.clock().now(), executor.first_due());
-        let taken = Duration::from_nanos(self.last_taken.load(Ordering::Relaxed));
+        let last_taken = self.last_taken.load(Ordering::Relaxed);
+        let taken = Duration::from_nanos(last_taken);
         let taken = self.built.get().and_then(|built| built.checked_add(taken));
         let due = first.as_ref().and_then(|(_, overdue)| now.checked_sub(*overdue));
         let since = due.max(taken).filter(|_| first.is_some());
-        let mut episode = before;
-        if episode.since != since {
-            episode = Episode { since, again_at: 1 };
-        }
+        let of = first.as_ref().map(|(next, _)| (next.id(), last_taken));
+        let mut episode = if before.of == of { before } else { Episode { of, again_at: 1 } };
         let waited = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let is_over = waited >= self.after.saturating_mul(episode.again_at);
         let told = first.filter(|_| is_over).map(|(next, _)| {
