@@ -135,7 +135,6 @@ impl MissedRuns {
     }
 }
 
-/// The schedule of a periodic task, and its policy for missed runs.
 pub(crate) struct Schedule {
     kind: Kind,
     pub(crate) missed: MissedRuns,
@@ -153,7 +152,6 @@ enum Kind {
     Unshared,
 }
 
-/// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextRun {
     pub(crate) next: Timestamp,
@@ -194,7 +192,6 @@ impl Schedule {
         (Self { kind, missed }, first)
     }
 
-    /// Returns why a task cannot have this schedule, if it cannot.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         match self.kind {
             Kind::Never => Some(RejectionReason::NeverRuns),
@@ -287,7 +284,6 @@ impl Schedule {
         self.triggered()?.view_wall()
     }
 
-    /// Returns the schedule that a user's trigger makes.
     pub(crate) fn triggered(&self) -> Option<&Triggered> {
         if let Kind::Trigger(triggered) = &self.kind { Some(triggered) } else { None }
     }

@@ -287,7 +287,6 @@ impl Clock {
         self.tell(|state| state.waiting_drivers -= 1);
     }
 
-    /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
         self.tell(ClockState::worker_ended);
     }

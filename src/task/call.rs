@@ -178,7 +178,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns what is noted about the run, to add to it.
+    /// Returns the notes about the run, to add to them.
     pub(crate) fn extras(&mut self) -> &mut CallExtras {
         self.extras.get_or_insert_default()
     }

@@ -14,10 +14,9 @@
 //! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
 //! The time limit comes first: a task whose time is up asks nothing else. The control precedes those that ask whether the
-//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the gate says first whether a task
-//! that is queued waits for its answer. A feature
-//! that may refuse a run stands before those that have something to give back. The policy for shutdowns comes last of
-//! those that say why a task is queued again.
+//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the
+//! gate says first whether a queued task waits for its answer. A feature that may refuse a run stands before those that
+//! have something to give back. The policy for shutdowns comes last of those that say why a task is queued again.
 //!
 //! All of this is called under the task's lock, so a feature calls no user code there and drops nothing of the user's.
 //! What has to be asked of user code is a [`Question`], which the worker asks with no lock held.
@@ -126,7 +125,7 @@ pub(crate) struct Replan {
     pub(crate) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
-    /// An answer: the task waits on for that to its question.
+    /// An answer: the task goes on waiting for the answer to its question.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: Deferred,
 }
