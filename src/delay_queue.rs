@@ -187,17 +187,6 @@ impl<T> DelayQueue<T> {
     /// Removes the element with this key, expired or not, and returns it. Returns `None` if it is not
     /// in the queue: it was taken or removed before, or the key is another queue's. Does not block.
     /// O(log n). Java: `remove(Object)`, which is linear.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue = DelayQueue::new();
-    /// let key = queue.insert(Duration::from_secs(60), "a reservation")?;
-    /// assert_eq!(queue.remove(key), Some("a reservation"));
-    /// assert_eq!(queue.remove(key), None);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[inline]
     pub fn remove(&self, key: Key) -> Option<T> {
         self.queue.remove(key.ticket_in(self.id)?)
@@ -395,15 +384,6 @@ impl<T: CheapClone> DelayQueue<T> {
 
     /// Returns an iterator over a [snapshot](Self::to_vec) that is made now. Later changes to the queue
     /// do not affect it. Java: `iterator`, `stream`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue: DelayQueue<u32> = (1..=3).map(|n| (Duration::from_secs(60), n)).collect();
-    /// assert_eq!(queue.iter().map(|queued| queued.element).sum::<u32>(), 6);
-    /// assert_eq!(queue.len(), 3); // none was taken
-    /// ```
     pub fn iter(&self) -> Iter<T> {
         self.to_vec().into_iter()
     }

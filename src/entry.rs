@@ -85,12 +85,11 @@ pub(crate) enum Moved {
     To(Option<u32>),
     /// It waits where it did: nothing else was chosen, or there was no room.
     Declined,
-    /// There is no such entry.
     Absent,
 }
 
-/// Moves the entry of one task, for which the task knows this slot, to where the second argument says, which is passed
-/// when the entry is due, and whether its queue is open; it is called under the queue's locks, and returns `None` to
-/// leave the entry where it is. A task calls this under its own lock.
+/// Moves the entry of one task, which is in this slot as far as the task knows. The second argument is called under the
+/// queue's locks with the moment when the entry is due and whether its queue is open; it returns where the entry goes, or
+/// `None` to leave it. A task calls this under its own lock.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

@@ -480,10 +480,10 @@ impl Error for ConfigError {
 ///   others already wait likewise, and no other one can be started. The thread of a
 ///   [`DrivenExecutor`](crate::DrivenExecutor) is its only worker.
 ///
-/// Everything else waits for ever: two tasks that wait for each other while another worker is free; a member of
-/// a group that waits for another one which needs its permit; a task that waits by a channel or a lock, and has not
-/// [said so](crate::Handle::enter_wait). A wait with a
-/// [`Limit`](crate::Limit) is never refused, and ends in each of these cases.
+/// No other wait is refused, so it may last for ever: two tasks wait for each other while another worker is free; a
+/// member of a group waits for another one that needs its permit; a task waits for a channel or a lock, and has not
+/// [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) is never refused, and ends in each
+/// of these cases.
 ///
 /// ```
 /// use std::time::Duration;

@@ -1,8 +1,8 @@
-//! What stands on the doors of the crate: features that use only its public names.
+//! Features that use only the public names of the crate.
 //!
-//! A gate, a trigger, a decorator and a hook are open to every user, and so are these modules' means. Of `crate::` they
-//! name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files once more outside of the crate. So
-//! a user who wants such a feature a little different can copy the file. The methods by which a program gets them are here.
+//! Every user can write a gate, a trigger, a decorator or a hook, and these modules use nothing more: of `crate::` they
+//! name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files outside of the crate. So a user can
+//! copy a file and change the feature. The methods by which a program gets them are here.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -19,9 +19,8 @@ use crate::{
 };
 
 impl Handle {
-    /// Submits a task that runs when it has been [called](Debounced::call), and then not been called
-    /// again for the `quiet` time: a file that is saved once the user stops typing, an index that is
-    /// built when the last change of many has arrived.
+    /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved when the
+    /// user stops typing, an index is rebuilt after the last of many changes.
     ///
     /// The body reports like that of [`repeat`](Self::repeat). Costs a few allocations more than a
     /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
@@ -57,9 +56,9 @@ impl Handle {
         self.task().debounce(quiet, body)
     }
 
-    /// Submits a task that runs when it has been [called](Throttled::call): at once, but once in a
-    /// `period` at most. A call that comes too soon after a run has its run at the end of the period,
-    /// and no call is without a run after it: a progress bar, a log line about what happens too often.
+    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call that
+    /// comes too soon after a run has its run at the end of the period, so every call is followed by a run: for a progress
+    /// bar, or a log line about an event that happens too often.
     ///
     /// The body reports like that of [`repeat`](Self::repeat).
     ///
@@ -95,8 +94,8 @@ impl Handle {
 
 impl TaskBuilder<'_> {
     /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is extended
-    /// again and again. A [`gate`](Self::gate) is set before this, and asked about the runs that the extender lets pass;
-    /// one that is set later takes the extender's place, whose answers are `false` then. As with every gate,
+    /// again and again. Set a [gate](Self::gate) before this call: it is asked about the runs that the extender lets pass. A
+    /// gate that is set later replaces the extender, which then answers `false`. As with every gate,
     /// [jitter](crate::Trigger::jitter) needs a seed or a name.
     ///
     /// [`Extender`] has an example. Costs a gate, which is asked before each run.
@@ -159,22 +158,11 @@ impl Handle {
         together::invoke_all(self, closures, None)
     }
 
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks no longer than until
-    /// `limit` is reached, which counts from the call. When its time is up, the tasks that have not ended are
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the call, is
+    /// reached. When its time is up, the tasks that have not ended are
     /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and all futures are returned. When
     /// its token is raised, no more closures are submitted, and those that were are cancelled and
     /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let nap = with_context(|run| run.token().wait());
-    /// let naps = executor.invoke_all_within([nap], Duration::from_millis(5))?;
-    /// assert!(naps[0].is_cancelled());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     ///
     /// # Errors
     ///
@@ -225,9 +213,9 @@ impl Handle {
         together::invoke_any(self, closures, None)
     }
 
-    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks no longer than until
-    /// `limit` is reached, which counts from the call. Once its token is raised, no more closures are submitted. Java:
-    /// `invokeAny(tasks, timeout, unit)`, and in a thread that may be interrupted.
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks only until `limit`, counted from the call, is
+    /// reached. Once its token is raised, no more closures are submitted. Java: `invokeAny(tasks, timeout, unit)`, and in a
+    /// thread that may be interrupted.
     ///
     /// # Errors
     ///

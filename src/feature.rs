@@ -38,12 +38,12 @@ use crate::{
     unwind::discard,
 };
 
-/// Lets parked tasks go that wait no longer: their turn has come, or their gate has answered. Their entries are moved to when
-/// they are due. The caller holds no lock.
+/// Moves the entries of parked tasks that wait no longer, because their turn has come or their gate has answered, to when
+/// the tasks are due. The caller holds no lock.
 fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
-    // All of them first: to wake a waiter or to start a worker is to call user code, for which no other task is to wait.
+    // All entries move first: waking a waiter or starting a worker calls user code, and no other task may wait for that.
     for (sequence, task) in tasks {
         // A task that is gone has ended, or is about to.
         if let Some(task) = task.upgrade() {
@@ -63,7 +63,7 @@ fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
 impl Parts<'_> {
     /// Moves the entry of the task to when it is due, unless a feature keeps it parked.
     fn let_go(&mut self, mover: &mut MoveEntry<'_>) {
-        // The entry of a task that has ended is being taken out, by the place where it is.
+        // The thread that has ended the task takes its entry out, by its place.
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }

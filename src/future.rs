@@ -2,8 +2,8 @@
 //!
 //! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)); it shows
 //! the state of the task; it controls a task that is alive; and it cancels. It holds the task, and it holds the pool
-//! only to move the task in the queue: a future that outlives its executor still works, because nothing is left to be
-//! moved.
+//! for the clock, for a wait, and to move or cancel the task: a future that outlives its executor still works, because nothing is
+//! left to be moved.
 //!
 //! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one and dereferences to it.
@@ -118,16 +118,6 @@ impl<T: 'static> ScheduledFuture<T> {
     /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
     /// thread that may be interrupted. [`Limit`] has an example.
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let later = executor.schedule(Duration::from_secs(60), || "done")?;
-    /// assert!(later.join_within(Duration::from_millis(1)).is_none());
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// # Errors
     ///
     /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
@@ -170,8 +160,8 @@ impl<T> ScheduledFuture<T> {
         self.handle.wait().map_err(|_| TaskError::WouldDeadlock)
     }
 
-    /// Polls for the end of the task, and does not take the result. As when the future is awaited, only the waker of the
-    /// last poll is woken.
+    /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the last
+    /// poll is woken.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.handle.poll_awaited(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
     }

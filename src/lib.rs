@@ -259,7 +259,7 @@ pub use crate::{
 
 // Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
 //
-// Locks, trait objects and user closures do not have these traits, so without this file no handle could be used inside
+// Locks, trait objects and user closures do not have these traits, so without these impls no handle could be used inside
 // `catch_unwind`. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists
 // the outcome for every public type.
 //

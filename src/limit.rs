@@ -58,7 +58,7 @@ impl Limit {
         self
     }
 
-    /// Counts the limit from now on this clock, and not from each call that receives it: for several calls with one limit.
+    /// Counts the limit from now on this clock, and not from each call that receives it, so that several calls share it.
     pub fn from_now(mut self, clock: &Clock) -> Self {
         if let LimitEnd::After(_) = self.until {
             let end = clock.instant_of(self.deadline(clock));
@@ -95,8 +95,7 @@ impl Limit {
         }
     }
 
-    /// Returns why a call with this limit has returned without an answer: because the token is raised, or else because the
-    /// time is up.
+    /// Returns why a call with this limit had no answer: the token is raised, or else the time is up.
     pub fn reached(&self) -> LimitReached {
         let is_raised = self.token.as_ref().is_some_and(CancellationToken::is_cancelled);
         if is_raised { LimitReached::Cancelled } else { LimitReached::TimedOut }

@@ -1,4 +1,4 @@
-//! The verbs for what is observed outside of the core, in `src/extra/observe`.
+//! The verbs for the observations in `src/extra/observe`.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::{Group, Histograms, RunHistograms, extra::observe::RunRecorder};
 
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 
-/// The observers that the verbs ask for. Each executor has its own, also one of several that one builder makes.
+/// The observers that the verbs ask for. Each executor that a builder makes has its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedObservers {
-    /// How many names have histograms of their own; `None` if there are no histograms at all.
+    /// How many names have histograms of their own; `None` if the executor keeps none.
     #[cfg(feature = "histograms")]
     histogram_names: Option<usize>,
     starvation: Option<(Duration, Callback<OnStarvation>)>,
@@ -32,7 +32,7 @@ impl WantedObservers {
         self.starvation.as_ref().is_some_and(|(after, _)| after.is_zero())
     }
 
-    /// Gives the handle of an executor that has been built to those of its observers that look at it.
+    /// Hands the handle of a new executor to those of its observers that watch it.
     pub(crate) fn begin(executor: &Handle) {
         if let Some(watch) = executor.observer::<StarvationWatch>() {
             watch.begin(executor);
@@ -40,7 +40,7 @@ impl WantedObservers {
     }
 
     pub(crate) fn add_to(self, config: &mut Config) {
-        // An executor without threads has no worker that could be looked at while it is busy.
+        // In an executor without threads, no other thread could look at a busy worker.
         if let Some((after, callback)) = self.starvation.filter(|_| !config.is_driven) {
             let mut builder = ScheduledThreadPoolExecutor::builder();
             builder.config.thread_factory = config.thread_factory.clone();
@@ -48,7 +48,7 @@ impl WantedObservers {
             builder.config.thread_name = format!("{}-starvation", config.thread_name);
             let tell =
                 Arc::new(move |handle: &Handle, it: &Starvation| tell(handle, it, &callback));
-            // First: a worker that hangs in another observer is one that is busy.
+            // This comes first, so that a worker that hangs in another observer counts as busy.
             config.callbacks.hooks.observers.add_first(StarvationWatch::new(after, builder, tell));
         }
         #[cfg(feature = "histograms")]
@@ -58,7 +58,7 @@ impl WantedObservers {
     }
 }
 
-/// Tells of a starvation, by an event and by the callback. A panic of that is reported to the executor that starves.
+/// Reports a starvation by an event and by the callback, whose panic is reported to the executor that starves.
 fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
     trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
     let hooks = &handle.pool().callbacks.hooks;
@@ -66,15 +66,14 @@ fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
 }
 
 impl Builder {
-    /// Reports starvation: no due task could start for as long as `after`, because all workers were occupied:
-    /// by a warning event, and by a call of `callback` with the tasks that occupy them. A starvation is
-    /// reported once when it has lasted that long, and again each time it has lasted twice as long as it had
-    /// at the last report. It ends when a worker takes a task.
+    /// Reports starvation, by a warning event and by a call of `callback` with the tasks that occupy the workers: no due task
+    /// could start for as long as `after`, because all workers were occupied. A starvation is reported once when it has lasted
+    /// that long, and again each time its length has doubled since the last report. It ends when a worker takes a task.
     ///
     /// The callback is called with no lock held, on a thread that does nothing else; the first worker starts it. The callback
     /// may submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
-    /// While a worker is idle, nothing is looked at; while all are busy, that is done at most once in the time that was set.
-    /// A callback that is under way when the executor terminates is not waited for.
+    /// While a worker is idle, the watch does not look; while all are busy, it looks at most once in `after`. The executor
+    /// does not wait for a callback that is under way when it terminates.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,
@@ -93,11 +92,10 @@ impl Builder {
     /// tasks run with. The runs of other tasks count for the pool alone, so a program that makes up names without end does
     /// not run out of memory. They are read by [`Handle::histograms`](crate::Handle::histograms).
     ///
-    /// The memory is allocated when a worker, a name or a group has its first run, and does not grow: 70 KiB
-    /// for each of them. To record a run takes no reading of the clock, since the worker's
-    /// next one is its end. Lateness counts from the moment for which a run was planned, also where an
-    /// earlier run was what made it late; so a stall is seen in every run that it delayed, and no correction
-    /// for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
+    /// The memory is allocated when a worker, a name or a group has its first run, and does not grow: 70 KiB for each of them.
+    /// Recording a run reads no clock, since the next reading of the worker is the end of the run. Lateness counts from the
+    /// planned moment, also where an earlier run made this one late, so a stall shows in every run that it delayed, and no
+    /// correction for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
     /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
     /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
     #[doc(alias("percentiles", "latency"))]
@@ -145,8 +143,8 @@ impl Handle {
     /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric; they
     /// change only with a new major version of this crate. Groups have metrics of their own: see [`Group::publish_metrics`].
     ///
-    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is asked
-    /// for each of two dozen series, and for each of forty more where there are histograms. Blocks as long as the recorder does.
+    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is called for two
+    /// dozen series, and for forty more where there are histograms. Blocks as long as the recorder does.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -171,8 +169,8 @@ impl Group {
     /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those of the executor.
     /// Each series has the label `executor`, with this value, and the label `group` with the group's name.
     ///
-    /// The program says which groups are published, since a recorder never forgets a series: a group for each of ten thousand customers
-    /// had better not be. Of two groups with one name in one executor, the counts of the later call stay only where they are larger.
+    /// The program chooses the groups, since a recorder never forgets a series: do not publish one for each of ten thousand
+    /// customers. If two groups of one executor share a name, the counts of the later call replace only smaller ones.
     ///
     /// Blocks as long as the recorder does.
     pub fn publish_metrics(&self, executor: &str) {

@@ -8,7 +8,7 @@
 //!
 //! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
 //! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, knows no
-//! pool, and is handed what it needs of others as an argument.
+//! pool, and receives what it needs of others as an argument.
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
@@ -124,7 +124,6 @@ pub(crate) struct Config {
     pub(crate) clock: Option<Clock>,
     /// There is no thread: see [`driver`].
     pub(crate) is_driven: bool,
-    /// The number of heaps of the queue.
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
     pub(crate) keep_periodic: bool,
@@ -163,12 +162,10 @@ pub(crate) struct Callbacks {
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IfRunning {
-    /// It asks the body to stop.
     Signal,
     LetReturn,
 }
 
-/// See the [module](self).
 pub(crate) struct Pool {
     clock: Clock,
     pub(crate) callbacks: Callbacks,
@@ -191,7 +188,7 @@ pub(crate) struct Pool {
     submitter_span: bool,
     /// Something is added to each task that is submitted.
     pub(crate) extends_submissions: bool,
-    /// Something is done about each entry that a worker takes: there is a bound, or an observer is told of it.
+    /// True if each take has further steps, for a bound or for an observer.
     follows_takes: bool,
 }
 
@@ -241,7 +238,7 @@ impl Pool {
         &self.clock
     }
 
-    /// Returns the span of the calling thread, for a task that it submits, if tasks are to keep it.
+    /// Returns the span of the calling thread for a task that it submits, if tasks keep it.
     pub(crate) fn submitter_span(&self) -> Option<trace::SubmitterSpan> {
         if self.submitter_span { trace::SubmitterSpan::current() } else { None }
     }
@@ -290,7 +287,6 @@ impl Pool {
         found == Cancellation::Running
     }
 
-    /// Takes an entry out of the queue. Returns `true` if it was there.
     #[inline(always)]
     pub(crate) fn remove(&self, ticket: Ticket) -> bool {
         let Some(task) = self.queue.remove(ticket) else { return false };

@@ -17,7 +17,7 @@
 //!                   priority_queue: PriorityQueue   (plain data: the heap of a stripe)
 //!              ┌──────────────────┼──────────────────┐
 //!         array_heap          sorted_run          calendar
-//!       out of order       arrives in order      a second ahead or more
+//!       out of order       arrives in order      17 ms ahead or more
 //! ```
 //!
 //! * **When does a submission come too late?** An insertion and `close` meet at the heap's lock: an
@@ -197,9 +197,8 @@ pub(crate) fn in_order<V>(mut entries: Vec<SnapshotEntry<V>>) -> Vec<SnapshotEnt
     entries
 }
 
-/// The elements that were drained from a queue: heaps, taken out whole, and emptied outside the
-/// locks in the order of their slots. That is about the order in which the elements were allocated, so their memory is
-/// walked through from one end to the other.
+/// The heaps that were drained from a queue, taken out whole and emptied outside the locks in the order of their slots.
+/// That is about the order in which the elements were allocated, so their memory is read from one end to the other.
 pub(crate) struct Drained<E> {
     heaps: Vec<PriorityQueue<E>>,
     /// The next slot of the last heap to look at.

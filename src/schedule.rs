@@ -141,7 +141,6 @@ impl MissedRuns {
     }
 }
 
-/// The schedule of a periodic task, and its policy for missed runs.
 pub(crate) struct Schedule {
     kind: Kind,
     pub(crate) missed: MissedRuns,
@@ -159,7 +158,6 @@ enum Kind {
     Unshared,
 }
 
-/// The plan for the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NextRun {
     pub(crate) next: Timestamp,
@@ -200,7 +198,6 @@ impl Schedule {
         (Self { kind, missed }, first)
     }
 
-    /// Returns why a task cannot have this schedule, if it cannot.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
         match self.kind {
             Kind::Never => Some(RejectionReason::NeverRuns),
@@ -293,7 +290,6 @@ impl Schedule {
         self.triggered()?.view_wall()
     }
 
-    /// Returns the schedule that a user's trigger makes.
     pub(crate) fn triggered(&self) -> Option<&Triggered> {
         if let Kind::Trigger(triggered) = &self.kind { Some(triggered) } else { None }
     }

@@ -144,7 +144,6 @@ impl EndLog {
         }
     }
 
-    /// Returns what has been entered.
     pub(crate) fn read(&self) -> ShutdownReport {
         self.ended.lock().clone()
     }

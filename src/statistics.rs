@@ -17,7 +17,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct WorkerStats(CachePadded<Counters>);
 
@@ -27,7 +26,7 @@ struct Counters {
     current: AtomicU64,
     /// When its run began, in nanoseconds.
     since: AtomicU64,
-    /// The last task that ran and has a name, and its name.
+    /// The last task with a name that ran, and its name.
     named: Mutex<Option<(u64, Arc<str>)>>,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -50,7 +49,6 @@ pub(crate) struct Totals {
     pub(crate) runs: u64,
 }
 
-/// The way in which a task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     Completed,
@@ -59,7 +57,6 @@ pub(crate) enum Ended {
 }
 
 impl WorkerStats {
-    /// Notes that a run of a task begins.
     #[inline]
     pub(crate) fn begin(&self, id: u64, name: Option<Arc<str>>, now: Timestamp) {
         if let Some(name) = name {
@@ -97,7 +94,6 @@ impl WorkerStats {
         }
     }
 
-    /// Counts the end of a task.
     #[inline]
     pub(crate) fn count_ended(&self, ended: Ended) {
         match ended {
@@ -169,7 +165,6 @@ impl Totals {
         }
     }
 
-    /// Returns how many tasks have ended.
     pub(crate) fn ended(&self) -> u64 {
         self.completed + self.failed + self.cancelled
     }

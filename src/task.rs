@@ -271,7 +271,7 @@ impl Parts<'_> {
         self.enqueue(timing, queuing.why, enqueue)
     }
 
-    /// Returns how an entry waits whose task a worker may have to look at before it is due.
+    /// Returns this timing, or an earlier one if a worker has to look at the task before it is due.
     pub(crate) fn with_look(&mut self, timing: Timing) -> Timing {
         timing.no_later_than(self.look())
     }

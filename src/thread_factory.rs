@@ -1,4 +1,4 @@
-//! The thread factory, the worker that it is handed as a value to be run, and what a pool has its threads started with.
+//! The thread factory, the worker that it is handed to run, and the settings that a pool starts its threads with.
 
 use std::{fmt, io, time::Duration};
 
@@ -130,7 +130,7 @@ impl fmt::Debug for Worker {
 /// The settings that the threads of a pool are started with.
 pub(crate) struct Spawner {
     pub(crate) factory: Replaceable<dyn ThreadFactory>,
-    /// The beginning of the names of the threads.
+    /// The prefix of the names of the threads.
     pub(crate) thread_name: String,
     pub(crate) stack_size: Option<usize>,
     /// How late the system may wake a thread.
@@ -138,11 +138,7 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Has the factory start a thread.
-    ///
-    /// # Errors
-    ///
-    /// Why there is none, and what the factory has panicked with, whose drop is user code.
+    /// Has the factory start a thread. An error comes with what the factory has panicked with, whose drop is user code.
     pub(crate) fn new_thread(
         &self,
         name: String,

@@ -5,7 +5,6 @@
 //! A [`Timestamp`] is a number of nanoseconds since the clock's origin, in 64 bits: 584 years.
 //! Arithmetic saturates, and the largest value means *never*: `Duration::MAX` is a legal delay,
 //! nothing overflows, and no clock ever reads "never", so such a deadline does not fall due.
-//! This file holds the only additions of time in the crate.
 //!
 //! # The two clocks
 //!
@@ -287,7 +286,6 @@ impl Clock {
         self.tell(|state| state.waiting_drivers -= 1);
     }
 
-    /// Tells the clock that a worker thread has ended.
     pub(crate) fn worker_ended(&self) {
         self.tell(ClockState::worker_ended);
     }

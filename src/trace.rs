@@ -309,7 +309,6 @@ mod events {
         run()
     }
 
-    /// There is none.
     #[derive(Clone)]
     pub(crate) enum SubmitterSpan {}
 

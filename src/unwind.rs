@@ -162,8 +162,8 @@ impl<T> Drop for Contained<T> {
     }
 }
 
-/// Returns `value` in an `Arc`. One that is an `Arc` of a factory or a handler already is taken as it is; otherwise each
-/// round of reading and setting it would wrap it once more. The caller names `T`: inferred, it would be that of `erase`.
+/// Returns `value` in an `Arc`. One that is an `Arc` of a factory or a handler already stays as it is; otherwise each read
+/// and set would wrap it once more. The caller names `T`, which inference would take from `erase`.
 pub(crate) fn share<T: ?Sized + 'static, V: 'static>(
     value: V,
     erase: impl FnOnce(V) -> Arc<T>,
@@ -187,7 +187,7 @@ impl<T: ?Sized> Replaceable<T> {
         Arc::clone(&self.0.lock())
     }
 
-    /// Replaces the value. Threads that have got the one before still use that.
+    /// Replaces the value. Threads that have read the earlier one still use it.
     pub(crate) fn set(&self, value: Arc<T>) {
         let value = Contained::new(value);
         // Dropped when the lock is released.

@@ -107,20 +107,6 @@ impl<T> DelayQueue<T> {
     /// Java 21.
     ///
     /// `None` does not tell whether there will be more: see [`is_finished`](Self::is_finished).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{DelayQueue, ManualClock};
-    ///
-    /// let clock = ManualClock::new();
-    /// let queue = DelayQueue::with_clock(clock.clone());
-    /// let second = Duration::from_secs(1);
-    /// queue.insert(second, "tea")?;
-    /// assert!(queue.poll().is_none());
-    /// clock.advance(second);
-    /// assert_eq!(queue.poll().map(|expired| expired.element), Some("tea"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias("try_take", "try_recv"))]
     #[inline]
     pub fn poll(&self) -> Option<Expired<T>> {
@@ -129,17 +115,6 @@ impl<T> DelayQueue<T> {
 
     /// Returns an iterator that blocks for each element that expires, and ends when the queue is closed
     /// and empty. Several threads may have one each; each element goes to one of them.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::DelayQueue;
-    ///
-    /// let queue: DelayQueue<u32> =
-    ///     (1..=3).rev().map(|n| (Duration::from_millis(n.into()), n)).collect();
-    /// queue.close();
-    /// let numbers: Vec<u32> = queue.expirations().map(|expired| expired.element).collect();
-    /// assert_eq!(numbers, [1, 2, 3]);
-    /// ```
     pub fn expirations(&self) -> impl FusedIterator<Item = Expired<T>> {
         // A closed queue admits nothing, so it stays at its end.
         iter::from_fn(|| self.take()).fuse()
@@ -361,7 +336,7 @@ struct WaiterAlarm {
 }
 
 impl WaiterAlarm {
-    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`. Returns `None` if it was woken at once.
+    /// Sets an alarm that wakes `waker` once `deadline` has come on `clock`. Returns `None` if it has woken it at once.
     fn set(clock: &Clock, deadline: Timestamp, waker: Waker) -> Option<Self> {
         let id = match clock.manual() {
             Some(manual) => manual.set_alarm(deadline, waker),
@@ -412,7 +387,6 @@ impl SystemAlarms {
         Ok(id)
     }
 
-    /// The loop of the thread.
     fn wake_when_due(&self) {
         set_timer_slack(Duration::from_nanos(1));
         let mut place = Place::default();

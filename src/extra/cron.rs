@@ -351,7 +351,6 @@ fn first_from(fields: &Fields, policy: Policy, zone: &TimeZone, from: i64) -> Op
 }
 
 impl Stretch {
-    /// The stretch that a moment is in.
     fn around(zone: &TimeZone, moment: i64) -> Option<Self> {
         let now = Timestamp::from_second(moment).ok()?;
         let offset = i64::from(zone.to_offset(now).seconds());

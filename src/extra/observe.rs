@@ -1,7 +1,7 @@
-//! What an executor does, observed: histograms of how late runs start and how long they take, metrics, and due tasks that
+//! Observes what an executor does: histograms of how late runs start and how long they take, metrics, and due tasks that
 //! cannot start.
 //!
-//! Each is an [`Observer`](crate::Observer), and a program finds it again by its type
+//! The histograms and the watch are observers like a user's, and the verbs find them again by their types
 //! ([`Handle::observer`](crate::Handle::observer)).
 
 #[cfg(feature = "histograms")]

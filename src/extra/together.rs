@@ -1,15 +1,15 @@
 //! Several tasks as one: submitted together, and waited for: all of them, the first that succeeds, or each as
 //! it ends.
 //!
-//! Everything here is made of futures and of [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a list of
-//! futures, and waits for one after the other: all have ended when the last that was waited for has. A wait that may be given
-//! up takes no result before all are there. An [`ExecutorCompletionService`] gives each task a waker of its own, and so learns
-//! the order in which they end. [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it
-//! cannot go on, [`invoke_any`](crate::Handle::invoke_any) is a completion service that does: however such a call ends, by a
-//! value, an error or a panic of the iterator, it leaves no task that has not been cancelled and asked to stop.
+//! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a list of
+//! futures, and waits for one after the other. A wait that may be given up takes no result before all have ended. An
+//! [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order in which they end.
+//! [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it cannot go on, and
+//! [`invoke_any`](crate::Handle::invoke_any) a completion service that does the same: however such a call ends, by a value,
+//! an error or a panic of the iterator, each task that it leaves has ended, or was cancelled and asked to stop.
 //!
-//! A wait without a limit that is known not to end is refused, as that for a single future is; see
-//! [`completion`] for a wait for whichever of several ends first.
+//! A wait without a limit that can never end is refused, as it is for a single future; see [`completion`] for a wait for
+//! the first of several futures to end.
 
 mod completion;
 
@@ -221,12 +221,10 @@ impl<T> Drop for TaskSet<T> {
     }
 }
 
-/// Returns `true` if the token of the limit is raised.
 fn is_interrupted(limit: Option<&Limit>) -> bool {
     limit.is_some_and(|limit| limit.reached() == LimitReached::Cancelled)
 }
 
-/// The body of [`Handle::invoke_all`] and [`Handle::invoke_all_within`].
 #[track_caller]
 pub(crate) fn invoke_all<T: TaskOutput + Send + 'static>(
     handle: &Handle,
@@ -253,7 +251,6 @@ pub(crate) fn invoke_all<T: TaskOutput + Send + 'static>(
     Ok(submitted.into_iter().collect())
 }
 
-/// The body of [`Handle::invoke_any`] and [`Handle::invoke_any_within`].
 #[track_caller]
 pub(crate) fn invoke_any<T, E>(
     handle: &Handle,
@@ -286,7 +283,6 @@ where
 /// An `invoke_any` that is under way. Its drop cancels what has not ended.
 struct FirstSuccess<T: 'static, E: 'static> {
     running: ExecutorCompletionService<Result<T, E>>,
-    /// The failure of the last task that failed.
     failure: Option<InvokeError<E>>,
 }
 
@@ -330,9 +326,9 @@ impl<T, E> Drop for FirstSuccess<T, E> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum InvokeError<E = Infallible> {
-    /// The iterator yielded no closure, of which one was to succeed.
+    /// The iterator of an `invoke_any` yielded no closure.
     NoTasks,
-    /// Every task failed, of which one was to succeed; the last of them returned this.
+    /// Every task of an `invoke_any` failed; the last of them returned this.
     Failed(E),
     /// The same; the last of them panicked or was cancelled.
     Task(TaskError),
@@ -342,7 +338,7 @@ pub enum InvokeError<E = Infallible> {
     Rejected(RejectedExecutionError),
     /// The call would have waited for ever: no worker is left to run the tasks.
     WouldDeadlock,
-    /// The token of the call was raised before.
+    /// The token of the call was raised before the call had its answer.
     Interrupted,
 }
 
@@ -364,7 +360,7 @@ impl<E: fmt::Display> fmt::Display for InvokeError<E> {
     }
 }
 
-/// An error whatever the tasks fail with, as long as it can be displayed: even a `String`.
+/// An error for every `E` that can be displayed, even a `String`.
 impl<E: fmt::Debug + fmt::Display> Error for InvokeError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         if let Self::Rejected(error) = self { error.source() } else { None }

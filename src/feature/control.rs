@@ -259,7 +259,7 @@ impl Control {
     }
 }
 
-/// What a change has come to, and what the caller has to do about it when it holds no lock.
+/// The outcome of a change, and what the caller has to do about it when it holds no lock.
 #[must_use]
 #[derive(Default)]
 pub(crate) struct Changed {
@@ -319,7 +319,7 @@ impl Parts<'_> {
         self.extras().extensions.control.get_or_insert_default()
     }
 
-    /// Carries out a change, unless it comes too late, which is also if the task's time is up.
+    /// Carries out a change, unless it comes too late, as it also does once the task's time is up.
     fn change(&mut self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> Changed {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();

@@ -180,7 +180,7 @@ impl GroupBuilder<'_> {
         let pool = handle.pool();
         let roll = Roll::new(limit, reserved, pool.workers.wanted());
         let state = Arc::new(GroupState {
-            // A name of its own, by which observers tell the group from others that are called the same.
+            // An `Arc` of its own, by which observers tell the group from others with the same name.
             name: Arc::from(&*name),
             pool: Arc::downgrade(pool),
             at_shutdown: on_shutdown,

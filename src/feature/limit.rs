@@ -59,7 +59,7 @@ impl Exceeded {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Counts that a task has been ended by a limit, and traces it.
+    /// Counts and traces that a limit has ended a task.
     fn note(&self, task: &Task, id: u64) {
         self.count();
         if trace::is_listening() {
@@ -69,9 +69,8 @@ impl Exceeded {
 }
 
 impl Pool {
-    /// Sets the limit at which a one-shot task ends if it has not ended by then, in place of any limit that
-    /// it had before. The task compares the limits, so of two threads that move the limit the one that
-    /// did so last has its timeout armed.
+    /// Sets the limit of a one-shot task, in place of any earlier one. The task compares the limits, so of two threads that
+    /// move the limit, the one that did so last has its timeout armed.
     pub(crate) fn set_timeout(
         &self,
         stripe: usize,
@@ -95,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Counts and records that a one-shot task has been ended by its limit.
+    /// Counts and records that its limit has ended a one-shot task.
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
         self.exceeded.note(task, id);
@@ -224,7 +223,6 @@ impl Parts<'_> {
         self.extras().extensions.limit.get_or_insert_default()
     }
 
-    /// Returns when the task has to have ended.
     pub(crate) fn expiry(&mut self) -> Option<Timestamp> {
         self.limit()?.expiry()
     }

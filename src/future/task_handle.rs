@@ -179,20 +179,6 @@ impl TaskHandle {
 
     /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It
     /// never puts a run off.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let report = executor.schedule(60 * second, || ())?;
-    /// assert!(report.run_within(5 * second));
-    /// assert!(report.run_within(10 * second), "it is earlier anyway");
-    /// assert_eq!(report.delay(), Some(5 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "bring_forward")]
     pub fn run_within(&self, delay: Duration) -> bool {
         self.change(Change::Within(self.clock().read().after(delay)))
@@ -355,7 +341,7 @@ impl TaskHandle {
         self.pool().clock()
     }
 
-    /// Returns `true` if the calling thread is in a run of the task, which would wait for itself if it waited for the task.
+    /// Returns `true` if the calling thread is in a run of the task: a wait for the task would then wait for itself.
     pub fn is_current(&self) -> bool {
         Run::is_of(&self.task)
     }
@@ -421,7 +407,6 @@ impl TaskHandle {
         self.pool_ref.pool()
     }
 
-    /// Returns `true` if only a worker of this pool can bring the task to its end.
     pub(crate) fn needs_worker_of(&self, pool: &Arc<Pool>) -> bool {
         Arc::ptr_eq(self.pool_ref.pool(), pool) && self.task.needs_worker(!pool.is_driven)
     }
@@ -455,7 +440,6 @@ impl TaskHandle {
         wait::block_soon(self.clock(), deadline, is_done, poll).is_some()
     }
 
-    /// The poll of [`wait`].
     fn poll_done(&self, place: &mut Place, waker: &Waker) -> Option<()> {
         self.task.poll_done(place, waker).then_some(())
     }
@@ -487,22 +471,6 @@ impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
     /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a
     /// one-shot task, and if this is not called by the task, in its run.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let poll = executor.schedule_at_fixed_rate(second, second, move || {
-    ///     // Nothing is expected for a minute.
-    ///     current_task().expect("inside a task").reschedule(60 * second);
-    /// })?;
-    /// clock.run_for(second);
-    /// assert_eq!(poll.delay(), Some(60 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.change(|clock| Some(Change::At(clock.read().after(delay))))
     }

@@ -1,4 +1,4 @@
-//! What decides on admission beside the queue: the bound on pending tasks, and the handler for those that are refused.
+//! Decides on admission beside the queue: the bound on pending tasks, and the handler for those that are refused.
 //!
 //! # Capacity
 //!
@@ -122,8 +122,7 @@ pub(crate) struct Rejections {
     pub(crate) handler: Replaceable<dyn RejectedExecutionHandler>,
     /// The number of submissions that were not admitted.
     pub(super) rejected: AtomicU64,
-    /// The number of these that were run on the thread that submitted them, and of those that panicked
-    /// there.
+    /// How many of these ran on the thread that submitted them, and how many of those runs panicked.
     caller_runs: AtomicU64,
     caller_panics: AtomicU64,
 }
@@ -144,13 +143,12 @@ impl Rejections {
         Self { handler: Replaceable::new(handler), rejected, caller_runs, caller_panics }
     }
 
-    /// Counts a submission that was not admitted, and of which the handler is not asked.
+    /// Counts a submission that was not admitted and does not go to the handler.
     #[cold]
     pub(crate) fn count(&self) {
         drop(CountOnDrop(&self.rejected));
     }
 
-    /// Counts a run on the thread that submitted the task.
     pub(super) fn count_caller_run(&self, done: &Totals) {
         self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);

@@ -54,7 +54,7 @@ use crate::{
     unwind::{Callback, Contained, discard},
 };
 
-/// A worker waits, as its executor knows, until this is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
+/// Keeps a wait of a worker registered until it is dropped; from [`Handle::enter_wait`](crate::Handle::enter_wait).
 #[must_use = "the wait ends when this is dropped"]
 pub struct WaitGuard<'a> {
     pool: &'a Pool,
@@ -62,8 +62,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers that the calling thread is about to wait without a limit, until what this returns is dropped. Fails if the
-    /// wait would never end. `None` means that the calling thread is not a worker of this pool, or that its wait need not be
+    /// Registers that the calling thread is about to wait without a limit, until the guard is dropped. Fails if the wait would
+    /// never end. `None` means that the calling thread is not a worker of this pool, or that its wait need not be
     /// registered.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,

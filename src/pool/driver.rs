@@ -72,7 +72,6 @@ use crate::{
 /// The number of the driver among the workers of its pool.
 pub(super) const NUMBER: usize = 1;
 
-/// See the [module](self).
 pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
@@ -87,7 +86,6 @@ pub(crate) struct Driver {
 /// The outcome of one call.
 #[derive(Default)]
 pub(crate) struct Round {
-    /// How many tasks were taken.
     taken: usize,
     /// How many of them have run. The others had ended, or were put off.
     pub(crate) ran: usize,
@@ -125,7 +123,6 @@ impl Driver {
         self.call(Self::run_first).ran > 0
     }
 
-    /// Runs due tasks until none is due.
     pub(crate) fn run_all(&mut self) {
         while self.run_due().taken > 0 {}
     }

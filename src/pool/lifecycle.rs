@@ -81,7 +81,6 @@ impl Phase {
     }
 }
 
-/// See the [module](self).
 pub(crate) struct Lifecycle {
     progress: Watched<Progress, { rank::OUTERMOST }>,
     /// A copy of the phase, written under the lock, to be read without it.
@@ -189,7 +188,6 @@ impl Lifecycle {
         })
     }
 
-    /// Takes a waiter that gives up off the list.
     pub(crate) fn forget(&self, place: &mut Place) {
         self.progress.forget(place);
     }
@@ -207,7 +205,7 @@ impl Lifecycle {
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// Whether some task may be kept by something else than its kind.
+    /// Whether something other than its kind may keep some task.
     has_exceptions: AtomicBool,
 }
 
@@ -251,7 +249,6 @@ thread_local! {
 /// The part that a thread plays in a pool.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It runs the pool's tasks.
     Worker,
     /// It shuts the pool down, or brings about its termination.
     Stopper,
@@ -282,7 +279,6 @@ impl Lifecycle {
         PoolScope(scope)
     }
 
-    /// Returns `true` if the calling thread plays this part in the pool.
     pub(crate) fn has_caller_as(&self, role: Role) -> bool {
         self.has_caller(|own| own == role)
     }

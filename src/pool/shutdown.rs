@@ -107,7 +107,6 @@ struct Stopping<'a> {
 }
 
 impl<'a> Stopping<'a> {
-    /// Advances the phase.
     fn begin(pool: &'a Arc<Pool>, what: &'static str, phase: Phase) -> Self {
         pool.lifecycle.advance(phase);
         trace::lifecycle(what, &pool.spawner.thread_name);

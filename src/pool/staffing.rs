@@ -68,7 +68,7 @@ impl Pool {
     }
 
     /// Starts a worker if a task is pending for which none would come, although the pool may have one
-    /// more. Does not block if another thread starts one. See the [head of the module](super).
+    /// more. Does not block if another thread starts one. See the head of [`workers`](super::workers).
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -104,8 +104,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a thread by the factory, with its number if it is a worker, and calls `started` once there is one: before
-    /// the permit is returned.
+    /// Has the factory start a thread, numbered if it is a worker; if it did, calls `started`, and then returns the permit.
     pub(super) fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -131,8 +130,8 @@ impl Pool {
         }
     }
 
-    /// The same. If no worker can be started, this reports it, and leaves the tasks that are pending to the next
-    /// step that looks. In a closed queue there may be none.
+    /// Like [`compensate`](Self::compensate), but reports it if no worker can be started, and leaves the pending tasks to the
+    /// next step that looks. In a closed queue there may be none.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }

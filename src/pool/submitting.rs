@@ -68,7 +68,7 @@ struct Target {
 
 /// The references to one pool, one for each stripe; this is what a handle holds.
 pub(crate) struct PoolRefs {
-    /// The pool of all of them, one step nearer.
+    /// The pool that all of them refer to, without the indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
@@ -108,7 +108,6 @@ impl NotQueued {
 }
 
 impl PoolRefs {
-    /// Makes a pool.
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
         debug_assert!(pool.queue.stripes().is_power_of_two(), "see `local`");
@@ -138,7 +137,6 @@ impl PoolRef {
         &self.0.pool
     }
 
-    /// The stripe of the queue that submissions through this reference go to.
     #[inline]
     pub(crate) fn stripe(&self) -> usize {
         self.0.stripe
@@ -164,11 +162,8 @@ impl PoolRef {
 
     /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
     /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
-    /// would block a thread that polls.
-    ///
-    /// # Errors
-    ///
-    /// The reason, if the queue admits it no more, or if there is no worker and none can be started.
+    /// would block a thread that polls. Fails if the queue does not admit it, or if there is no worker and none can be
+    /// started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -239,8 +234,7 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or fails the submission if it is not to be asked. Returns the permit with which the task is to be
-    /// offered once more, if that is the answer.
+    /// Asks the handler, or else fails the submission. Returns a permit if the task is to be offered once more.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
@@ -278,7 +272,7 @@ impl PoolRef {
         }
     }
 
-    /// Offers a task once more, which may have a permit, unless its group was shut down meanwhile.
+    /// Offers a task, perhaps with a permit, once more, unless its group was shut down meanwhile.
     fn retry(
         &self,
         task: Arc<Task>,
@@ -360,7 +354,7 @@ impl Pool {
             discard(all);
             self.queue.withdraw(moved?)
         });
-        // Others may have left the start to this thread.
+        // Other threads may have left the start to this one.
         self.end_stranded();
         let Some(task) = removed else { return Ok(ticket) };
         self.entry_removed();
@@ -374,7 +368,6 @@ impl Pool {
     }
 }
 
-/// What the verbs of a rejected task ask of the pool that has refused it.
 impl Refuser for Pool {
     fn count_caller_run(&self, done: &Totals) {
         self.rejections.count_caller_run(done);

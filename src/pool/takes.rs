@@ -14,7 +14,6 @@ use crate::{
     time::Timestamp,
 };
 
-/// See the [module](self).
 #[derive(Default)]
 pub(super) struct Takes {
     /// The last run, until the worker has read the clock.

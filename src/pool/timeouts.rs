@@ -1,9 +1,9 @@
 //! The timer thread, which acts at a moment although every worker may be busy.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
-//! of runs ([`feature::limit`](crate::feature)), the watch for runs that take long and that for starvation have a queue of
-//! their own and a thread that takes from it. It is started with the first *expiry*, a call at a moment, and ends with the
-//! pool; until then there is neither.
+//! of runs ([`feature::limit`](crate::feature)) and the watch for slow runs have a queue of their own, and a thread that
+//! takes from it. It is started with the first *expiry*, a call at a moment, and ends with the pool; until then there is
+//! neither.
 //!
 //! # More than one thread
 //!
@@ -61,7 +61,6 @@ pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
 
-/// See the [module](self).
 pub(crate) struct Timeouts {
     /// Made before the first attempt to start a thread.
     queue: OnceLock<Arc<ExpiryQueue>>,

@@ -49,7 +49,6 @@ pub(super) struct Runner {
 }
 
 impl WorkerThread {
-    /// All that a worker does.
     pub(super) fn work(self) {
         // Until the very end: the hooks below must not wait for this thread either.
         let Runner { pool, number, .. } = &self.runner;
@@ -88,7 +87,6 @@ impl Runner {
         self.stats.counted().0
     }
 
-    /// Returns the state that all runs on this worker share.
     pub(super) fn context(&self) -> Rc<WorkerContext> {
         let stop = self.pool.token.clone();
         let (clock, stats) = (self.pool.clock().clone(), Arc::clone(&self.stats));

@@ -89,7 +89,7 @@
 //!
 //! Settings are changed under the lock of this module, also while the workers work. A retiring worker reads them under
 //! that lock; a submission reads them when its task is queued, so the queue's locks order it after the change; and a thread
-//! that enlarges the core looks after that at the queue, and starts as many workers as there are new places and tasks.
+//! that enlarges the core then looks at the queue, and starts as many workers as there are new places and tasks.
 //! Where the core gets smaller the workers that are now too many are woken once, see that they are surplus, and retire
 //! after the keep-alive if no task comes.
 //!
@@ -120,7 +120,6 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
-/// See the [module](self).
 pub(crate) struct Workers {
     /// Watched by threads that wait for the permit.
     roster: Watched<Roster, { rank::OUTERMOST }>,
@@ -136,7 +135,6 @@ pub(crate) struct Workers {
     pub(super) joins: JoinRegistry,
 }
 
-/// The workers that there are.
 #[derive(Default)]
 struct Roster {
     /// One slot for each worker that is started or starting, by their numbers.

@@ -120,7 +120,7 @@ const fn ticket_of(key: u128, slot: u32) -> Ticket {
     Ticket { slot, sequence: sequence_of(key) }
 }
 
-/// Returns the two smallest of four, of which each two are in order.
+/// Returns the two smallest of four, given as two ordered pairs.
 pub(super) fn two_smallest<T: Copy + Ord>([a, b]: [T; 2], [c, d]: [T; 2]) -> [T; 2] {
     if a <= c { [a, b.min(c)] } else { [c, a.min(d)] }
 }

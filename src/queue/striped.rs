@@ -261,7 +261,7 @@ impl<E> DelayedWorkQueue<E> {
         }
     }
 
-    /// Takes the element out that is due first of all, parked or not.
+    /// Takes out the first element of all, parked or not.
     pub(crate) fn remove_first(&self) -> Option<QueueEntry<E>> {
         let mut ready = self.ready.lock();
         let parked = self.remove_first_parked(&ready);
@@ -272,7 +272,7 @@ impl<E> DelayedWorkQueue<E> {
         removed
     }
 
-    /// Takes the element out that is due first of all, if that is a parked one.
+    /// Takes out the first element of all, if it is parked.
     fn remove_first_parked(&self, ready: &LockedReady<'_, E>) -> Option<QueueEntry<E>> {
         let mut stripes = self.lock_exact();
         let scheduled = stripes.iter().filter_map(|stripe| stripe.first_key());

@@ -29,7 +29,7 @@ use crate::{sync::Arc, unwind::shield};
 pub(crate) struct Alarm<F>(F);
 
 impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
-    /// A task that calls code of the crate's own, and does nothing else.
+    /// Makes a task that only calls code of this crate.
     pub(crate) fn alarm(act: F) -> Arc<Self> {
         Arc::new(Self::new(Alarm(act), ()))
     }

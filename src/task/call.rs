@@ -8,8 +8,8 @@
 //!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
-//! * [`start`](Call::start) decides, under the task's lock, whether the run may begin. A task that is not plain has the
-//!   [`questions`](super::questions) asked; what has to be asked of user code is only noted there. If the run may begin the
+//! * [`start`](Call::start) decides, under the task's lock, whether the run may begin. If a feature decides about its
+//!   runs, the [`questions`](super::questions) are asked; what has to be asked of user code is only noted there. If the run may begin the
 //!   task is *running* from then on.
 //! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
 //! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
@@ -60,7 +60,7 @@ pub(crate) struct Call<'a> {
     pub(crate) is_run: bool,
     /// True if a series was cancelled in its run, and so ends when its closure has been dropped.
     is_leaving: bool,
-    /// There if the task has [`Extras`](super::cell::Extras), or leaves something.
+    /// There if a feature decides about the runs of the task, or once the call leaves something.
     pub(super) extras: Option<CallExtras>,
 }
 
@@ -178,7 +178,7 @@ impl Call<'_> {
         }
     }
 
-    /// Returns what is noted about the run, to add to it.
+    /// Returns the notes about the run, to add to them.
     pub(crate) fn extras(&mut self) -> &mut CallExtras {
         self.extras.get_or_insert_default()
     }

@@ -22,7 +22,6 @@ pub struct TaskContext {
     pub(super) planned: Timestamp,
     pub(super) planned_wall: Option<SystemTime>,
     pub(crate) started: Timestamp,
-    /// True if one failure is enough to end the task, for the code around the body.
     pub(crate) ends_by_failure: bool,
 }
 
@@ -93,19 +92,6 @@ impl TaskContext {
     }
 
     /// Returns how long after that moment the run started.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, current_task};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let lateness = executor.schedule(second, || current_task().map(|task| task.lateness()))?;
-    /// clock.advance(3 * second);
-    /// assert_eq!(lateness.join()?, Some(2 * second));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
     #[doc(alias = "latency")]
     pub fn lateness(&self) -> Duration {
         self.started.since(self.planned)

@@ -1,6 +1,6 @@
 //! The extensions of a task: the features that only some tasks have and that decide about its runs.
 //!
-//! A plain task has none and is asked nothing. [`Extensions`] has a field for each of the four features, and a function
+//! A plain task has none and is asked nothing. [`Extensions`] has a field for each feature, and a function
 //! for each point of a task's life at which features are asked, in which each has its line. So the order in which they
 //! are asked is the order of the lines, and this file is the one place of the core that names them.
 //!
@@ -14,17 +14,16 @@
 //! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
 //! The time limit comes first: a task whose time is up asks nothing else. The control precedes those that ask whether the
-//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the gate says first whether a task
-//! that is queued waits for its answer. A feature
-//! that may refuse a run stands before those that have something to give back. The policy for shutdowns comes last of
-//! those that say why a task is queued again.
+//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the
+//! gate says first whether a queued task waits for its answer. A feature that may refuse a run stands before those that
+//! have something to give back. The policy for shutdowns comes last of those that say why a task is queued again.
 //!
 //! All of this is called under the task's lock, so a feature calls no user code there and drops nothing of the user's.
 //! What has to be asked of user code is a [`Question`], which the worker asks with no lock held.
 //!
 //! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
 //! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
-//! (`Run::plan_for`).
+//! (`Run::planned`).
 
 use super::{
     Plan, call::Call, end::Leftovers, observer::Points, plan::RunOutcome, state::Stage,
@@ -126,7 +125,7 @@ pub(crate) struct Replan {
     pub(crate) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
-    /// An answer: the task waits on for that to its question.
+    /// An answer: the task goes on waiting for the answer to its question.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: Deferred,
 }

@@ -60,8 +60,8 @@ use crate::{
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-/// A closure on the stack of its worker, and the place for its result. A call borrows both: code that is compiled
-/// once, and that knows neither type.
+/// A closure on the stack of its worker, and the place for its result. A call borrows both, in code that is compiled once
+/// and knows neither type.
 pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;

@@ -1,9 +1,8 @@
 //! Observers: the values that an executor calls while it works, and the points at which it calls them.
 //!
-//! An [`Observer`] is told at a few [`Points`]. The observers of an executor are in one list, with the points at which each
-//! wants to be told. At a point at which none does the executor tests one bit, and makes nothing that it would have to
-//! tell. The closures that the verbs of the builder were given ([`Closures`]) are one observer of this list, which is told
-//! at those points alone for which there is a closure.
+//! The executor calls an [`Observer`] at a few [`Points`]. One list has its observers, with the points at which each wants
+//! to be called. At a point that none wants, the executor tests one bit and prepares nothing. The closures that the verbs
+//! of the builder were given ([`Closures`]) are one observer of this list, called only where there is a closure.
 //!
 //! All of it is user code, called with no lock held. A panic of one observer keeps no other from being told.
 
@@ -56,9 +55,9 @@ use crate::{
 /// ```
 #[doc(alias("listener", "JobListener", "on_task_spawn", "on_task_terminate"))]
 pub trait Observer: Send + Sync {
-    /// Returns the points at which this is told something; all of them, unless it says otherwise. Asked once. At a point at
-    /// which no observer is told the executor prepares nothing: without
-    /// [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves what [`current_task`](crate::current_task) costs.
+    /// Returns the points at which the executor calls this; by default, all of them. Asked once. At a point that no observer
+    /// wants, the executor prepares nothing: without [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves
+    /// the cost of [`current_task`](crate::current_task).
     fn points(&self) -> Points {
         Points::ALL
     }
@@ -71,7 +70,7 @@ pub trait Observer: Send + Sync {
     /// threads](crate::DrivenExecutor).
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task at this moment, when it had been due for so long. Its gate or its group may still put it
+    /// A worker has taken a task at this moment, after it had been due for this long. Its gate or its group may still put it
     /// off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
@@ -112,7 +111,7 @@ pub struct EndedRun<'a> {
     pub(crate) clock: &'a Clock,
 }
 
-/// The names that go with a run: that of its task, and that of the task's group.
+/// The names of a run's task and of that task's group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Names {
     pub(crate) task: Option<Arc<str>>,
@@ -198,7 +197,7 @@ impl EndedRun<'_> {
     }
 }
 
-/// Points at which an [`Observer`] is told something, joined by `|`; from [`Observer::points`].
+/// Points at which an [`Observer`] is called, joined by `|`; from [`Observer::points`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Points(u8);
 
@@ -241,7 +240,7 @@ impl BitOr for Points {
 /// The observers of one executor.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observers {
-    /// The points at which at least one of them is told something.
+    /// The points that at least one of them wants.
     points: Points,
     all: Arc<Vec<Listed>>,
 }
@@ -255,7 +254,7 @@ struct Listed {
 }
 
 impl Observers {
-    /// Adds one that is told before the others.
+    /// Adds an observer, which is called before the others.
     pub(crate) fn add_first<T: Observer + 'static>(&mut self, observer: T) {
         self.add(observer);
         Arc::make_mut(&mut self.all).rotate_right(1);
@@ -278,7 +277,6 @@ impl Observers {
         told.map(|listed| &**listed.observer)
     }
 
-    /// Returns the first of this type.
     pub(crate) fn find<T: 'static>(&self) -> Option<&T> {
         self.all.iter().find_map(|listed| listed.typed.downcast_ref())
     }

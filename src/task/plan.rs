@@ -125,8 +125,8 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Tells a run which one of the series it is, before the closure is called. What was missed is said of the runs
-    /// of the plan: an extra one stands for no other.
+    /// Tells a run its number in the series, before the closure is called. Only runs of the plan hear of missed runs: an extra
+    /// one stands for no other.
     #[inline]
     pub(super) fn place(&self, run: &Run) {
         run.number.set(self.runs + 1);

@@ -117,8 +117,8 @@ pub struct FailureReport<'a> {
     pub(super) again: Option<Duration>,
 }
 
-/// Returns the text with its control characters escaped: the message of an error may come from far away, and
-/// is neither to begin a line of its own nor to speak to a terminal.
+/// Returns the text with its control characters escaped: the message of an error may come from far away, and must neither
+/// begin a line of its own nor control a terminal.
 fn in_one_line(text: &str) -> String {
     let escaped = |letter: char| match letter.is_control() {
         true => letter.escape_default().to_string(),

@@ -194,8 +194,8 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run that the calling thread is in, for a guard that another thread sees as well. It does not
-    /// keep the lease, which ends with the run.
+    /// Returns the innermost run of the calling thread, for a guard that another thread sees as well. It does not keep the
+    /// lease, which ends with the run.
     pub(crate) fn watched() -> Option<TaskContext> {
         Self::with_current(|run| TaskContext { lease: None, ..run.context() })
     }

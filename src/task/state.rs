@@ -174,8 +174,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the end of the task; `None` if it has not ended. The caller has the value then, or the failure of a task
-    /// that has failed, if there is one: the error is for the case that there is none.
+    /// Claims the end of the task; `None` if it has not ended. The caller then has the value, or the failure of a task that
+    /// has failed; the error is for a task that has left no failure.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,

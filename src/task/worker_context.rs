@@ -29,8 +29,8 @@ pub(crate) struct WorkerContext {
     /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
     /// has one. A plain task does not set it, and so is told from it by its id.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers hear, and the id of their task: the last that has names. They are kept after its run, so that
-    /// the next run of the same task need not count a reference up and down.
+    /// The names that observers hear, and the id of the last task that has names. They stay after its run, so that the next
+    /// run of the same task need not count a reference up and down.
     names: RefCell<Names>,
     named: Cell<u64>,
 }

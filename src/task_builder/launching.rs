@@ -5,7 +5,7 @@
 //!
 //! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the
 //!    next step too: the error hands it back as it would have run.
-//! 2. The task gets its extensions, and the code around its runs. The executor's decorator is called, and its panic is the
+//! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions, and the code around its runs. The executor's decorator is called, and its panic is the
 //!    submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
 //! 4. It enters its group, and its limit is armed. Each of these finds a task that has ended meanwhile, and does nothing.
@@ -311,7 +311,7 @@ fn end_or_error(
     if !has_ended(&refused) {
         return Err(refused);
     }
-    // It was in the queue for a moment (see `rescue` in `pool::admission`), and another thread cancelled it
+    // It was in the queue for a moment (see `rescue` in `pool::submitting`), and another thread cancelled it
     // there. So it has ended, which a future can say and an error cannot.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))

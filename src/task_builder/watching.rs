@@ -1,9 +1,8 @@
 //! The watchdog, which names a run that takes longer than its set time.
 //!
-//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]), and when the body
-//! has returned it disarms that and looks at the clock: if the time is up by then, the worker does what the timer thread
-//! was late to do. So each run that took its time or longer is found, and no other is, on a manual clock to the
-//! nanosecond. Whichever of the two threads comes first raises `is_told`, and names the run.
+//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]), and afterwards
+//! it disarms that and compares the clock, as the time limit of a series does (`feature/limit/of_runs.rs`). The worker or
+//! the timer thread, if that comes first, raises `is_told` and names the run.
 
 use std::{panic::Location, time::Duration};
 

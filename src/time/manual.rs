@@ -310,19 +310,6 @@ impl ManualClock {
     /// everything due has run: periodic tasks run on time, and not late in a burst as after one
     /// long [`advance`](Self::advance).
     ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let minute = Duration::from_secs(60);
-    /// executor.schedule_at_fixed_rate(minute, minute, || ())?;
-    /// clock.run_for(24 * 60 * minute);
-    /// assert_eq!(executor.statistics().runs, 24 * 60);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
     /// A task may move the clock itself, as if its work took that time, also beyond the end. This call waits for
     /// all that falls due meanwhile, but not for ever: a periodic task that moves the clock by more than its period is never
     /// idle. After a thousand moves beyond the end this call returns, and leaves the tasks to what they do.

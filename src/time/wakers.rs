@@ -18,7 +18,7 @@ use super::Timestamp;
 /// Identifies the place of a waker on its list: its moment, and a number that is never zero.
 pub(crate) type PlaceId = (Timestamp, u64);
 
-/// The memory for so many wakers is never given back.
+/// A list keeps the memory for this many wakers.
 const FEW: usize = 32;
 
 #[derive(Debug, Default)]

@@ -101,8 +101,8 @@ impl JobError {
     }
 }
 
-/// Any error, a boxed one and a text become one. The message is that of the error, and of its sources after it. `JobError` is no
-/// [`Error`] itself, or this could not be written.
+/// Any error, boxed or not, and any text becomes a `JobError`. Its message is the message of the error, followed by those
+/// of its sources. `JobError` is no [`Error`] itself, or this could not be written.
 ///
 /// ```
 /// use punctual_jobs::JobError;

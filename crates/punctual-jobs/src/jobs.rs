@@ -131,8 +131,8 @@ impl Jobs {
         self
     }
 
-    /// Sets how many attempts a job of this kind has that this program sends, at least one; without this call it is what the
-    /// [kind](Job::MAX_ATTEMPTS) says, which is the right place if several programs send it.
+    /// Sets how many attempts a job of this kind has, at least one, if this program sends it; without this call the
+    /// [kind](Job::MAX_ATTEMPTS) says how many, which is the right place if several programs send it.
     pub fn max_attempts<J: Job>(mut self, max_attempts: u32) -> Self {
         self.definition::<J>().max_attempts = clamped(max_attempts);
         self
@@ -369,7 +369,7 @@ impl Definitions {
         Self { kinds, on_discarded, outcomes }
     }
 
-    /// Returns how many attempts a job has that is sent from here. The number of its kind holds unless this program defines it.
+    /// Returns how many attempts a job sent from here has: the number of its kind, unless this program defines another.
     pub(crate) fn max_attempts(&self, name: &str, of_kind: u32) -> u32 {
         self.kinds.get(name).map_or(of_kind, |kind| kind.max_attempts)
     }
@@ -400,7 +400,7 @@ impl Definitions {
     }
 }
 
-/// Says something on standard error that no callback is told. Not by `eprintln`, which panics if nothing can be written there.
+/// Prints on standard error what no callback hears. Not by `eprintln`, which panics if nothing can be written there.
 pub(crate) fn print_line(text: &str) {
     let line = format!("punctual-jobs: {}\n", in_one_line(text));
     let _ = io::stderr().write_all(line.as_bytes());

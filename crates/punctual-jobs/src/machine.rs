@@ -5,7 +5,7 @@ pub(crate) fn name_of_this() -> String {
     format!("{}:{}", without_space(&host()), std::process::id())
 }
 
-/// A name is in each row of a claim.
+/// The length of a name is limited because each row of a claim has one.
 const LONGEST: usize = 128;
 
 /// Returns the first characters of the name, with each white space and control character replaced: in the tables a space ends it.

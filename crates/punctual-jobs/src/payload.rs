@@ -18,7 +18,7 @@ use crate::{Job, JobError};
 pub(crate) struct Payload(Arc<str>);
 
 impl Payload {
-    /// Writes the job, and reads it once. The error is that of either.
+    /// Writes the job, and reads it once. Fails with the error of either step.
     pub(crate) fn of<J: Job>(job: &J) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(job)?;
         serde_json::from_str::<J>(&text)?;
@@ -84,7 +84,7 @@ mod in_tables {
 
     impl<'a> FromSql<'a> for Payload {
         fn from_sql(ty: &Type, raw: &'a [u8]) -> Result<Self, Failure> {
-            // A database without an encoding may have anything there. This is no JSON, so that an attempt fails for it.
+            // A database without an encoding may have anything there. This text is no JSON, so the attempt fails.
             Ok(Self(<&str>::from_sql(ty, raw).unwrap_or("not UTF-8").into()))
         }
 
@@ -118,7 +118,7 @@ mod tests {
         assert!(format!("{payload:?}").ends_with(" bytes"));
     }
 
-    /// JSON has no such numbers, and serde writes `null` for them, which is none.
+    /// JSON has no such numbers, and serde writes `null` for them, which is no number.
     #[test]
     fn a_number_that_is_not_finite_is_refused() {
         for number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {

@@ -13,7 +13,7 @@
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
-//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: what is said if no program listens.
+//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!

@@ -303,7 +303,6 @@ impl<'a> Piece<'a> {
         self.items().try_fold(0, |set, item| Ok(set | item.set(unit)?))
     }
 
-    /// The values of one item.
     fn set(self, unit: &Unit) -> Result<u64, CronError> {
         let (range, step) = match self.cut('/') {
             Some((range, step)) => (range, Some(step.step(unit)?)),

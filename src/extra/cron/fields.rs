@@ -34,7 +34,6 @@ pub(super) struct Fields {
     pub(super) either_day: bool,
 }
 
-/// The field of the day of the month.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfMonth {
     /// `1` to `31`.
@@ -172,7 +171,6 @@ impl DaysOfWeek {
 }
 
 impl Month {
-    /// The bits of all its days.
     fn all(self) -> u64 {
         (2 << self.length) - 2
     }

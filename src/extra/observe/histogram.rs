@@ -1,15 +1,15 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A distribution has all its buckets from the beginning, so nothing is allocated where a run is recorded:
-//! 4,382 counts of eight bytes, 35 KiB, and twice that for the two distributions of a recorder. A bucket is 64 nanoseconds
-//! wide up to 16 microseconds, and from there on twice as wide after each doubling, so 128 of them have one width: those of
+//! A distribution allocates all its buckets at the beginning, so recording a run allocates nothing: 4,382 counts of eight
+//! bytes are 35 KiB, and a recorder with its two distributions has 70 KiB. A bucket is 64 nanoseconds wide up to 16
+//! microseconds, and the width doubles with each further power of two, so 128 buckets share one width, as in
 //! `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
 /// The width of the first buckets, in nanoseconds, as a power of two.
 const UNIT: u32 = 6;
-/// So many buckets, as a power of two, have one width, from one power of two to the next.
+/// The number of buckets that share one width, from one power of two to the next, as a power of two.
 const OCTAVE: u32 = 7;
 /// A day, in nanoseconds. What is longer counts as this.
 const HIGHEST: u64 = 24 * 3_600 * 1_000_000_000;
@@ -23,7 +23,6 @@ fn bucket_of(nanos: u64) -> usize {
     ((u64::from(shift) << OCTAVE) + (units >> shift)) as usize
 }
 
-/// Returns the longest duration in a bucket.
 fn highest_in(bucket: usize) -> u64 {
     let shift = (bucket as u64 >> OCTAVE).saturating_sub(1);
     let units = bucket as u64 - (shift << OCTAVE);
@@ -173,7 +172,7 @@ pub struct RunHistograms {
 impl RunHistograms {
     #[inline]
     pub(super) fn record(&mut self, lateness: Duration, run_time: Duration) {
-        // What an executor has measured fits, and the compiler sees that it was a number of nanoseconds before.
+        // A measured span fits, and the compiler sees that it came from a number of nanoseconds.
         self.lateness.record(lateness.as_nanos() as u64);
         self.run_time.record(run_time.as_nanos() as u64);
     }

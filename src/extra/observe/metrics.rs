@@ -111,7 +111,6 @@ const BOUNDS: [(Duration, &str); 19] = [
     (Duration::from_secs(300), "300"),
 ];
 
-/// Publishes what [`Handle::publish_metrics`] says.
 pub(crate) fn publish_executor(of: &Handle, executor: &str) {
     let (now, labels) = (of.statistics(), [label("executor", executor)]);
     METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
@@ -122,7 +121,6 @@ pub(crate) fn publish_executor(of: &Handle, executor: &str) {
     }
 }
 
-/// Publishes what [`Group::publish_metrics`] says.
 pub(crate) fn publish_group(of: &Group, executor: &str) {
     let (now, labels) = (of.statistics(), [label("executor", executor), label("group", of.name())]);
     GROUP_METRICS.iter().for_each(|metric| publish(metric, &now, &labels));
@@ -137,7 +135,6 @@ fn label(name: &'static str, value: &str) -> Label {
     Label::new(name, Arc::<str>::from(value))
 }
 
-/// Returns these labels and one more.
 fn with(labels: &[Label], name: &'static str, value: &'static str) -> Vec<Label> {
     let mut labels = labels.to_vec();
     labels.push(Label::new(name, value));
@@ -159,7 +156,6 @@ fn publish<S>((name, value, meaning): &Metric<S>, now: &S, labels: &[Label]) {
     }
 }
 
-/// Publishes a series for each state.
 fn publish_state(state: ExecutorState, labels: &[Label]) {
     const STATE: &str = "punctual_executor_state";
     describe_gauge!(

@@ -1,15 +1,15 @@
 //! The record of the runs of an executor: a recorder for each thread that runs tasks, one for each name that is kept apart,
 //! and one for each group.
 //!
-//! A thread keeps its recorder in a seat of its own, and there, too, the recorders of the last name and of the last group.
-//! So to record a run is to compare, to take one lock for which only a snapshot ever contends, and to increment two counts.
-//! The recorder of a thread that has ended is given to the next thread, so what has been recorded stays.
+//! Each thread keeps its recorder in a seat, with the recorders of its last name and its last group. To record a run, it
+//! compares, takes one lock that only a snapshot contends for, and increments two counts. The recorder of a thread that
+//! has ended goes to the next thread, so its records stay.
 //!
 //! # No run is counted twice
 //!
-//! The runs of a task whose name is kept apart go to the recorder of that name *in place of* the thread's own, since what an
-//! executor has done is the sum of both kinds. The runs of a group's tasks go to the recorder of the group *as well*, which
-//! that sum leaves out.
+//! A run of a task whose name is kept apart goes to the recorder of that name *in place of* the thread's, since the total
+//! of the executor adds up both kinds. A run of a group's task goes to the recorder of the group *as well*, which the
+//! total leaves out.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -35,7 +35,7 @@ struct Records {
     /// Each with what its thread holds while it lives.
     threads: Mutex<Vec<(Arc<Recorder>, Weak<()>)>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
-    /// By the address of the group's name, which no other has as long as there is a reference to it.
+    /// By the address of the group's name, which is unique while a reference to the name exists.
     groups: Mutex<HashMap<usize, OfGroup>>,
 }
 
@@ -46,7 +46,7 @@ struct Recorder(Mutex<RunHistograms>);
 
 /// The recorders that one thread uses.
 struct Seat {
-    /// Whose they are. It keeps no records alive.
+    /// The owner of these recorders, which this does not keep alive.
     of: Weak<Records>,
     own: Arc<Recorder>,
     /// While it is there, no other thread takes the recorder.
@@ -55,7 +55,7 @@ struct Seat {
     grouped: Option<(Arc<str>, Arc<Recorder>)>,
 }
 
-/// Nothing panics while it holds one of these locks.
+/// No thread panics while it holds one of these locks.
 fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,7 +66,6 @@ impl Recorder {
         locked(&self.0).record(run.lateness(), run.run_time());
     }
 
-    /// Adds the records to a snapshot.
     fn add_to(&self, sum: &mut RunHistograms) {
         sum.add(&locked(&self.0));
     }
@@ -83,7 +82,7 @@ impl Observer for RunRecorder {
 
     fn run_ended(&self, run: &EndedRun<'_>) {
         let seated = SEAT.try_with(|seat| self.0.record(&mut seat.borrow_mut(), run));
-        // A thread that runs a task while its thread-locals are dropped has no seat any more.
+        // A thread that runs a task while its thread-locals are dropped no longer has a seat.
         seated.unwrap_or_else(|_| self.0.record(&mut None, run));
     }
 }
@@ -123,7 +122,7 @@ impl Records {
         names.get(name).cloned()
     }
 
-    /// Returns the recorder of a group. Those of groups that are gone make room.
+    /// Returns the recorder of a group. A new one makes room by dropping those of groups that are gone.
     fn of_group(&self, name: &Arc<str>) -> Arc<Recorder> {
         let mut groups = locked(&self.groups);
         let address = Arc::as_ptr(name).addr();
@@ -162,7 +161,6 @@ impl RunRecorder {
         Self(Arc::new(Records { most_names, threads, names, groups }))
     }
 
-    /// Returns the records so far.
     pub(crate) fn snapshot(&self) -> Histograms {
         let (threads, named) = (locked(&self.0.threads).clone(), locked(&self.0.names).clone());
         locked(&self.0.groups).retain(|_, (name, _)| name.strong_count() > 0);
@@ -183,8 +181,8 @@ impl RunRecorder {
 /// How late runs started and how long they took, in a pool and by name; from
 /// [`Handle::histograms`](crate::Handle::histograms).
 ///
-/// A snapshot: it does not change any more. A run is in it from the moment at which its worker looks for the
-/// next task, which is shortly after its outcome can be seen.
+/// A snapshot does not change. A run enters it when its worker looks for the next task, shortly after the outcome of the
+/// run is visible.
 #[derive(Clone, Debug)]
 pub struct Histograms {
     pool: RunHistograms,

@@ -1,19 +1,19 @@
-//! Starvation: nothing that is due can start, because all workers are occupied.
+//! Detects starvation: no due task can start, because all workers are occupied.
 //!
-//! An executor starves from the moment at which a task is due, or was last taken if that is later, until a worker
-//! takes one. After the set time that is reported, once, and then each time the wait has doubled.
+//! An executor starves from the moment at which a task is due, or at which a worker last took one if that is later, until
+//! a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
 //! # One look at a time
 //!
 //! A *look* is a task of another executor, which has one thread and the same clock. It asks whether a worker is idle, which
-//! task that is due is the first, and when a worker has last taken one. Nothing has to tell it that a task is due or
-//! has been taken meanwhile: of the two, the later moment says since when the executor starves, and so when the
-//! next look is, exactly. If nothing is due now, nothing can have starved before a set time from now. So
-//! there is one look in a set time, however much goes on between two.
+//! due task is the first, and when a worker last took one. No thread has to announce that a task is due or taken: the
+//! later of the two moments says since when the executor starves, and so exactly when the next look is. If nothing is due
+//! now, nothing can have starved before a set time from now. So there is one look in a set time, however busy the
+//! executor is.
 //!
-//! A look that finds an idle worker is the last one: what is due next will be taken by that worker. A worker
-//! that takes a task has a look armed if none is. A worker that takes a task at the very moment of a look may
-//! come before or after it: the report says what the look has seen.
+//! A look that finds an idle worker is the last one: that worker takes what is due next. A worker that takes a task arms a
+//! look if none is armed. If it takes the task at the very moment of a look, it may come before or after it: the report
+//! says what the look has seen.
 //!
 //! # Why no starvation is missed
 //!
@@ -46,10 +46,10 @@ use crate::{
     TaskId, TaskSummary,
 };
 
-/// What is told of a starvation, and of which executor.
+/// Reports a starvation, and which executor starves.
 pub(crate) type Tell = dyn Fn(&Handle, &Starvation) + Send + Sync;
 
-/// The observer that has one executor looked at; see the [module](self).
+/// The observer that watches one executor; see the [module](self).
 pub(crate) struct StarvationWatch(Arc<Lookout>);
 
 struct Lookout {
@@ -62,16 +62,16 @@ struct Lookout {
     /// In nanoseconds since the executor was built.
     last_taken: AtomicU64,
     built: OnceLock<Instant>,
-    /// The executor that is watched and the one that looks, until the first has terminated.
+    /// The watched executor and the one that looks, until the watched one has terminated.
     executors: Mutex<Option<(Handle, ScheduledThreadPoolExecutor)>>,
 }
 
-/// The findings of the looks at one starvation.
+/// One starvation, as its looks have found it.
 #[derive(Clone, Copy, Default)]
 struct Episode {
     /// Which task would have been next, and when the last one was taken before: while both stay, it is one starvation.
     of: Option<(TaskId, u64)>,
-    /// For how many set times it has to starve to be reported again.
+    /// The number of set times after which it is reported again.
     again_at: u32,
 }
 
@@ -113,13 +113,13 @@ impl Observer for StarvationWatch {
 
     fn terminated(&self) {
         let executors = self.0.executors().take();
-        // Here the thread of a look must not be waited for: its callback may wait for this executor.
+        // This must not wait for the thread of a look, whose callback may wait for this executor.
         executors.into_iter().for_each(|(_, looks)| looks.shutdown_background());
     }
 }
 
 impl Lookout {
-    /// Nothing panics while it holds this lock.
+    /// No thread panics while it holds this lock.
     fn executors(&self) -> MutexGuard<'_, Option<(Handle, ScheduledThreadPoolExecutor)>> {
         self.executors.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -133,7 +133,6 @@ impl Lookout {
         }
     }
 
-    /// Arms a look, unless one is armed.
     #[cold]
     fn arm(self: &Arc<Self>, delay: Duration, episode: Episode) {
         let looks = self.executors().as_ref().map(|(_, looks)| looks.handle());
@@ -146,7 +145,6 @@ impl Lookout {
         }
     }
 
-    /// One look; see the head of the module.
     fn look(self: &Arc<Self>, before: Episode) {
         self.armed.store(false, Ordering::SeqCst);
         let executor = self.executors().as_ref().map(|(executor, _)| executor.clone());
@@ -178,7 +176,7 @@ impl Lookout {
     }
 }
 
-/// An executor in which nothing that is due could start for a set time: the argument of
+/// An executor in which no due task could start for a set time: the argument of
 /// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log.
 #[derive(Clone, Debug)]
 pub struct Starvation {

@@ -203,7 +203,6 @@ impl Caller {
         task.state() == TaskState::Running || task.run_within(Duration::ZERO)
     }
 
-    /// Returns `true` if a call waits for its run.
     pub(super) fn is_waiting(&self) -> bool {
         self.calls.lock().is_called && !self.task.is_done()
     }

@@ -7,18 +7,17 @@
 //!
 //! # Why each future comes out once
 //!
-//! Its number is among the pending before its task knows the waker. The first call of the waker removes the number, and moves
-//! the future to the ended, in one step; a second call finds nothing. A future that finds its number gone when it is
-//! put in its place has ended meanwhile.
+//! The number of a future is pending before its task knows the waker. The first call of the waker moves the future from the
+//! pending to the ended in one step; a second call finds nothing. A future that finds its number gone when it is put in
+//! its place has ended meanwhile.
 //!
 //! # Why no wake-up is lost
 //!
-//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A
-//! [`Taker`] that finds none is listed in the same step, with a token that it waits for. And every change, in whichever
-//! thread, ends with one question ([`CompletionQueue::step`]): is there an answer? If so, the token of the first
-//! taker is raised. The wake-up is a baton: a taker asks the question when it
-//! has its answer, and the drop of one that has none asks too. The baton also passes the news that
-//! nothing is left from one taker to the next, until all know it.
+//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A [`Taker`] that finds none
+//! is listed in the same step, with a token that it waits for. Every change, in whichever thread, ends with one question
+//! ([`CompletionQueue::step`]): is there an answer? If so, the token of the first taker is raised. The wake-up is a baton:
+//! a taker that has its answer asks the question, and so does the drop of one that has none. The baton also passes the
+//! news that nothing is left from one taker to the next, until all know it.
 //!
 //! # Ownership
 //!
@@ -27,9 +26,8 @@
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit [says so](Handle::enter_wait), with its token: the thread that brings
-//! the answer raises that before it goes on, so a thread that goes on to wait itself does not find a
-//! taker that has its answer already.
+//! A worker that waits without a limit [says so](Handle::enter_wait), with its token: the thread that brings the answer
+//! raises the token before it goes on. So if that thread then waits itself, it finds no taker that has its answer already.
 //!
 //! A wait is not registered if one of the futures can end without a worker of the executor, by a
 //! time limit for instance, or on another executor. When such a future joins, all takers are woken to look again.
@@ -305,14 +303,12 @@ impl<T> CompletionQueue<T> {
 }
 
 impl<T> QueueState<T> {
-    /// Assigns a number to a future that is being pushed.
     fn assign(&mut self) -> u64 {
         self.last += 1;
         self.pending.insert(self.last, None);
         self.last
     }
 
-    /// Puts a future in its place.
     fn admit(
         &mut self,
         number: u64,
@@ -361,7 +357,7 @@ impl<T> Wake for CompletionWaker<T> {
     }
 }
 
-/// A thread or a future that takes from the queue. It is taken off the list on drop.
+/// A thread or a future that takes from the queue. Its drop takes it off the list.
 struct Taker<'a, T> {
     shared: &'a CompletionQueue<T>,
     clock: &'a Clock,
@@ -370,12 +366,8 @@ struct Taker<'a, T> {
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on.
-    ///
-    /// # Errors
-    ///
-    /// If there is none, the token that is raised when this is to look again. One that was woken for nothing has its old
-    /// place on the list.
+    /// Returns the answer, and passes the baton on; or, without one, the token that is raised when this has to look again. A
+    /// taker that was woken for nothing has its old place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
         self.shared.step(|state| {
             if let Some(answer) = state.take() {

@@ -1,9 +1,8 @@
-//! A task that waits in the queue: how it stands, and a change of that.
+//! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else was asked of the task, and when its entry is due by that.
-//! [`control`](super) derives it from the entry that it finds and from what it has kept beside it, has a
-//! [change](Change) applied, and moves the entry to where it then belongs: in one step under the lock of the task and that of
-//! the queue.
+//! A [`Standing`] is plain data: when the planned run is, what else was asked for, and when the entry is therefore due.
+//! [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change), and
+//! moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
 
 use super::{Change, Changed};
 use crate::{
@@ -19,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// When an extra run was asked for.
     pub(super) extra: Option<Timestamp>,
-    /// When the planned run was asked for, which was due already: its lateness begins anew then.
+    /// When a planned run that was due already was asked for: its lateness begins anew then.
     pub(super) asked: Option<Timestamp>,
 }
 

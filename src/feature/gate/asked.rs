@@ -87,7 +87,7 @@ struct Asked {
     attempt: u32,
 }
 
-/// An answer that a task waits for in the queue, which is parked until then.
+/// The answer for which a task waits, parked in the queue.
 struct AwaitedReply {
     answer: PendingEntry,
     is_extra: bool,
@@ -118,8 +118,8 @@ impl Gated {
         if is_extra { &mut self.extra } else { &mut self.planned }
     }
 
-    /// Returns the answer that is awaited, if it is for another tick than the one for which the task is due. Another plan may
-    /// be one for the same moment.
+    /// Returns the awaited answer if it is about another tick than the one for which the task is due. Another plan may be for
+    /// the same moment.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         self.planned.take_if(|_| is_replanned);
         let Self { planned, extra, awaited, .. } = self;
@@ -133,7 +133,7 @@ impl Gated {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 
-    /// Notes the question that the gate is to be asked, about the tick for which the task was queued.
+    /// Notes the question for the gate, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
@@ -325,7 +325,7 @@ impl Call<'_> {
         called.map_err(discard).ok()
     }
 
-    /// Has the run hold a lease, which is watched over. Returns `false` if the lease has panicked.
+    /// Gives the run a lease, and has the lease watched. Returns `false` if the lease has panicked.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
@@ -388,7 +388,7 @@ impl Call<'_> {
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
 
-    /// Has the task queued again for when the gate is to be asked about the tick.
+    /// Has the task queued again, to ask the gate about the tick then.
     fn put_off(&mut self, asked: Asked) -> RunOutcome {
         let run = self.run;
         if trace::is_listening() {
@@ -398,7 +398,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick of a task that is queued again, and that waits then for the `answer` of its gate, if it is to come.
+    /// Keeps the tick of a task that is queued again, to wait for the `answer` of its gate if that is still to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra());
         let plan = self.plan.as_mut().filter(|_| !is_extra);

@@ -4,8 +4,7 @@
 //! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
 //! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
 //!
-//! The changes that the group wants made to *other* tasks ([`Deferred`]) are made after the task's lock has been
-//! released.
+//! A thread makes the group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
@@ -35,7 +34,7 @@ use crate::{
 pub(crate) struct Membership {
     group: Arc<GroupState>,
     at_shutdown: AtShutdown,
-    /// By which the group lists it since it has entered.
+    /// The key by which the group lists it, once it has entered.
     key: Option<MemberKey>,
     has_left: bool,
     /// The run for which a worker has taken the task, if the group has refused that run.
@@ -62,11 +61,7 @@ impl Membership {
         }
     }
 
-    /// Enters the group.
-    ///
-    /// # Errors
-    ///
-    /// Why the task has to end, if it came too late.
+    /// Enters the group. Fails with the reason why the task has to end if it came too late.
     fn enter(
         &mut self,
         task: &Arc<Task>,
@@ -169,11 +164,7 @@ impl Membership {
 
 /// A task that may be in a group, as the pool sees it.
 impl Task {
-    /// Enters the group of the task, which has been put into the queue.
-    ///
-    /// # Errors
-    ///
-    /// Why it has to end, if it came too late.
+    /// Enters the group of the task, which is in the queue. Fails with the reason why the task has to end if it came too late.
     pub(crate) fn enter_group(
         self: &Arc<Self>,
         ticket: Ticket,

@@ -45,7 +45,7 @@ impl Groups {
         self.list.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Tells each group of a change that is the pool's.
+    /// Applies a change of the pool to each group.
     pub(crate) fn tell(&self, change: &mut dyn FnMut(&mut Roll)) {
         for group in self.all() {
             group.change(&mut *change);

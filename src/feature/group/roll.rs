@@ -56,7 +56,6 @@ pub(crate) struct Member {
 }
 
 impl Member {
-    /// Makes a member that is pending.
     pub(crate) fn new(task: &Arc<Task>, ticket: Ticket, due: Timestamp, at: AtShutdown) -> Self {
         let stands = Stands::Pending { is_parked: false };
         Self { task: Arc::downgrade(task), ticket, due, at_shutdown: at, stands }
@@ -86,7 +85,7 @@ enum Stands {
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// The number of workers that the group leaves to others, and of those that there are to be.
+    /// The number of workers that the group leaves to others, and the number that the pool is to have.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,
@@ -96,14 +95,14 @@ pub(crate) struct Roll {
     pub(crate) totals: Totals,
     /// The pending members, in the order in which they start.
     pending: Members,
-    /// Those that ask or run, or are called off.
+    /// Those that ask, that run, or that are called off.
     others: Members,
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
     /// Members that were parked and are to be let go, by the step that is under way.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// The tasks that the group keeps since it was shut down, and since its executor was.
+    /// What is kept since the shutdown of the group, and since the shutdown of its executor.
     keeps: Option<Keeps>,
     executor_keeps: Option<Keeps>,
     /// The number of submissions that are under way.
@@ -131,10 +130,10 @@ impl Roll {
         if self.is_paused { 0 } else { self.permits().saturating_sub(taken) }
     }
 
-    /// Returns `true` if it is the turn of a pending member: fewer than the free permits stand before it.
+    /// Returns `true` if it is the turn of a pending member: fewer members than free permits stand before it.
     fn is_first(&self, key: MemberKey) -> bool {
         let free = self.free();
-        // The second comparison spares a group that is hardly limited the walk.
+        // The second comparison spares a group with a loose limit the walk.
         free > 0
             && (self.pending.len() <= free
                 || self.pending.keys().nth(free - 1).is_some_and(|last| key <= *last))
@@ -154,11 +153,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member.
-    ///
-    /// # Errors
-    ///
-    /// Why it has to end, if it came too late: then it is called off at once.
+    /// Enters a pending member. If it came too late it is called off at once: this fails with the reason why it has to end.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -181,12 +176,8 @@ impl Roll {
         }
     }
 
-    /// Asks for a member that a worker has taken whether it may start, and has it start then. Otherwise it is queued again,
-    /// and waits.
-    ///
-    /// # Errors
-    ///
-    /// Why it ends instead.
+    /// Decides whether a member that a worker has taken may start, and has it start then. Otherwise it is queued again, and
+    /// waits. Fails with the reason why it ends instead.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
         // The executor has given the others back.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
@@ -290,7 +281,6 @@ impl Roll {
         members.insert(member.key(), member);
     }
 
-    /// Takes a member off the roll.
     fn take(&mut self, key: MemberKey) -> Option<Member> {
         let member = self.pending.remove(&key).or_else(|| self.others.remove(&key))?;
         if let Some(count) = self.count_of(member.stands) {
@@ -407,8 +397,8 @@ impl Roll {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Returns `Err` if a member has to end that would wait for the end of a pause. The executor was shut down, and
-    /// does not keep it.
+    /// Returns `Err` if a member that would wait for the end of a pause has to end: the executor was shut down, and does not
+    /// keep it.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
@@ -465,7 +455,7 @@ impl Keeps {
         }
     }
 
-    /// Has a shutdown keep no more than this, and returns what it keeps then: a policy that is switched on again brings
+    /// Restricts what a shutdown keeps to no more than this, and returns the result: a policy that is switched on again brings
     /// nothing back.
     fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);

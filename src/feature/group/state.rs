@@ -34,8 +34,8 @@
 //!
 //! # Locks
 //!
-//! The lock of a group comes after that of a task, and no lock is taken under it. What a call has to do
-//! about other tasks it adds to [`Deferred`], for a thread that holds no lock.
+//! The lock of a group comes after the lock of a task, and no lock is taken under it. A call leaves its work on other
+//! tasks in [`Deferred`], for a thread that holds no lock.
 //!
 //! # Members that are not known yet
 //!
@@ -91,7 +91,7 @@ impl GroupState {
         answer
     }
 
-    /// Has the members let go whose turn has come by a change, and the threads woken that wait for the end of the group.
+    /// After a change, lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
     fn follow_up(&self, mut roll: WatchedGuard<'_, Roll>, deferred: &mut Deferred) {
         let released = roll.release();
         if roll.terminate() {
@@ -104,7 +104,7 @@ impl GroupState {
         }
     }
 
-    /// Changes the group, with no lock held, and lets the members go whose turn has come.
+    /// Changes the group, with no lock held, and lets go the members whose turn has come.
     pub(crate) fn change<R>(&self, change: impl FnOnce(&mut Roll) -> R) -> R {
         let mut deferred = Deferred::default();
         let answer = self.step(&mut deferred, change);
@@ -112,11 +112,7 @@ impl GroupState {
         answer
     }
 
-    /// Begins a submission to the group by its pool.
-    ///
-    /// # Errors
-    ///
-    /// Why the group refuses it.
+    /// Begins a submission to the group by its pool, or fails with the reason why the group refuses it.
     pub(crate) fn join(self: &Arc<Self>, pool: &Arc<Pool>) -> Result<Joining, RejectionReason> {
         if !std::ptr::eq(self.pool.as_ptr(), Arc::as_ptr(pool)) {
             return Err(RejectionReason::ForeignGroup);

@@ -1,4 +1,4 @@
-//! The time limit of a series, which is one of each run.
+//! The time limit of a series, which applies to each run.
 //!
 //! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]), and when the body
 //! has returned it disarms that and looks at the clock: if the time is up by then, the worker does what the timer thread
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Around {
-    /// Returns the code around each run that gives each run of a periodic task `budget` of time.
+    /// Returns the code around each run that limits the run to `budget`.
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
         let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.exceeded.clone());

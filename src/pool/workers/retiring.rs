@@ -48,7 +48,6 @@ pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
 impl JoinRegistry {
-    /// Returns how many workers wait.
     pub(in crate::pool) fn len(&self) -> usize {
         self.0.lock().len()
     }
@@ -229,7 +228,7 @@ impl Workers {
 }
 
 impl Staying {
-    /// Notes the reason that `look` finds, if there is one, beside what was noted before; and meanwhile that it may be either
+    /// Notes the reason that `look` finds, if any, beside earlier ones; while it looks, the note says that it may be either
     /// one. Returns `true` if there is one.
     fn note(&self, look: impl FnOnce() -> Option<Reason>) -> bool {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.

@@ -15,10 +15,10 @@
 //!
 //! # Parked entries
 //!
-//! A task that waits for its turn, or that runs on request, is *parked* in a second heap: something else has
-//! to move it before it can run. What is first, how long a thread sleeps and how many threads stay is asked of the first
-//! heap alone; what is pending, and what a shutdown keeps, of both. A parked entry is *due* all the same: the task that waits for
-//! its turn was to run at some moment. One that runs on request is never due.
+//! A task that waits for its turn, or that runs on request, is *parked* in a second heap: something else has to move it
+//! before it can run. The first heap alone decides which entry is first, how long a thread sleeps and how many threads
+//! stay; both count for what is pending, and for what a shutdown keeps. A parked entry is *due* all the same: the task that
+//! waits for its turn was to run at some moment. One that runs on request is never due.
 
 use super::super::{
     AdmissionState, InsertError, QueueEntry, RefusedElement, UnderLock,

@@ -151,7 +151,7 @@ pub(super) enum AskError {
     Server(Error),
     /// A row was locked by other transactions for so long.
     Locked(Duration),
-    /// The server has accepted a job for so long, and has stored none.
+    /// For this long, the server has accepted a job without storing it.
     LeftOut(Duration),
 }
 
@@ -246,7 +246,7 @@ impl Connection {
         Self { address, limit, greeting: statements::GREETING, session }
     }
 
-    /// Has statements wait for locks no longer than those of callers may.
+    /// Limits how long statements wait for locks, as the verbs of callers have to.
     pub(super) fn for_verbs(self) -> Self {
         Self { greeting: statements::GREETING_OF_VERBS, ..self }
     }

@@ -293,7 +293,7 @@ impl PostgresEngine {
         });
     }
 
-    /// Tells the program of an event, on a thread of the executor, if it listens. Returns `false` if that takes no task.
+    /// Tells the program of an event, on a thread of the executor, if it listens. Returns `false` if the executor takes no task.
     pub(super) fn tell(&self, event: QueueEvent) -> bool {
         let Some(closure) = self.settings.on_event.clone() else {
             self.unheard.note(&event);

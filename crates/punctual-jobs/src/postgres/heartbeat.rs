@@ -58,7 +58,7 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
                 if engine.claims.prolong() {
                     engine.wake.notify_one();
                 }
-                // The lease stands, whatever becomes of these: what they fail for may be a single row.
+                // The lease stands even if these fail: the cause may be a single row.
                 let tidied = timeout_at(deadline, engine.tidy(rounds, may_sweep)).await;
                 if let Ok(Err(error)) = tidied {
                     engine.report_failure(&error);
@@ -146,7 +146,7 @@ impl PostgresEngine {
         }
     }
 
-    /// Frees the jobs of dead workers. If the server refuses to, each of them alone: a trigger or a constraint of the program's own
+    /// Frees the jobs of dead workers. If the server refuses, this frees each job alone: a trigger or a constraint of the program's own
     /// may refuse one row, which stays as it is, and is reported.
     async fn sweep(&self) -> Result<(), AskError> {
         match self.sweep_some(None).await {

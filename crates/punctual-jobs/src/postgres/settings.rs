@@ -232,8 +232,8 @@ impl fmt::Display for QueueEvent {
 
 impl Postgres {
     /// Runs handlers on this executor, and keeps jobs in the database at this address: a URL, or a list of
-    /// keys and values, as [`tokio_postgres::Config`] reads them. A span that is set below and is longer than a year counts as a
-    /// year.
+    /// keys and values, as [`tokio_postgres::Config`] reads them. A span longer than a year that
+    /// is set below counts as a year.
     pub fn on(executor: &Handle, url: impl Into<String>) -> Self {
         Self {
             executor: executor.clone(),
@@ -274,7 +274,7 @@ impl Postgres {
     }
 
     /// Sets how many jobs this process runs at a time; without this call as many as the executor has
-    /// workers. More than ten thousand count as that. With more slots than workers, jobs that this process has claimed wait for its
+    /// workers. A larger number than ten thousand counts as ten thousand. With more slots than workers, jobs that this process has claimed wait for its
     /// workers while another machine may be idle.
     pub fn slots(mut self, slots: usize) -> Self {
         self.slots = Some(slots);
@@ -289,8 +289,8 @@ impl Postgres {
     }
 
     /// Sets what this machine calls itself in the [list of jobs](crate::JobQueue::list) and in the table of workers;
-    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`, and what is beyond
-    /// 128 characters is cut off.
+    /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`, and the
+    /// name is cut off after 128 characters.
     pub fn machine(mut self, name: impl Into<String>) -> Self {
         self.machine = Some(name.into());
         self
@@ -318,7 +318,7 @@ impl Postgres {
         self
     }
 
-    /// Sets what is told of events that the queue has dealt with. It is called on a thread of the executor. Without this call
+    /// Sets the callback for events that the queue has dealt with. It is called on a thread of the executor. Without this call
     /// a server that is [away](QueueEvent::ServerAway) or [refuses](QueueEvent::ServerRefused) is a line on standard error, once a minute.
     pub fn on_event(mut self, closure: impl Fn(&QueueEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(closure));
@@ -373,7 +373,7 @@ impl Postgres {
 /// A shorter one would take every pause of a process for its end.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
-/// A longer span is no longer one that a clock can add to each of its moments.
+/// A clock cannot add a longer span to each of its moments.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// More rows than one statement is to claim.

@@ -10,7 +10,7 @@
 //! into the table. So the worker's statements lock with `skip locked`, and pass over what is held until the next
 //! round. Moving and cancelling lock with `nowait`, and are asked again. Enqueueing may wait for a job that has its key,
 //! or for a key that another transaction has inserted and not committed: no longer than the lock time-out of
-//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]), as that says.
+//! [`GREETING_OF_VERBS`], and it is asked again as well. In a transaction of the program's own each verb waits ([`waiting`]).
 //!
 //! # Ordering keys
 //!
@@ -58,7 +58,7 @@ set search_path = pg_catalog"
 pub(crate) const GREETING: &str = greeting!("100ms");
 
 /// The same on the connection of the verbs. On it the statements of all callers follow each other, so a statement that waits for
-/// a lock has all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
+/// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
 pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
 
 /// The version of the tables.

@@ -1,5 +1,5 @@
-//! What the queue says of a server that it cannot ask, or that refuses its statements, if no program listens: a line on standard
-//! error, and another one each minute while that goes on.
+//! If no program listens, the queue reports a server that is away, or that refuses its statements, by a line on standard
+//! error, and by another one each minute while that goes on.
 //!
 //! Nothing runs in that state, and no caller is told, so a missing grant would look like a queue without jobs. Other events are
 //! about single jobs and ticks; a program that wants them [listens](crate::Postgres::on_event).

@@ -96,7 +96,7 @@ impl PostgresEngine {
         self.ask_until(statement, params, Some).await
     }
 
-    /// Asks until the answer says something. The pauses grow, and there is no question after the limit.
+    /// Asks until there is an answer, with pauses that grow. Asks no more after the limit.
     async fn ask_until<T>(
         &self,
         statement: &str,

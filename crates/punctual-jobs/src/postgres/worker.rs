@@ -56,7 +56,7 @@ struct Worker {
     left: Vec<Ended>,
     again: Instant,
     retries: bool,
-    /// Those that the server has refused, which hold no slots, and when they are asked for again.
+    /// The ends that the server has refused, which hold no slots, and when this asks for them again.
     refused_ends: Vec<Ended>,
     refused_again: Instant,
     retries_refused: bool,
