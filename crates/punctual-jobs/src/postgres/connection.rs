@@ -174,6 +174,14 @@ impl AskError {
         matches!(class, Some("22" | "23" | "42" | "44" | "P0")) && !self.is_of_the_session()
     }
 
+    /// Returns `true` if the server has refused what the statement does to a row, and may accept the same for another one. A missing
+    /// right or table is not of this kind.
+    pub(super) fn is_of_one_row(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let class = error.code().and_then(|code| code.code().get(..2));
+        matches!(class, Some("22" | "23" | "44" | "P0")) && !self.is_of_the_session()
+    }
+
     /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
     fn is_of_the_session(&self) -> bool {
         matches!(self, Self::Silent(_)) || self.is(&SqlState::READ_ONLY_SQL_TRANSACTION)

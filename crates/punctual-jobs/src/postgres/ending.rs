@@ -152,7 +152,7 @@ impl PostgresEngine {
                 }
                 unwritten.soon = held;
             }
-            Err(error) if error.is_of_the_rows() => match &all[..] {
+            Err(error) if error.is_of_one_row() => match &all[..] {
                 [alone] => {
                     let (id, error) = (alone.job.id, with_sources(&error));
                     let error = format!("the end of the job {id}: {error}");

@@ -53,7 +53,7 @@ pub(super) struct PostgresEngine {
     pub(super) work: Connection,
     /// For the heartbeat and for fencing tokens.
     pub(super) pulse: Connection,
-    /// For the rows of schedules.
+    /// For the ticks, and the rows of schedules.
     pub(super) ticking: Connection,
     /// The name of this queue in the tables.
     pub(super) worker: String,

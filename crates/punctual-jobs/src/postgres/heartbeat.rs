@@ -41,14 +41,15 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
     // From when on this machine may sweep; `None` after a question without an answer.
     let mut sweeps_from = Some(stood);
+    let mut next = stood + heartbeat;
     loop {
         let (now, over) = (Instant::now(), stood + trusted);
         // The end of the lease is not slept through, however soon the last question has failed.
-        let next = if now < over { over.min(now + heartbeat) } else { now + heartbeat };
-        sleep_until(next).await;
+        sleep_until(if now < over { over.min(next) } else { next }).await;
         engine.lose_all_after(over);
         let asked = Instant::now();
         let deadline = over.max(asked + heartbeat);
+        next = asked + heartbeat;
         rounds += 1;
         let may_sweep = sweeps_from.is_some_and(|from| asked >= from);
         match timeout_at(deadline, engine.live()).await {
@@ -59,17 +60,19 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
                     engine.wake.notify_one();
                 }
                 // The lease stands even if these fail: the cause may be a single row.
-                let tidied = timeout_at(deadline, engine.tidy(rounds, may_sweep)).await;
-                if let Ok(Err(error)) = tidied {
+                let tidied = timeout_at(next, engine.tidy(rounds, may_sweep)).await;
+                if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
                     engine.report_failure(&error);
                 }
             }
             Ok(Err(error)) => {
                 // A statement that was refused is an answer.
                 sweeps_from = sweeps_from.filter(|_| error.is_of_the_statement());
+                next = Instant::now() + heartbeat;
                 engine.report_failure(&error);
             }
             Err(_) => {
+                next = Instant::now() + heartbeat;
                 sweeps_from = None;
                 let error = "there was no answer in time".to_owned();
                 engine.report(QueueEvent::ServerAway { error });
@@ -150,14 +153,14 @@ impl PostgresEngine {
     /// may refuse one row, which stays as it is, and is reported.
     async fn sweep(&self) -> Result<(), AskError> {
         match self.sweep_some(None).await {
-            Err(error) if error.is_of_the_rows() => {}
+            Err(error) if error.is_of_one_row() => {}
             swept => return swept,
         }
         let lease = self.settings.lease.as_secs_f64();
         for row in self.pulse.ask(statements::DEAD, &[(&lease as _, Type::FLOAT8)]).await? {
             let id: i64 = row.get(0);
             match self.sweep_some(Some(id)).await {
-                Err(error) if error.is_of_the_rows() => {
+                Err(error) if error.is_of_one_row() => {
                     let error = format!("a job of a dead process, {id}: {}", with_sources(&error));
                     self.report(QueueEvent::ServerRefused { error });
                 }

@@ -323,8 +323,8 @@ macro_rules! of_the_dead {
     };
 }
 
-/// $1 seconds, as for [`SWEEP`]: the ids of the jobs that it would free.
-pub(crate) const DEAD: &str = concat!("select id", of_the_dead!("$1"), " order by id");
+/// $1 seconds, as for [`SWEEP`]: the ids of the jobs that it would free. In no order: each is reached at some time, however many are refused.
+pub(crate) const DEAD: &str = concat!("select id", of_the_dead!("$1"), " order by random()");
 
 macro_rules! sweep {
     ($columns:literal, $history:literal) => {

@@ -214,7 +214,7 @@ impl PostgresEngine {
             (&schedule.new_job.ordering_key as _, Type::TEXT),
             (&schedule.max_attempts as _, Type::INT4),
         ];
-        let rows = self.verbs.ask_prepared(statements::TICK, &params).await?;
+        let rows = self.ticking.ask_prepared(statements::TICK, &params).await?;
         let seconds = |span: f64| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX);
         let row = rows.first();
         Ok(Answer {

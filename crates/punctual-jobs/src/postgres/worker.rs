@@ -129,6 +129,8 @@ impl Worker {
             }
             self.looks |= self.sources.are_freed_by(&self.ended);
             self.looks &= !is_stopping;
+            // The last time that they are asked for.
+            self.retries_refused |= is_stopping && self.running.is_empty();
             self.write_and_claim().await;
             if is_stopping && self.running.is_empty() {
                 let until =
@@ -166,8 +168,10 @@ impl Worker {
     async fn write_and_claim(&mut self) {
         let (engine, mut ended) = (Arc::clone(&self.engine), std::mem::take(&mut self.ended));
         self.note_refusals(&ended);
-        let taken = self.running.len() + self.left.len();
-        let free = engine.settings.slots.saturating_sub(taken);
+        let slots = engine.settings.slots;
+        // Many refused ends are no accident of some rows, and each of their jobs would run again once this process has ended.
+        let refused = self.refused_ends.len().saturating_sub(slots);
+        let free = slots.saturating_sub(self.running.len() + self.left.len() + refused);
         if std::mem::take(&mut self.retries) {
             ended.append(&mut self.left);
         }

@@ -419,6 +419,40 @@ fn an_end_that_is_refused_stops_no_other() {
     assert_eq!(told.try_recv().ok(), None, "none ran again");
 }
 
+/// The server refuses every end. The machine runs no more jobs than would run again if it died: three for each slot.
+#[test]
+fn a_machine_whose_ends_are_refused_does_not_run_the_backlog() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(2);
+    let (tell, told) = std::sync::mpsc::channel();
+    let (say, said) = std::sync::mpsc::channel();
+    server.sql("create function public.refuse() returns trigger language plpgsql as $$ begin raise exception 'kept'; end $$");
+    let queue = opened(|| {
+        let (tell, say) = (tell.clone(), say.clone());
+        let jobs = Jobs::new().on(move |_: &JobRun, job: Work| Ok(tell.send(job.number)?));
+        let settings = postgres(&executor, &server.url()).heartbeat(Duration::from_millis(50));
+        jobs.open(settings.on_event(move |event| drop(say.send(event.to_string()))))
+    });
+    server.sql("create trigger refuse before delete on punctual.job for each row execute function public.refuse()");
+    for number in 0..40 {
+        queue.now(Work { number, millis: 0 }).enqueue().unwrap();
+    }
+    let mut ran: Vec<_> = (0..4).map(|_| receive(&told, "the first")).collect();
+    // It asks again at each heartbeat.
+    for _ in 0..40 {
+        receive(&said, "a refusal");
+    }
+    ran.extend(told.try_iter());
+    assert!(ran.len() <= 6, "{ran:?}");
+    server.sql("drop trigger refuse on punctual.job");
+    while ran.len() < 40 {
+        ran.push(receive(&told, "the others"));
+    }
+    ran.sort_unstable();
+    assert_eq!(ran, (0..40).collect::<Vec<_>>());
+    drained(&server);
+}
+
 /// The server refuses one row of a sweep. The other jobs of the dead machine run elsewhere, and the lease of this one stands.
 #[test]
 fn a_row_that_is_refused_stops_no_sweep() {

@@ -44,7 +44,7 @@ fn workers_of(process: u32) -> String {
 
 /// Ends the lease of a machine that is dead, or frozen: what time does as well.
 pub(crate) fn end_lease(server: &Server, process: u32) {
-    let ended = "set until = clock_timestamp() - interval '1 second'";
+    let ended = "set until = clock_timestamp()";
     let workers = workers_of(process).replace(" where", &format!(" {ended} where"));
     server.sql(&format!("update {workers}"));
 }
