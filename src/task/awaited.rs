@@ -1,5 +1,4 @@
-//! A task as its waiters see it: the holder of its future, and a caller that has cancelled it and waits until its body has returned.
-//!
+//! A task as its waiters see it: the holder of its future, and a caller that cancels it and waits until its body has returned.
 //! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for
 //! the end and leaves its waker, and the end is published and the wakers are taken out. They are cloned
 //! before and dropped afterwards, since both are user code.

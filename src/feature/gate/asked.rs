@@ -57,7 +57,7 @@ use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
     entry::{Requeue, Ticket, Timing},
-    feature::let_go,
+    feature::parked::let_go,
     pool::Pool,
     sync::{Arc, Weak},
     task::{

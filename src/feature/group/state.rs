@@ -49,7 +49,7 @@ use std::task::Waker;
 use super::roll::Roll;
 use crate::{
     RejectionReason,
-    feature::{ShutdownPolicy, let_go},
+    feature::{ShutdownPolicy, parked::let_go},
     pool::Pool,
     sync::{Arc, Weak},
     task::Deferred,
