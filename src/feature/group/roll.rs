@@ -102,7 +102,7 @@ pub(crate) struct Roll {
     pub(crate) parked: usize,
     /// Members that were parked and are to be let go, by the step that is under way.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// What is kept since the shutdown of the group, and since the shutdown of its executor.
+    /// The tasks that the group keeps since its own shutdown, and those that it keeps since the shutdown of its executor.
     keeps: Option<Keeps>,
     executor_keeps: Option<Keeps>,
     /// The number of submissions that are under way.
