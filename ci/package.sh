@@ -3,7 +3,7 @@
 # has a complaint, if a package holds what no user needs or lacks what one needs, or if it is too large. Then
 # a project outside of this workspace depends on what was packed, and is built with the default features,
 # with none and with all; with the oldest Rust; with the oldest versions that the manifests allow; and its
-# lock file names nothing that only tests use. Why so: docs/decisions/0057-a-release.md
+# lock file names nothing that only tests use. Why so: docs/decisions/release.md
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD

@@ -2,7 +2,7 @@
 # Whether the public interface has changed in a way that the version number does not say: ci/semver.sh [REVISION] [CRATE ...]
 # compares with that revision, or with the tag of the last release, each of the published crates or those that are named.
 # Needs cargo-semver-checks, and installs it if it is not there (ci/tool.sh), which takes some minutes.
-# Not in .ci/run: docs/decisions/0057-a-release.md says why.
+# Not in .ci/run: docs/decisions/release.md says why.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -2,7 +2,7 @@
 # What a user of the crate gets in their lock file, which covers every platform and every `--cfg`:
 # ci/user_lock.sh [FOLDER], of the crate as it is here or of the package in that folder. It must name what the
 # library is made of and nothing that only our tests use. A crate that is not in the list below fails; if it
-# is to be there, docs/decisions/0003 says why. ci/package.sh calls it.
+# is to be there, docs/decisions/dependencies.md says why. ci/package.sh calls it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 library=${1:-$PWD}

@@ -62,7 +62,7 @@
 //! waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). To the rule in [`workers`] a
 //! task that gets a moment has just been queued, and the same argument holds.
 //!
-//! What a task costs: `docs/decisions/0045-what-a-call-still-costs.md`. Which thread is woken, and when none is:
+//! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is:
 //! [`queue`](crate::queue).
 
 mod admission;

@@ -34,21 +34,18 @@ const GUIDELINES: [&str; 54] = [
     "C-STABLE", "C-PERMISSIVE",
 ];
 
-/// Each item of the API guidelines has an answer, in the guidelines' order, with a remark.
+/// Each item of the API guidelines that is not kept is one of them, in their order, with a reason.
 #[test]
-fn every_guideline_has_its_answer() {
-    let page = page("docs/api-guidelines.md");
+fn every_guideline_that_is_not_kept_has_its_reason() {
+    let page = page("docs/decisions/interface.md");
     let mut items = Vec::new();
-    for row in rows(&page, "item") {
-        let [item, answer, remark] = row[..] else { panic!("three columns: {row:?}") };
-        assert!(
-            ["Kept", "In part", "Not", "Nothing to keep"].contains(&answer),
-            "{item}: {answer}"
-        );
-        assert!(!remark.is_empty(), "{item} has no remark");
-        items.push(item);
+    for row in rows(&page, "item").filter(|cells| !cells[0].starts_with('-')) {
+        let [item, answer, reason] = row[..] else { panic!("three columns: {row:?}") };
+        assert!(["In part", "Not"].contains(&answer), "{item}: {answer}");
+        assert!(!reason.is_empty(), "{item} has no reason");
+        items.push(GUIDELINES.iter().position(|it| *it == item).expect("it is on the list"));
     }
-    assert_eq!(items, GUIDELINES);
+    assert!(items.is_sorted() && items.len() > 10, "{items:?}");
 }
 
 fn page(name: &str) -> String {
@@ -216,10 +213,12 @@ fn all_files() -> Vec<String> {
     files.iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }
 
-/// The documents.
+/// The documents, also those of a companion.
 fn documents() -> Vec<(PathBuf, String)> {
     let mut files = vec![root().join("README.md"), root().join("CONTRIBUTING.md")];
-    visit(&root().join("docs"), &mut files);
+    for folder in ["docs", "crates/punctual-jobs/docs"] {
+        visit(&root().join(folder), &mut files);
+    }
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).expect("a document");

@@ -1,8 +1,8 @@
 //! The manifests that build the crate: the published one; `tests/proof/models/Cargo.toml`, which has the model
-//! checkers as well (`docs/decisions/0033-models-have-a-manifest-of-their-own.md`); and
+//! checkers as well (`docs/decisions/testing.md`); and
 //! `tests/proof/optimised/Cargo.toml`, with which CI builds the soak and the counted calls. And what the
 //! manifests of all published crates say to registries
-//! (`docs/decisions/0057-a-release.md`).
+//! (`docs/decisions/release.md`).
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 

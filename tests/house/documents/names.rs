@@ -98,10 +98,9 @@ fn each_name_in_the_prose_exists() {
     assert!(names > 200, "{names} names");
 }
 
-/// Decisions stay as they were taken, the evidence tells of what was, and one page names types of tokio.
+/// The evidence tells of what was, and one page names types of tokio.
 fn is_current(path: &Path) -> bool {
     let is_about_tokio = path.ends_with("coming-from-tokio.md");
     !is_about_tokio
-        && !path.starts_with(root().join("docs/decisions"))
         && !path.starts_with(root().join("docs/evidence"))
 }
