@@ -1,14 +1,14 @@
-//! The evidence in `docs/evidence` lists the tests for every case, fault, guarantee and mutation. Each row has an id, and the
-//! doc comments of its tests have that id. These tests combine the two: they write the links to the tests into the rows, so
-//! that the name of a test is written by hand in one place only. In the same way [`coverage`] names functions, of which the
-//! file is found in the sources. All other words of the pages are written by hand.
+//! Each case, fault, guarantee and mutation is a row with an id, and the doc comments of its tests have that id. So the name of a
+//! test is written once. These tests combine the two, and make tables with links to the tests on request. The rows of the
+//! guarantees are the page `docs/evidence/guarantees.md`; those of the others are in `tests/house/evidence/rows`. In the same
+//! way [`coverage`] names functions, of which the file is found in the sources.
 //!
 //! ```sh
-//! cargo test -p house                              # fails if a page is out of date
-//! PUNCTUAL_WRITE_EVIDENCE=1 cargo test -p house    # writes the links
+//! cargo test -p house                              # fails if an id has no row, or a row neither test nor reason
+//! PUNCTUAL_WRITE_EVIDENCE=1 cargo test -p house    # makes the tables in target/evidence, and writes the files of functions
 //! ```
 //!
-//! A new row has `{tests}` where the links are to stand. A row without tests gives the reason in its last column, and no
+//! A row has `{tests}` where the links are to stand. A row without tests gives the reason in its last column, and no
 //! test may have its id. A new row of the coverage has `{file}` in its first column. What a tool excludes from the faults that
 //! it puts in is in the settings of that tool: [`mutants`].
 
@@ -23,23 +23,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::functions::{Function, functions};
+use self::functions::functions;
 
 use crate::root;
 
 /// The placeholder for the tests in a row.
 const TESTS: &str = "{tests}";
 
-/// The variable that asks for the pages to be written.
+/// The variable that asks for the tables to be made.
 const WRITE: &str = "PUNCTUAL_WRITE_EVIDENCE";
 
-/// The head of each page that is written in part.
+/// The head of the page that is written in part.
 const HEAD: &str = "<!-- Generated in part: PUNCTUAL_WRITE_EVIDENCE=1 cargo test -p house writes \
-                    the links to tests, and the files of functions. -->\n\n";
+                    the files of functions. -->\n\n";
 
-/// These pages.
-const PAGES: [&str; 5] =
-    ["conformance.md", "coverage.md", "faults.md", "guarantees.md", "mutations.md"];
+/// The page with the places of functions.
+const COVERAGE: &str = "coverage.md";
+
+/// The page of the documents whose rows are promises.
+const GUARANTEES: &str = "guarantees.md";
+
+/// The tables whose rows have tests.
+const TABLES: [&str; 4] = ["conformance.md", "faults.md", GUARANTEES, "mutations.md"];
 
 /// A test, and the ids in its doc comment.
 struct Test {
@@ -48,7 +53,7 @@ struct Test {
     ids: BTreeSet<String>,
 }
 
-/// A page: its text, with a placeholder in each row for the links to its tests.
+/// A page or table: its text, with a placeholder in each row that has tests.
 struct Page {
     name: &'static str,
     text: String,
@@ -61,25 +66,40 @@ impl Page {
     }
 }
 
-/// Each page has the links to the tests that there are, and the files in which the functions are.
+/// Each table can be made: every placeholder has its tests, and what a row links to is there.
 #[test]
-fn the_pages_are_those_that_are_generated() {
-    let (pages, tests, functions) = (pages(), tests(), functions());
-    let mut stale = Vec::new();
-    for page in &pages {
-        let path = folder().join(page.name);
-        let new = filled(page, &tests, &functions);
-        let old = fs::read_to_string(&path).unwrap_or_default();
-        if new != old && env::var_os(WRITE).is_some() {
-            fs::write(&path, new).expect("the page is written");
-        } else if new != old {
-            stale.push(page.name);
+fn the_tables_are_made_on_request() {
+    let (tests, made) = (tests(), root().join("target/evidence"));
+    for page in TABLES.map(page) {
+        let text = filled(&page, &tests);
+        assert!(!text.contains(TESTS), "{}: a row without tests", page.name);
+        for target in text.split("](../../").skip(1) {
+            let file = target.split([')', '#']).next().expect("a path");
+            assert!(root().join(file).is_file(), "{} links to {file}", page.name);
+        }
+        if env::var_os(WRITE).is_some() {
+            fs::create_dir_all(&made).expect("the folder is made");
+            fs::write(made.join(page.name), text).expect("the table is written");
         }
     }
-    assert!(stale.is_empty(), "not as generated (run with {WRITE}=1): {stale:?}");
 }
 
-/// The pages that say so are written in part, and no other.
+/// The page on the coverage has the files in which the functions are.
+#[test]
+fn the_coverage_names_the_files_of_its_functions() {
+    let (old, functions) = (page(COVERAGE).text, functions());
+    let lines = old.lines();
+    let filled = lines
+        .map(|line| coverage::filled(line, &functions).unwrap_or_else(|| line.to_owned()) + "\n");
+    let new: String = filled.collect();
+    if new != old && env::var_os(WRITE).is_some() {
+        fs::write(folder().join(COVERAGE), HEAD.to_owned() + &new).expect("the page is written");
+    } else {
+        assert_eq!(new, old, "not as generated (run with {WRITE}=1)");
+    }
+}
+
+/// The page that says so is written in part, and no other.
 #[test]
 fn each_generated_page_has_its_source() {
     let says_so = |path: &PathBuf| {
@@ -87,13 +107,13 @@ fn each_generated_page_has_its_source() {
         text.starts_with("<!-- Generated").then(|| file_name(path))
     };
     let found: Vec<_> = markdown(&folder()).iter().filter_map(says_so).collect();
-    assert_eq!(found, PAGES);
+    assert_eq!(found, [COVERAGE]);
 }
 
 /// An id beside a test is the id of a row, which lists the test.
 #[test]
 fn each_id_beside_a_test_has_its_row() {
-    let pages = pages();
+    let pages = tables();
     let known: BTreeSet<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id).collect();
     let mut unknown = Vec::new();
     for Test { file, name, ids } in tests() {
@@ -107,7 +127,7 @@ fn each_id_beside_a_test_has_its_row() {
 #[test]
 fn no_id_has_two_rows() {
     let mut seen = BTreeMap::new();
-    for page in pages() {
+    for page in tables() {
         for (id, _) in page.rows() {
             if let Some(before) = seen.insert(id.to_owned(), page.name) {
                 panic!("{id} is in {before} and in {}", page.name);
@@ -126,9 +146,9 @@ fn every_case_has_its_test_or_its_reason() {
 /// Each promise has tests, without exception.
 #[test]
 fn every_promise_has_its_tests() {
-    let page = page("guarantees.md");
+    let page = page(GUARANTEES);
     assert!(page.rows().all(|(_, cells)| cells.iter().any(|cell| cell.contains(TESTS))));
-    let ids = answered("guarantees.md");
+    let ids = answered(GUARANTEES);
     assert!(ids.len() > 40, "{} promises", ids.len());
     assert!(ids.into_iter().eq((1..=page.rows().count()).map(|number| format!("G{number}"))));
 }
@@ -173,39 +193,13 @@ fn answered(name: &'static str) -> Vec<String> {
     ids
 }
 
-/// The page with the links to the tests, and with the files, in their places.
-fn filled(page: &Page, tests: &[Test], functions: &[Function]) -> String {
-    let mut text = HEAD.to_owned();
-    for line in page.text.lines() {
-        text += &match row(line) {
-            Some((id, _)) if line.contains(TESTS) => line.replace(TESTS, &links(tests, id)),
-            _ => coverage::filled(line, functions).unwrap_or_else(|| line.to_owned()),
-        };
-        text.push('\n');
-    }
-    text
-}
-
-/// The row with the placeholder in place of its links to tests.
-fn emptied(line: &str) -> String {
-    let mut links = line.match_indices("[`").map(|(at, _)| at);
-    let Some(begin) = links.find(|at| end_of_link(&line[*at..]).is_some()) else {
-        return line.to_owned();
-    };
-    let mut end = begin;
-    while let Some(length) = end_of_link(line[end..].trim_start_matches(", ")) {
-        end += length + if end == begin { 0 } else { ", ".len() };
-    }
-    format!("{}{TESTS}{}", &line[..begin], &line[end..])
-}
-
-/// The length of the link to a test with which this text begins.
-fn end_of_link(text: &str) -> Option<usize> {
-    let (name, rest) = text.strip_prefix("[`")?.split_once("`](../../")?;
-    let (path, _) = rest.split_once(')')?;
-    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    let is_path = path.starts_with("src/") || path.starts_with("tests/");
-    (is_name && is_path).then(|| "[``](../../)".len() + name.len() + path.len())
+/// The table with the links to the tests in their places.
+fn filled(page: &Page, tests: &[Test]) -> String {
+    let lines = page.text.lines().map(|line| match row(line) {
+        Some((id, _)) if line.contains(TESTS) => line.replace(TESTS, &links(tests, id)),
+        _ => line.to_owned(),
+    });
+    lines.map(|line| line + "\n").collect()
 }
 
 /// Links to the tests with this id.
@@ -239,17 +233,30 @@ fn folder() -> PathBuf {
 }
 
 fn page(name: &'static str) -> Page {
+    let is_document = [COVERAGE, GUARANTEES].contains(&name);
+    let folder = if is_document { folder() } else { root().join("tests/house/evidence/rows") };
     let text =
-        fs::read_to_string(folder().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let words =
-        text.strip_prefix(HEAD).unwrap_or_else(|| panic!("{name} does not begin with {HEAD}"));
-    let lines =
-        words.lines().map(|line| row(line).map_or_else(|| line.to_owned(), |_| emptied(line)));
-    Page { name, text: lines.map(|line| line + "\n").collect() }
+        fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = match name {
+        COVERAGE => text.strip_prefix(HEAD).expect("the page begins with its head").to_owned(),
+        GUARANTEES => text.lines().map(with_column).collect(),
+        _ => text,
+    };
+    Page { name, text }
 }
 
-fn pages() -> Vec<Page> {
-    PAGES.map(page).into()
+/// The line of a table of promises with a column for the tests; any other line as it is.
+fn with_column(line: &str) -> String {
+    match line {
+        "| id | promise |" | "| id | protocol |" => format!("{line} tests |\n"),
+        "|---|---|" => format!("{line}---|\n"),
+        _ if row(line).is_some() => format!("{line} {TESTS} |\n"),
+        _ => format!("{line}\n"),
+    }
+}
+
+fn tables() -> Vec<Page> {
+    TABLES.map(page).into()
 }
 
 /// The pages directly in a folder.
@@ -268,7 +275,7 @@ fn file_name(path: &Path) -> String {
 /// All tests of the crate, by file and by position.
 fn tests() -> Vec<Test> {
     let root = root();
-    let pages = pages();
+    let pages = tables();
     let known: Vec<_> = pages.iter().flat_map(Page::rows).map(|(id, _)| id.to_owned()).collect();
     let mut tests = Vec::new();
     for folder in ["src", "tests"] {
@@ -373,17 +380,4 @@ fn ids_are_read_from_doc_comments_alone() {
     assert!(
         ["SO-01", "so-001", "F", "W1", "M1a", "id", "F1-2"].into_iter().all(|word| !is_id(word))
     );
-}
-
-/// The links of a row give way to the placeholder, whichever tests they named, and nothing else of the row does.
-#[test]
-fn the_links_of_a_row_are_written_anew() {
-    let row = "| M1 | queue | [`a_b`](../../src/a/tests.rs), [`c`](../../tests/c.rs) and [others](x.md), [`d`](../../tests/d.rs) |";
-    assert_eq!(
-        emptied(row),
-        "| M1 | queue | {tests} and [others](x.md), [`d`](../../tests/d.rs) |"
-    );
-    for kept in ["| M1 | – | no [`test`](../../docs/a.md) |", "| M1 | {tests} (loom) |"] {
-        assert_eq!(emptied(kept), kept);
-    }
 }

@@ -113,7 +113,9 @@ fn folder_of_decisions(page: &Path) -> Option<&Path> {
 
 fn is_path(code: &str) -> bool {
     let extensions = [".rs", ".sh", ".toml", ".txt", ".md", ".json", ".mjs"];
-    code.contains('/') && !code.contains([' ', '*']) && extensions.iter().any(|it| code.ends_with(it))
+    code.contains('/')
+        && !code.contains([' ', '*'])
+        && extensions.iter().any(|it| code.ends_with(it))
 }
 
 /// Each link leads to a file, and if it names a heading the file has that heading. A page of the book
@@ -146,7 +148,7 @@ fn each_link_leads_to_a_file_and_to_its_heading() {
             headings += 1;
         }
     }
-    assert!(files > 1_000 && headings > 40, "{files} links, {headings} of them to headings");
+    assert!(files > 450 && headings > 40, "{files} links, {headings} of them to headings");
 }
 
 /// The Rust code of each page is compiled and run as a documentation test. A decision may show what was

@@ -101,6 +101,5 @@ fn each_name_in_the_prose_exists() {
 /// The evidence tells of what was, and one page names types of tokio.
 fn is_current(path: &Path) -> bool {
     let is_about_tokio = path.ends_with("coming-from-tokio.md");
-    !is_about_tokio
-        && !path.starts_with(root().join("docs/evidence"))
+    !is_about_tokio && !path.starts_with(root().join("docs/evidence"))
 }

@@ -45,8 +45,7 @@ fn the_pages_have_the_words_that_readers_search_for() {
 /// The pages that a user reads, and the decisions. The others are for those who change the crate.
 fn is_for_users(path: &Path) -> bool {
     let path = path.strip_prefix(root()).expect("a document");
-    let others =
-        ["architecture", "atomics", "evidence", "locks", "SUMMARY"];
+    let others = ["architecture", "atomics", "evidence", "locks", "SUMMARY"];
     let name = path.strip_prefix("docs").ok().and_then(|path| path.iter().next());
     let name = name.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     !others.contains(&name.trim_end_matches(".md"))
