@@ -1,4 +1,4 @@
-//! The gate against a real server. The numbers G1 to G8 are those of the table in `docs/evidence/beyond.md`.
+//! The gate against a real server. The numbers G1 to G8 are those of the table in `docs/tested.md`.
 
 #![allow(
     clippy::expect_used,

@@ -1,6 +1,6 @@
 //! Jobs on several machines: processes of their own, on one server, that are killed, stopped and cut off.
 //!
-//! Each test is short by default. `PUNCTUAL_JOBS=long` makes each as long as `docs/evidence/beyond-jobs.md`
+//! Each test is short by default. `PUNCTUAL_JOBS=long` makes each as long as `docs/tested.md`
 //! says.
 
 #![allow(
