@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Which lines of the library no test runs, and how many branches: ci/coverage.sh. Fails if
-# docs/evidence/coverage.md does not explain it.
+# tests/house/evidence/rows/coverage.md does not explain it.
 #
 # Needs a nightly toolchain (for the branches), cargo-llvm-cov, and the LLVM tools of the compiler's
 # version, or others that LLVM_COV and LLVM_PROFDATA name; says so if one is missing.
@@ -53,4 +53,4 @@ awk -v root="$PWD/" '
           if (count[at] <= explained[at]) known += count[at]
           else { printf "%s", lines[at]; open += count[at] }
         printf "%d lines are not run and explained, %d are not explained\n", known, open; exit open > 0 }
-' docs/evidence/coverage.md "$report"
+' tests/house/evidence/rows/coverage.md "$report"
