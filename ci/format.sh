@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 cargo fmt --all --check
 # Each workspace of its own. The sources of two of them are the crate's: the models and the optimised builds.
-for manifest in benches/peers benches/closures crates/punctual-thread-pool/tests/r2d2 examples/desk tests/proof/fuzz tests/proof/wasm; do
+for manifest in benches/peers benches/closures crates/punctual-thread-pool/tests/r2d2 examples/desk examples/restate tests/proof/fuzz tests/proof/wasm; do
   cargo fmt --manifest-path "$manifest/Cargo.toml" --all --check
 done
 # Compiled by scripts, and in no workspace: ci/compare.sh measures and is no test.

@@ -54,13 +54,13 @@ holds() {
     cmp "$licence" "$outside/$name/$licence"
   done
 
-  # All of the sources, and nothing that only this machine has. Cargo leaves out folders with a manifest of their own: two
+  # All of the sources, and nothing that only this machine has. Cargo leaves out folders with a manifest of their own: four
   # of the examples.
   local source=.
   [ "$name" = punctual ] || source=crates/$name
-  diff <(git -C "$source" ls-files --others --cached src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
+  diff <(git -C "$source" ls-files --others --cached src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' ':!examples/restate' | sort) <(grep -E '^(src|examples)/' <<<"$files") >&2 \
     || fail "$name: the package has other sources (>) than the repository (<)"
-  git -C "$source" ls-files --others --exclude-standard src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' | grep . \
+  git -C "$source" ls-files --others --exclude-standard src examples ':!examples/jobs' ':!examples/top' ':!examples/desk' ':!examples/restate' | grep . \
     && echo "$name: this is packed, and not committed" >&2
   return 0
 }
