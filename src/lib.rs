@@ -225,7 +225,7 @@ pub use crate::{
         Statistics, Termination,
     },
     extra::{
-        observe::Starvation,
+        observe::{SlowRun, Starvation},
         pace::{Debounced, Extender, Throttled},
         together::{ExecutorCompletionService, InvokeError, TaskSet},
     },
@@ -245,8 +245,8 @@ pub use crate::{
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
-        Points, SlowRun, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome,
-        current_task, with_context, with_context_once,
+        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
+        with_context, with_context_once,
     },
     task_builder::TaskBuilder,
     thread_factory::{ThreadFactory, Worker},

@@ -93,7 +93,7 @@ pub(crate) use self::{
     timeouts::{TimeoutGuard, Timer, expiry},
 };
 use crate::{
-    CancelReason, CancellationToken, SlowRun,
+    CancelReason, CancellationToken,
     drained::DetachedContext,
     entry::{MoveEntry, Moved, Ticket, Timing},
     feature::{Exceeded, Groups},
@@ -148,7 +148,7 @@ impl Config {
 }
 
 type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
-pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
+type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
 /// [`Replaceable`].
@@ -156,7 +156,8 @@ pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    pub(crate) slow_run: Option<Callback<OnSlowRun>>,
+    /// Returns the code around the runs of a task that names each one which takes as long as this or longer.
+    pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
