@@ -261,7 +261,7 @@ fn count_submission(pending: u64) {
     let (task, extender) = subject.executor.task().extender();
     let extended = task.schedule(HOUR, || 0).expect("it is open");
     counted_extend(&extender);
-    let called = subject.executor.debounce(HOUR, || ()).expect("it is open");
+    let called = subject.executor.task().debounce(HOUR, || ()).expect("it is open");
     assert!(called.call());
     counted_debounced_call(&called);
     // Its worker does not run, so nothing may wait for it.

@@ -8,8 +8,8 @@ use std::{fmt, time::Duration};
 
 use crate::{
     Clock, ConfigError, Done, DrivenExecutor, DropPolicy, Failure, FailureReport, Observer,
-    RejectedExecutionHandler, ScheduledThreadPoolExecutor, SlowRun, Submission, TaskContext,
-    TaskRun, ThreadFactory,
+    RejectedExecutionHandler, ScheduledThreadPoolExecutor, Submission, TaskContext, TaskRun,
+    ThreadFactory,
     observing::WantedObservers,
     pool::{Callbacks, Config},
     sync::{Arc, cores},
@@ -424,41 +424,6 @@ impl Builder {
 
 /// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
 impl Builder {
-    /// Sets how long a run may take before it is named, for all tasks without a
-    /// [setting of their own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such
-    /// time. Every task then costs what that costs, and is no longer a single allocation.
-    pub fn warn_after(mut self, limit: Duration) -> Self {
-        self.config.warn_after = Some(limit);
-        self
-    }
-
-    /// Sets the callback to which runs are named that take longer than they
-    /// [should](crate::TaskBuilder::warn_after), each once. It is called while the run goes on, on the thread
-    /// that expires [timeouts](crate::TaskBuilder::timeout); if that thread was late, on the worker, when the
-    /// body has returned. No lock is held. It should be short, since no timeout expires meanwhile. A panic in
-    /// it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun) callback.
-    ///
-    /// ```
-    /// use std::{sync::mpsc, time::Duration};
-    /// use punctual::{ScheduledThreadPoolExecutor, SlowRun};
-    ///
-    /// let (tell, told) = mpsc::channel();
-    /// let executor = ScheduledThreadPoolExecutor::builder()
-    ///     .on_slow_run(move |run: &SlowRun| drop(tell.send(run.clone())))
-    ///     .build()?;
-    /// let (end, ends) = mpsc::channel();
-    /// let task = executor.task().name("report").warn_after(Duration::from_millis(5));
-    /// task.execute(move || drop(ends.recv()))?;
-    /// assert_eq!(told.recv()?.name(), Some("report")); // while it runs
-    /// end.send(())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias = "watchdog")]
-    pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
-        self.config.callbacks.slow_run = Some(Contained::new(Arc::new(callback)));
-        self
-    }
-
     /// Sets whether each run appears under the `tracing` span in which its task was scheduled; by
     /// default it does not, and appears under whatever span its worker is in. The span of the one run of a one-shot task
     /// is then a child of the span that was current where the task was submitted. The spans of a

@@ -18,80 +18,6 @@ use crate::{
     TaskOutput,
 };
 
-impl Handle {
-    /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved when the
-    /// user stops typing, an index is rebuilt after the last of many changes.
-    ///
-    /// The body reports like that of [`repeat`](Self::repeat). Costs a few allocations more than a
-    /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
-    /// further one what an [`extend`](Extender::extend) does.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let save = executor.debounce(second, || println!("saved"))?;
-    /// for _ in 0..5 {
-    ///     save.call(); // a key is pressed
-    ///     clock.run_for(second / 2);
-    /// }
-    /// clock.run_for(second);
-    /// assert_eq!(executor.statistics().runs, 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The same as [`repeat`](Self::repeat).
-    #[doc(alias = "coalesce")]
-    #[track_caller]
-    pub fn debounce<O: Outcome>(
-        &self,
-        quiet: Duration,
-        body: impl FnMut() -> O + Send + 'static,
-    ) -> Result<Debounced, RejectedExecutionError> {
-        self.task().debounce(quiet, body)
-    }
-
-    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call that
-    /// comes too soon after a run has its run at the end of the period, so every call is followed by a run: for a progress
-    /// bar, or a log line about an event that happens too often.
-    ///
-    /// The body reports like that of [`repeat`](Self::repeat).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let second = Duration::from_secs(1);
-    /// let draw = executor.throttle(second, || println!("drawn"))?;
-    /// for _ in 0..30 {
-    ///     draw.call(); // some progress
-    ///     clock.run_for(second / 10);
-    /// }
-    /// assert_eq!(executor.statistics().runs, 4, "at 0, 1, 2 and 3 seconds");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The same as [`repeat`](Self::repeat).
-    #[doc(alias("rate_limit", "RateLimiter"))]
-    #[track_caller]
-    pub fn throttle<O: Outcome>(
-        &self,
-        period: Duration,
-        body: impl FnMut() -> O + Send + 'static,
-    ) -> Result<Throttled, RejectedExecutionError> {
-        self.task().throttle(period, body)
-    }
-}
-
 impl TaskBuilder<'_> {
     /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is extended
     /// again and again. Set a [gate](Self::gate) before this call: it is asked about the runs that the extender lets pass. A
@@ -103,7 +29,30 @@ impl TaskBuilder<'_> {
         Extender::of(self)
     }
 
-    /// Submits the task: see [`Handle::debounce`](Handle::debounce).
+    /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved when the
+    /// user stops typing, an index is rebuilt after the last of many changes.
+    ///
+    /// The body reports, and the call fails, like that of [`repeat`](Self::repeat). Costs a few allocations more than a
+    /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
+    /// further one what an [`extend`](Extender::extend) does.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let save = executor.task().debounce(second, || println!("saved"))?;
+    /// for _ in 0..5 {
+    ///     save.call(); // a key is pressed
+    ///     clock.run_for(second / 2);
+    /// }
+    /// clock.run_for(second);
+    /// assert_eq!(executor.statistics().runs, 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "coalesce")]
     #[track_caller]
     pub fn debounce<O: Outcome>(
         self,
@@ -113,7 +62,28 @@ impl TaskBuilder<'_> {
         Debounced::submit(self, quiet, body)
     }
 
-    /// Submits the task: see [`Handle::throttle`](Handle::throttle).
+    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call that
+    /// comes too soon after a run has its run at the end of the period, so every call is followed by a run: for a progress
+    /// bar, or a log line about an event that happens too often.
+    ///
+    /// The body reports, and the call fails, like that of [`repeat`](Self::repeat).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// let draw = executor.task().throttle(second, || println!("drawn"))?;
+    /// for _ in 0..30 {
+    ///     draw.call(); // some progress
+    ///     clock.run_for(second / 10);
+    /// }
+    /// assert_eq!(executor.statistics().runs, 4, "at 0, 1, 2 and 3 seconds");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("rate_limit", "RateLimiter"))]
     #[track_caller]
     pub fn throttle<O: Outcome>(
         self,

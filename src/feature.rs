@@ -25,7 +25,7 @@ pub(crate) use self::{
     control::{Change, Control},
     gate::{GateQuestion, Gated, HeldLease},
     group::{GroupState, Groups, Keeps, Membership, Roll},
-    limit::{Exceeded, TimeLimit},
+    limit::{ExpiryQueue, TimeLimit, Timeouts, expire},
 };
 pub use self::{
     at_shutdown::ShutdownPolicy,

@@ -89,7 +89,7 @@
 //! | run something until it has an answer | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
 //! | try something again until it works | [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
 //! | run something when a clock in a time zone shows certain times | [`trigger::cron`][cron], with the feature `cron` |
-//! | run once for many calls | [`debounce`](Handle::debounce), [`throttle`](Handle::throttle) |
+//! | run once for many calls | [`debounce`](TaskBuilder::debounce), [`throttle`](TaskBuilder::throttle) |
 //! | name a task, choose what happens to missed runs | [`Handle::task`], [`MissedRuns`] |
 //! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
 //! | wait for a task, inspect it, move it, cancel it | [`ScheduledFuture`], [`TaskHandle`] |
@@ -225,7 +225,7 @@ pub use crate::{
         Statistics, Termination,
     },
     extra::{
-        observe::Starvation,
+        observe::{SlowRun, Starvation},
         pace::{Debounced, Extender, Throttled},
         together::{ExecutorCompletionService, InvokeError, TaskSet},
     },
@@ -245,8 +245,8 @@ pub use crate::{
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
-        Points, SlowRun, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome,
-        current_task, with_context, with_context_once,
+        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
+        with_context, with_context_once,
     },
     task_builder::TaskBuilder,
     thread_factory::{ThreadFactory, Worker},
@@ -316,41 +316,6 @@ mod unwind_safety {
 #[path = "../tests/behaviour/support/patience.rs"]
 mod patience;
 
-/// The examples of the README and of each page of the book that has some are run as tests. Some pages need features, and
-/// one sends itself a signal.
 #[cfg(doctest)]
-mod pages {
-    macro_rules! pages {
-        ($($(#[$feature:meta])? $page:ident: $path:literal;)+) => {
-            $($(#[$feature])? #[doc = include_str!($path)] struct $page;)+
-        };
-    }
-
-    pages! {
-        Readme: "../README.md";
-        FirstTask: "../docs/book/first-task.md";
-        Series: "../docs/book/series.md";
-        #[cfg(feature = "cron")]
-        Calendar: "../docs/book/calendar.md";
-        Cancelling: "../docs/book/cancelling.md";
-        Timers: "../docs/book/timers.md";
-        Groups: "../docs/book/groups.md";
-        TestingTime: "../docs/book/testing-time.md";
-        #[cfg(all(feature = "histograms", feature = "metrics", feature = "serde"))]
-        Observability: "../docs/book/observability.md";
-        Driven: "../docs/book/driven.md";
-        Precision: "../docs/book/precision.md";
-        ComingFromTokio: "../docs/book/coming-from-tokio.md";
-        #[cfg(feature = "cron")]
-        CookbookTimers: "../docs/book/cookbook/timers.md";
-        CookbookRequests: "../docs/book/cookbook/requests.md";
-        CookbookLoad: "../docs/book/cookbook/load.md";
-        CookbookAsyncCode: "../docs/book/cookbook/async-code.md";
-        #[cfg(unix)]
-        CookbookStopping: "../docs/book/cookbook/stopping.md";
-        #[cfg(feature = "metrics")]
-        CookbookWatching: "../docs/book/cookbook/watching.md";
-        CookbookTesting: "../docs/book/cookbook/testing.md";
-        ComingFromJava: "../docs/coming-from-java.md";
-    }
-}
+#[path = "../tests/behaviour/pages.rs"]
+mod pages;

@@ -5,11 +5,11 @@ use std::time::Duration;
 #[cfg(feature = "metrics")]
 use crate::extra::observe::{publish_executor, publish_group};
 use crate::{
-    Builder, Handle, ScheduledThreadPoolExecutor, Starvation,
-    extra::observe::StarvationWatch,
-    pool::Config,
+    Builder, Handle, ScheduledThreadPoolExecutor, SlowRun, Starvation, Submission,
+    extra::observe::{StarvationWatch, Watcher, watch_runs},
+    pool::{Config, Pool},
     sync::Arc,
-    task::FailureSource,
+    task::{Around, FailureSource, Hooks},
     trace,
     unwind::{Callback, Contained},
 };
@@ -17,6 +17,7 @@ use crate::{
 use crate::{Group, Histograms, RunHistograms, extra::observe::RunRecorder};
 
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
+type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 
 /// The observers that the verbs ask for. Each executor that a builder makes has its own.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,7 @@ pub(crate) struct WantedObservers {
     #[cfg(feature = "histograms")]
     histogram_names: Option<usize>,
     starvation: Option<(Duration, Callback<OnStarvation>)>,
+    slow_run: Option<Callback<OnSlowRun>>,
 }
 
 impl WantedObservers {
@@ -41,21 +43,39 @@ impl WantedObservers {
 
     pub(crate) fn add_to(self, config: &mut Config) {
         // In an executor without threads, no other thread could look at a busy worker.
-        if let Some((after, callback)) = self.starvation.filter(|_| !config.is_driven) {
-            let mut builder = ScheduledThreadPoolExecutor::builder();
-            builder.config.thread_factory = config.thread_factory.clone();
-            builder.config.stack_size = config.stack_size;
-            builder.config.thread_name = format!("{}-starvation", config.thread_name);
+        let watcher = (!config.is_driven).then(|| watcher(config));
+        let observers = &mut config.callbacks.hooks.observers;
+        if let Some((watcher, (after, callback))) = watcher.clone().zip(self.starvation) {
             let tell =
                 Arc::new(move |handle: &Handle, it: &Starvation| tell(handle, it, &callback));
             // This comes first, so that a worker that hangs in another observer counts as busy.
-            config.callbacks.hooks.observers.add_first(StarvationWatch::new(after, builder, tell));
+            observers.add_first(StarvationWatch::new(after, watcher, tell));
         }
+        watcher.clone().into_iter().for_each(|watcher| observers.add(watcher));
+        let watch = move |task: &Submission<'_>, limit: Duration, pool: &Pool| {
+            let (hooks, callback) = (pool.callbacks.hooks.clone(), self.slow_run.clone());
+            let tell = move |it: &SlowRun| tell_slow(&hooks, it, callback.as_ref());
+            Around::of_wrapper(watch_runs(task, limit, pool.clock(), watcher.as_ref(), tell))
+        };
+        config.callbacks.watch = Some(Contained::new(Arc::new(watch)));
         #[cfg(feature = "histograms")]
         if let Some(names) = self.histogram_names {
             config.callbacks.hooks.observers.add(RunRecorder::new(names));
         }
     }
+}
+
+/// Returns the watcher of the executor with these settings.
+fn watcher(config: &Config) -> Watcher {
+    let (clock, factory) = (config.clock.clone(), config.thread_factory.clone());
+    let (name, stack_size) = (config.thread_name.clone(), config.stack_size);
+    Watcher::new(move || {
+        let mut builder =
+            ScheduledThreadPoolExecutor::builder().thread_name(format!("{name}-watch"));
+        (builder.config.clock, builder.config.thread_factory) = (clock.clone(), factory.clone());
+        builder.config.stack_size = stack_size;
+        builder
+    })
 }
 
 /// Reports a starvation by an event and by the callback, whose panic is reported to the executor that starves.
@@ -65,14 +85,59 @@ fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
     hooks.call_aside(FailureSource::Starvation, || callback(it));
 }
 
+/// Reports a run that takes long by an event and by the callback, if there is one.
+fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>) {
+    let (id, running_for) = (it.id().0, it.running_for());
+    trace::slow_run(id, it.name(), it.run_number(), running_for, it.scheduled_at());
+    if let Some(callback) = callback {
+        hooks.call_aside(FailureSource::SlowRun, || callback(it));
+    }
+}
+
 impl Builder {
+    /// Sets how long a run may take before it is named, for all tasks without a
+    /// [setting of their own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such
+    /// time. Every task then costs what that costs, and is no longer a single allocation.
+    pub fn warn_after(mut self, limit: Duration) -> Self {
+        self.config.warn_after = Some(limit);
+        self
+    }
+
+    /// Sets the callback to which runs are named that take longer than they
+    /// [should](crate::TaskBuilder::warn_after), each once. It is called while the run goes on, with no lock held, on a
+    /// thread that does nothing else than to watch this executor; if that thread was late, on the worker, when the body has
+    /// returned. It should be short, since no other run is named meanwhile. A panic in it is reported as that of a
+    /// [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does not wait for a callback that is under way
+    /// when it terminates.
+    ///
+    /// ```
+    /// use std::{sync::mpsc, time::Duration};
+    /// use punctual::{ScheduledThreadPoolExecutor, SlowRun};
+    ///
+    /// let (tell, told) = mpsc::channel();
+    /// let executor = ScheduledThreadPoolExecutor::builder()
+    ///     .on_slow_run(move |run: &SlowRun| drop(tell.send(run.clone())))
+    ///     .build()?;
+    /// let (end, ends) = mpsc::channel();
+    /// let task = executor.task().name("report").warn_after(Duration::from_millis(5));
+    /// task.execute(move || drop(ends.recv()))?;
+    /// assert_eq!(told.recv()?.name(), Some("report")); // while it runs
+    /// end.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias = "watchdog")]
+    pub fn on_slow_run(mut self, callback: impl Fn(&SlowRun) + Send + Sync + 'static) -> Self {
+        self.observing.slow_run = Some(Contained::new(Arc::new(callback)));
+        self
+    }
+
     /// Reports starvation, by a warning event and by a call of `callback` with the tasks that occupy the workers: no due task
     /// could start for as long as `after`, because all workers were occupied. A starvation is reported once when it has lasted
     /// that long, and again each time its length has doubled since the last report. It ends when a worker takes a task.
     ///
-    /// The callback is called with no lock held, on a thread that does nothing else; the first worker starts it. The callback
-    /// may submit tasks. A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback.
-    /// While a worker is idle, the watch does not look; while all are busy, it looks at most once in `after`. The executor
+    /// The callback is called with no lock held, on the thread that watches for [slow runs](Self::on_slow_run) as well; the
+    /// first worker starts it. It may submit tasks. A panic in it is reported as that of a
+    /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the watch does not look; while all are busy, it looks at most once in `after`. The executor
     /// does not wait for a callback that is under way when it terminates.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(

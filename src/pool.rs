@@ -20,7 +20,6 @@
 //! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the groups that are alive | that of their list |
-//! | [`Timeouts`](timeouts) | the timer thread and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
 //! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:
@@ -73,7 +72,6 @@ mod shutdown;
 mod staffing;
 mod submitting;
 mod takes;
-mod timeouts;
 mod worker;
 mod workers;
 
@@ -83,20 +81,18 @@ pub use self::deadlock::WaitGuard;
 use self::{
     admission::{Capacity, Rejections},
     lifecycle::{Lifecycle, Policies},
-    timeouts::Timeouts,
     workers::Workers,
 };
 pub(crate) use self::{
     driver::Driver,
     lifecycle::{Phase, Role},
     submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
-    timeouts::{TimeoutGuard, Timer, expiry},
 };
 use crate::{
-    CancelReason, CancellationToken, SlowRun,
+    CancelReason, CancellationToken,
     drained::DetachedContext,
     entry::{MoveEntry, Moved, Ticket, Timing},
-    feature::{Exceeded, Groups},
+    feature::{Groups, Timeouts},
     queue::DelayedWorkQueue,
     rejection::{AbortPolicy, RejectedExecutionHandler},
     shutdown_report::EndLog,
@@ -148,7 +144,7 @@ impl Config {
 }
 
 type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
-pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
+type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync;
 
 /// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
 /// [`Replaceable`].
@@ -156,7 +152,8 @@ pub(crate) type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    pub(crate) slow_run: Option<Callback<OnSlowRun>>,
+    /// Returns the code around the runs of a task that names each one which takes as long as this or longer.
+    pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
 /// The effect of a cancellation on a body that runs. Java: `mayInterruptIfRunning`.
@@ -180,8 +177,7 @@ pub(crate) struct Pool {
     pub(crate) token: CancellationToken,
     /// The tasks that have ended, where a report is asked for.
     pub(crate) log: EndLog,
-    timeouts: Timeouts,
-    pub(crate) exceeded: Exceeded,
+    pub(crate) timeouts: Timeouts,
     pub(crate) groups: Groups,
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
@@ -217,7 +213,6 @@ impl Pool {
             token: make_token(clock.clone()),
             log: EndLog::default(),
             timeouts: Timeouts::new(config.stripes, config.lead),
-            exceeded: Exceeded::default(),
             groups: Groups::default(),
             follows_takes: config.max_pending.is_some()
                 || observers.has(Points::TAKEN | Points::ENDED),

@@ -127,17 +127,11 @@ impl MissedRuns {
     }
 
     pub(crate) fn stands_for_others(self) -> bool {
-        match self {
-            Self::Coalesce | Self::Delay => true,
-            Self::Burst | Self::Skip | Self::Within(_) => false,
-        }
+        matches!(self, Self::Coalesce | Self::Delay)
     }
 
     pub(crate) fn has_deadline(self) -> bool {
-        match self {
-            Self::Skip | Self::Within(_) => true,
-            Self::Burst | Self::Coalesce | Self::Delay => false,
-        }
+        matches!(self, Self::Skip | Self::Within(_))
     }
 }
 

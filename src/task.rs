@@ -75,7 +75,6 @@ mod plan;
 mod questions;
 mod report;
 mod run;
-mod slow_run;
 mod state;
 mod untaken;
 mod verdict;
@@ -104,7 +103,6 @@ pub use self::{
     outcome::{Outcome, TaskOutput, UnitOutcome},
     report::{FailureReport, FailureSource},
     run::current_task,
-    slow_run::SlowRun,
     state::TaskState,
 };
 use crate::{

@@ -4,7 +4,6 @@
 //! Only the making of the node and that of the future are compiled for each closure.
 
 mod launching;
-mod watching;
 
 use std::{
     error::Error,
@@ -148,8 +147,8 @@ impl<'a> TaskBuilder<'a> {
     /// scheduled. The run goes on; [`timeout`](Self::timeout) is what ends a task. The default is that of the
     /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` is never.
     ///
-    /// A run that takes exactly this long is named as well. Costs two allocations for the task, and one for
-    /// each run with an entry in the queue of the timer thread, which the first such task starts.
+    /// A run that takes exactly this long is named as well. Costs a few allocations for the task, and for each run two and a
+    /// submission to the thread that watches, which the first such run starts.
     #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);

@@ -23,7 +23,7 @@ use crate::{
 /// Futures that are joined or cancelled together. They may be of several executors.
 ///
 /// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches**
-/// all tasks, as dropping a [`ScheduledFuture`] does, unless [`cancel_on_drop`](Self::cancel_on_drop) says otherwise.
+/// all tasks, as dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of [guards](crate::CancelOnDrop).
 ///
 /// In async code, await one future after the other. To take the results in the order in which the tasks end, use an
 /// [`ExecutorCompletionService`].
@@ -43,22 +43,13 @@ use crate::{
 #[doc(alias = "JoinSet")]
 pub struct TaskSet<T> {
     futures: Vec<ScheduledFuture<T>>,
-    at_drop: AtDrop,
-}
-
-/// What the drop of a set does to the tasks that have not ended.
-#[derive(Clone, Copy)]
-enum AtDrop {
-    Detach,
-    Cancel,
-    Signal,
 }
 
 impl<T> TaskSet<T> {
     /// Makes an empty set. Does not allocate.
     #[must_use]
     pub const fn new() -> Self {
-        Self { futures: Vec::new(), at_drop: AtDrop::Detach }
+        Self { futures: Vec::new() }
     }
 
     /// Adds a future at the end.
@@ -99,29 +90,6 @@ impl<T> TaskSet<T> {
         // From the last to the first: a worker whose task stops must not begin another one of the set
         // before that one is cancelled.
         self.futures.iter().rev().filter(|future| future.cancel_and_signal()).count()
-    }
-
-    /// Has the drop of the set cancel the tasks that have not ended.
-    #[must_use = "the tasks are cancelled at once if the set is not kept"]
-    pub fn cancel_on_drop(self) -> Self {
-        self.at_drop(AtDrop::Cancel)
-    }
-
-    /// Has the drop of the set [cancel and signal](Self::cancel_and_signal_all) the tasks that have not ended.
-    #[must_use = "the tasks are cancelled at once if the set is not kept"]
-    pub fn cancel_and_signal_on_drop(self) -> Self {
-        self.at_drop(AtDrop::Signal)
-    }
-
-    /// Has the drop of the set detach its tasks again.
-    #[must_use]
-    pub fn detach(self) -> Self {
-        self.at_drop(AtDrop::Detach)
-    }
-
-    fn at_drop(mut self, at_drop: AtDrop) -> Self {
-        self.at_drop = at_drop;
-        self
     }
 }
 
@@ -175,7 +143,7 @@ impl<T> Default for TaskSet<T> {
 
 impl<T> FromIterator<ScheduledFuture<T>> for TaskSet<T> {
     fn from_iter<I: IntoIterator<Item = ScheduledFuture<T>>>(futures: I) -> Self {
-        Self { futures: Vec::from_iter(futures), ..Self::new() }
+        Self { futures: Vec::from_iter(futures) }
     }
 }
 
@@ -190,8 +158,8 @@ impl<T> IntoIterator for TaskSet<T> {
     type IntoIter = vec::IntoIter<ScheduledFuture<T>>;
 
     /// Takes the futures out of the set, whose drop does nothing to them any more.
-    fn into_iter(mut self) -> Self::IntoIter {
-        mem::take(&mut self.futures).into_iter()
+    fn into_iter(self) -> Self::IntoIter {
+        self.futures.into_iter()
     }
 }
 
@@ -211,16 +179,6 @@ impl<T> fmt::Debug for TaskSet<T> {
     }
 }
 
-impl<T> Drop for TaskSet<T> {
-    fn drop(&mut self) {
-        match self.at_drop {
-            AtDrop::Detach => {}
-            AtDrop::Cancel => _ = self.cancel_all(),
-            AtDrop::Signal => _ = self.cancel_and_signal_all(),
-        }
-    }
-}
-
 fn is_interrupted(limit: Option<&Limit>) -> bool {
     limit.is_some_and(|limit| limit.reached() == LimitReached::Cancelled)
 }
@@ -232,23 +190,23 @@ pub(crate) fn invoke_all<T: TaskOutput + Send + 'static>(
     limit: Option<Limit>,
 ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
     let limit = limit.map(|limit| limit.from_now(handle.clock()));
-    let mut submitted = TaskSet::new().cancel_and_signal_on_drop();
+    let mut submitted = CancelledTogether(TaskSet::new());
     for closure in closures {
         if is_interrupted(limit.as_ref()) {
             return Err(InvokeError::Interrupted);
         }
-        submitted.push(handle.submit(closure)?);
+        submitted.0.push(handle.submit(closure)?);
     }
     match &limit {
         None => {
-            let mut waits = submitted.iter().map(ScheduledFuture::wait);
+            let mut waits = submitted.0.iter().map(ScheduledFuture::wait);
             waits.try_for_each(|end| end.map_err(|_| InvokeError::WouldDeadlock))?;
         }
-        Some(limit) if submitted.iter().all(|future| future.wait_within(limit.clone())) => {}
+        Some(limit) if submitted.0.iter().all(|future| future.wait_within(limit.clone())) => {}
         limit if is_interrupted(limit.as_ref()) => return Err(InvokeError::Interrupted),
-        Some(_) => _ = submitted.cancel_and_signal_all(),
+        Some(_) => _ = submitted.0.cancel_and_signal_all(),
     }
-    Ok(submitted.into_iter().collect())
+    Ok(mem::take(&mut submitted.0.futures))
 }
 
 #[track_caller]
@@ -278,6 +236,15 @@ where
         }
     }
     Err(first.failure.take().unwrap_or(InvokeError::NoTasks))
+}
+
+/// Tasks that are cancelled and signalled when this is dropped, the last one first.
+struct CancelledTogether<T>(TaskSet<T>);
+
+impl<T> Drop for CancelledTogether<T> {
+    fn drop(&mut self) {
+        self.0.cancel_and_signal_all();
+    }
 }
 
 /// An `invoke_any` that is under way. Its drop cancels what has not ended.

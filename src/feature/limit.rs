@@ -11,7 +11,7 @@
 //! # Which thread wins
 //!
 //! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
-//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](crate::pool::TimeoutGuard), which takes the
+//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the
 //! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
 //! in that case the guard is dropped at once.
 //!
@@ -28,13 +28,16 @@
 //! that thread alone.
 
 mod of_runs;
+mod timer;
 
 use std::time::Duration;
 
+pub(crate) use self::timer::{ExpiryQueue, Timeouts, expire};
+use self::timer::{Timer, expiry};
 use crate::{
     CancelReason, CancellationToken,
     entry::Ticket,
-    pool::{IfRunning, Pool, Timer, expiry},
+    pool::{IfRunning, Pool},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -97,7 +100,7 @@ impl Pool {
     /// Counts and records that its limit has ended a one-shot task.
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
-        self.exceeded.note(task, id);
+        self.timeouts.exceeded.note(task, id);
         self.log.cancelled(id, || task.name());
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one worker
 //! from the beginning to the termination, and the queue of the timer thread is there as if that had been
-//! started ([`do_without_thread`](super::timeouts)). A submission, an end, a change of a schedule is
+//! started (`Timeouts::do_without_thread`). A submission, an end, a change of a schedule is
 //! therefore the same code as always, and costs the same. The driver takes from the same queues under the
 //! same locks, and runs a task by the same [`Runner`] as a worker.
 //!
@@ -57,10 +57,10 @@ use std::{rc::Rc, task::Waker};
 use super::{
     Pool,
     lifecycle::{PoolScope, Role},
-    timeouts::{ExpiryQueue, expire},
     worker::Runner,
 };
 use crate::{
+    feature::{ExpiryQueue, expire},
     queue::{AsyncWaiter, QueueEntry, Source},
     sync::{Arc, Parker},
     task::{Task, WorkerContext},

@@ -129,7 +129,7 @@ impl Lifecycle {
     /// Registers a party: the pool does not terminate before [`Pool::deregister`](super::Pool) is called. Returns `false`, and
     /// registers none, if termination has begun.
     #[must_use]
-    pub(super) fn register(&self) -> bool {
+    pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
         let is_in_time = progress.phase < Phase::Tidying;
         progress.parties += usize::from(is_in_time);
@@ -257,7 +257,7 @@ pub(crate) enum Role {
 }
 
 /// The calling thread acts for a pool, in one role, until this is dropped, on the same thread.
-pub(super) struct PoolScope((usize, Role));
+pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {
     fn drop(&mut self) {
@@ -273,7 +273,7 @@ impl Drop for PoolScope {
 }
 
 impl Lifecycle {
-    pub(super) fn enter(&self, role: Role) -> PoolScope {
+    pub(crate) fn enter(&self, role: Role) -> PoolScope {
         let scope = (ptr::from_ref(self) as usize, role);
         let _ = SCOPES.try_with(|scopes| scopes.borrow_mut().push(scope));
         PoolScope(scope)

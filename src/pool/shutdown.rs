@@ -79,7 +79,7 @@ impl Pool {
     }
 
     /// Deregisters a party, and terminates the pool if that was the last.
-    pub(super) fn deregister(&self) {
+    pub(crate) fn deregister(&self) {
         // The queue is asked under the lifecycle's lock, and takes its own locks: the ready list's
         // and then each stripe's.
         if !self.lifecycle.deregister(|| self.queue.is_finished()) {

@@ -104,8 +104,34 @@ impl Pool {
         Ok(true)
     }
 
+    /// Starts a thread that is no worker, if it `is_needed`, and calls `started` then. Blocks while another caller starts a
+    /// thread.
+    pub(crate) fn start_helper(
+        self: &Arc<Self>,
+        name: &str,
+        is_needed: &dyn Fn() -> bool,
+        started: &dyn Fn(),
+        work: &dyn Fn() -> Box<dyn FnOnce() + Send>,
+    ) -> io::Result<()> {
+        if self.lifecycle.has_caller_as(Role::Starter) {
+            // The thread factory submits something, and this thread has the permit.
+            return Err(factory_error("uses its executor"));
+        }
+        let Some(permit) = self.workers.spawn_permit(&|_| is_needed()) else { return Ok(()) };
+        // As a party it lets the thread that ends the pool find what the helper takes from, and close it.
+        if !self.lifecycle.register() {
+            return Ok(());
+        }
+        let name = format!("{}-{name}", self.spawner.thread_name);
+        let result = self.start_thread(permit, (name, None), Box::new(started), work());
+        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        self.compensate_or_report();
+        self.deregister();
+        result
+    }
+
     /// Has the factory start a thread, numbered if it is a worker; if it did, calls `started`, and then returns the permit.
-    pub(super) fn start_thread(
+    fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
         (name, number): (String, Option<usize>),

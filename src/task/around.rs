@@ -12,7 +12,7 @@
 //! to run the task: it has to return a [`Done`], and only [`TaskRun::run`] makes one. The lifetime is fresh for each
 //! call, so the proof of another run does not fit.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, marker::PhantomData, panic::Location, time::Duration};
 
 /// A task that is about to be submitted; the argument of a
 /// [decorator](crate::Builder::decorate_task).
@@ -21,6 +21,7 @@ pub struct Submission<'a> {
     pub(crate) name: Option<&'a str>,
     pub(crate) is_periodic: bool,
     pub(crate) delay: Duration,
+    pub(crate) scheduled_at: &'static Location<'static>,
 }
 
 impl Submission<'_> {
@@ -37,6 +38,11 @@ impl Submission<'_> {
     /// Returns the delay until the task is due for the first time; `Duration::MAX` means never.
     pub fn delay(&self) -> Duration {
         self.delay
+    }
+
+    /// Returns where the task is submitted: the call of [`schedule`](crate::Handle::schedule), for instance.
+    pub fn scheduled_at(&self) -> &'static Location<'static> {
+        self.scheduled_at
     }
 }
 

@@ -91,7 +91,12 @@ impl TaskContext {
         self.planned_wall.is_some()
     }
 
-    /// Returns how long after that moment the run started.
+    /// Returns the moment at which the run started; `None` if no [`Instant`] can represent it.
+    pub fn started(&self) -> Option<Instant> {
+        self.stop.clock().instant_of(self.started)
+    }
+
+    /// Returns how long after its planned moment the run started.
     #[doc(alias = "latency")]
     pub fn lateness(&self) -> Duration {
         self.started.since(self.planned)

@@ -211,20 +211,19 @@ impl TaskBuilder<'_> {
         let name = self.name.as_deref();
         let budget = self.timeout.filter(|_| is_periodic);
         let budget = budget.and_then(|budget| Around::limiting(pool_ref, budget));
-        let decorated = match &pool_ref.pool().callbacks.decorate {
-            None => budget,
-            Some(decorate) => {
-                let submission = Submission { name, is_periodic, delay: deadline.delay_at(now) };
-                let around = contain(|| decorate(&submission))?;
-                Some(around.enclose(budget))
-            }
-        };
-        let warn_after = self.warn_after.or_else(|| pool_ref.pool().warn_after);
-        let watch = warn_after.and_then(|limit| Self::watch_runs(pool_ref, limit, scheduled_at));
-        Ok(match watch {
-            None => decorated,
-            Some(watch) => Some(watch.enclose(decorated)),
-        })
+        let pool = pool_ref.pool();
+        let warn_after = self.warn_after.or(pool.warn_after).filter(|limit| *limit < Duration::MAX);
+        let delay = || deadline.delay_at(now);
+        let submission = || Submission { name, is_periodic, delay: delay(), scheduled_at };
+        let mut around = budget;
+        if let Some(decorate) = &pool.callbacks.decorate {
+            let decorator = contain(|| decorate(&submission()))?;
+            around = Some(decorator.enclose(around));
+        }
+        if let Some((watch, limit)) = pool.callbacks.watch.as_ref().zip(warn_after) {
+            around = Some(watch(&submission(), limit, pool).enclose(around));
+        }
+        Ok(around)
     }
 }
 

@@ -34,9 +34,9 @@ const WORDS: [(&str, &[&str]); 103] = [
     ("crontab", &["cron"]),
     ("timezone", &["cron"]),
     ("jitter", &["Trigger::jitter"]),
-    ("debounce", &["Handle::debounce", "TaskBuilder::debounce"]),
-    ("throttle", &["Handle::throttle", "TaskBuilder::throttle"]),
-    ("rate_limit", &["Handle::throttle"]),
+    ("debounce", &["TaskBuilder::debounce"]),
+    ("throttle", &["TaskBuilder::throttle"]),
+    ("rate_limit", &["TaskBuilder::throttle"]),
     // Now.
     ("spawn", &["Handle::execute", "Handle::submit"]),
     ("spawn_blocking", &["Handle::submit"]),

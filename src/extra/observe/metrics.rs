@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[cfg(feature = "histograms")]
 use std::time::Duration;
 
-use metrics::{Label, Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Label, SharedString, Unit, counter, describe_counter, describe_gauge, gauge};
 
 use crate::{ExecutorState, Group, GroupStatistics, Handle, Statistics};
 #[cfg(feature = "histograms")]
@@ -80,35 +80,35 @@ const GROUP_METRICS: [Metric<GroupStatistics>; 10] = [
 ];
 
 /// Each state, with the value of its label, which is also the name that `serde` gives it.
-const STATES: [(ExecutorState, &str); 4] = [
-    (ExecutorState::Running, "running"),
-    (ExecutorState::ShuttingDown, "shutting_down"),
-    (ExecutorState::Stopping, "stopping"),
-    (ExecutorState::Terminated, "terminated"),
+const STATES: [ExecutorState; 4] = [
+    ExecutorState::Running,
+    ExecutorState::ShuttingDown,
+    ExecutorState::Stopping,
+    ExecutorState::Terminated,
 ];
 
-/// The bounds, with the values of their label, which are in seconds.
+/// The bounds, in microseconds. Their label is in seconds.
 #[cfg(feature = "histograms")]
-const BOUNDS: [(Duration, &str); 19] = [
-    (Duration::from_micros(100), "0.0001"),
-    (Duration::from_micros(250), "0.00025"),
-    (Duration::from_micros(500), "0.0005"),
-    (Duration::from_millis(1), "0.001"),
-    (Duration::from_micros(2_500), "0.0025"),
-    (Duration::from_millis(5), "0.005"),
-    (Duration::from_millis(10), "0.01"),
-    (Duration::from_millis(25), "0.025"),
-    (Duration::from_millis(50), "0.05"),
-    (Duration::from_millis(100), "0.1"),
-    (Duration::from_millis(250), "0.25"),
-    (Duration::from_millis(500), "0.5"),
-    (Duration::from_secs(1), "1"),
-    (Duration::from_millis(2_500), "2.5"),
-    (Duration::from_secs(5), "5"),
-    (Duration::from_secs(10), "10"),
-    (Duration::from_secs(30), "30"),
-    (Duration::from_secs(60), "60"),
-    (Duration::from_secs(300), "300"),
+const BOUNDS: [u64; 19] = [
+    100,
+    250,
+    500,
+    1_000,
+    2_500,
+    5_000,
+    10_000,
+    25_000,
+    50_000,
+    100_000,
+    250_000,
+    500_000,
+    1_000_000,
+    2_500_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
 ];
 
 pub(crate) fn publish_executor(of: &Handle, executor: &str) {
@@ -135,7 +135,7 @@ fn label(name: &'static str, value: &str) -> Label {
     Label::new(name, Arc::<str>::from(value))
 }
 
-fn with(labels: &[Label], name: &'static str, value: &'static str) -> Vec<Label> {
+fn with(labels: &[Label], name: &'static str, value: impl Into<SharedString>) -> Vec<Label> {
     let mut labels = labels.to_vec();
     labels.push(Label::new(name, value));
     labels
@@ -162,9 +162,9 @@ fn publish_state(state: ExecutorState, labels: &[Label]) {
         STATE,
         "1 in the series of the executor's state, 0 in the series of the other states."
     );
-    for (known, label) in STATES {
-        let is_it = f64::from(u8::from(known == state));
-        gauge!(STATE, with(labels, "state", label)).set(is_it);
+    for known in STATES {
+        let (label, is_it) = (known.to_string().replace(' ', "_"), u8::from(known == state));
+        gauge!(STATE, with(labels, "state", label)).set(f64::from(is_it));
     }
 }
 
@@ -193,12 +193,13 @@ fn publish_histogram(name: &str, meanings: [String; 3], seen: &Histogram, labels
     describe_counter!(bucket.clone(), Unit::Count, of_bucket);
     describe_counter!(count.clone(), Unit::Count, of_count);
     describe_counter!(sum.clone(), Unit::Microseconds, of_sum);
-    let series = |bound, runs| counter!(bucket.clone(), with(labels, "le", bound)).absolute(runs);
-    for (bound, label) in BOUNDS {
-        series(label, seen.count_within(bound));
+    let series =
+        |bound: String, runs| counter!(bucket.clone(), with(labels, "le", bound)).absolute(runs);
+    for bound in BOUNDS.map(Duration::from_micros) {
+        series(bound.as_secs_f64().to_string(), seen.count_within(bound));
     }
     // Nothing exceeds this one.
-    series("+Inf", seen.count());
+    series("+Inf".to_owned(), seen.count());
     counter!(count, labels.to_vec()).absolute(seen.count());
     let micros = u64::try_from(seen.sum().as_micros()).unwrap_or(u64::MAX);
     counter!(sum, labels.to_vec()).absolute(micros);

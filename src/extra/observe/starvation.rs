@@ -5,7 +5,7 @@
 //!
 //! # One look at a time
 //!
-//! A *look* is a task of another executor, which has one thread and the same clock. It asks whether a worker is idle, which
+//! A *look* is a task of the executor's [watcher](Watcher). It asks whether a worker is idle, which
 //! due task is the first, and when a worker last took one. No thread has to announce that a task is due or taken: the
 //! later of the two moments says since when the executor starves, and so exactly when the next look is. If nothing is due
 //! now, nothing can have starved before a set time from now. So there is one look in a set time, however busy the
@@ -41,10 +41,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{
-    Builder, ExecutorState, Handle, Observer, Points, RunningTask, ScheduledThreadPoolExecutor,
-    TaskId, TaskSummary,
-};
+use super::Watcher;
+use crate::{ExecutorState, Handle, Observer, Points, RunningTask, TaskId, TaskSummary};
 
 /// Reports a starvation, and which executor starves.
 pub(crate) type Tell = dyn Fn(&Handle, &Starvation) + Send + Sync;
@@ -55,15 +53,14 @@ pub(crate) struct StarvationWatch(Arc<Lookout>);
 struct Lookout {
     after: Duration,
     tell: Arc<Tell>,
-    /// Builds the executor that looks.
-    builder: Builder,
+    watcher: Watcher,
     /// A look is armed, or is about to be.
     armed: AtomicBool,
     /// In nanoseconds since the executor was built.
     last_taken: AtomicU64,
     built: OnceLock<Instant>,
-    /// The watched executor and the one that looks, until the watched one has terminated.
-    executors: Mutex<Option<(Handle, ScheduledThreadPoolExecutor)>>,
+    /// The watched executor, until it has terminated.
+    executor: Mutex<Option<Handle>>,
 }
 
 /// One starvation, as its looks have found it.
@@ -76,17 +73,15 @@ struct Episode {
 }
 
 impl StarvationWatch {
-    pub(crate) fn new(after: Duration, builder: Builder, tell: Arc<Tell>) -> Self {
-        let (armed, last_taken, built, executors) = Default::default();
-        Self(Arc::new(Lookout { after, tell, builder, armed, last_taken, built, executors }))
+    pub(crate) fn new(after: Duration, watcher: Watcher, tell: Arc<Tell>) -> Self {
+        let (armed, last_taken, built, executor) = Default::default();
+        Self(Arc::new(Lookout { after, tell, watcher, armed, last_taken, built, executor }))
     }
 
     /// Begins to watch the executor of which this is an observer.
     pub(crate) fn begin(&self, executor: &Handle) {
-        let clock = executor.clock();
-        _ = self.0.built.set(clock.now());
-        let looks = self.0.builder.clone().core_pool_size(1).clock(clock.clone());
-        *self.0.executors() = looks.build().ok().map(|looks| (executor.clone(), looks));
+        _ = self.0.built.set(executor.clock().now());
+        *self.0.executor() = Some(executor.clone());
     }
 }
 
@@ -112,16 +107,15 @@ impl Observer for StarvationWatch {
     }
 
     fn terminated(&self) {
-        let executors = self.0.executors().take();
-        // This must not wait for the thread of a look, whose callback may wait for this executor.
-        executors.into_iter().for_each(|(_, looks)| looks.shutdown_background());
+        let executor = self.0.executor().take();
+        drop(executor);
     }
 }
 
 impl Lookout {
     /// No thread panics while it holds this lock.
-    fn executors(&self) -> MutexGuard<'_, Option<(Handle, ScheduledThreadPoolExecutor)>> {
-        self.executors.lock().unwrap_or_else(PoisonError::into_inner)
+    fn executor(&self) -> MutexGuard<'_, Option<Handle>> {
+        self.executor.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Arms a look unless one is armed: a worker has taken a task, has started, or has ended.
@@ -135,10 +129,10 @@ impl Lookout {
 
     #[cold]
     fn arm(self: &Arc<Self>, delay: Duration, episode: Episode) {
-        let looks = self.executors().as_ref().map(|(_, looks)| looks.handle());
-        let Some(looks) = looks.filter(|_| !self.armed.swap(true, Ordering::SeqCst)) else {
+        let Some(looks) = self.watcher.executor() else { return };
+        if self.armed.swap(true, Ordering::SeqCst) {
             return;
-        };
+        }
         let watch = Arc::clone(self);
         if looks.schedule(delay, move || watch.look(episode)).is_err() {
             self.armed.store(false, Ordering::SeqCst);
@@ -147,8 +141,7 @@ impl Lookout {
 
     fn look(self: &Arc<Self>, before: Episode) {
         self.armed.store(false, Ordering::SeqCst);
-        let executor = self.executors().as_ref().map(|(executor, _)| executor.clone());
-        let Some(executor) = executor else { return };
+        let Some(executor) = self.executor().clone() else { return };
         let seen = executor.statistics();
         let is_at_its_end = seen.state != ExecutorState::Running && seen.pending == 0;
         if executor.idle_count() > 0 || seen.pool_size == 0 || is_at_its_end {

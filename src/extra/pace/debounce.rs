@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
-/// A task that runs once it has not been called for a while; from [`Handle::debounce`](crate::Handle::debounce).
+/// A task that runs once it has not been called for a while; from [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
 ///
 /// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
 /// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
@@ -52,7 +52,7 @@ impl Debounced {
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
-    /// let save = executor.debounce(second, || { /* save */ })?.max_wait(3 * second);
+    /// let save = executor.task().debounce(second, || { /* save */ })?.max_wait(3 * second);
     /// for _ in 0..100 {
     ///     save.call(); // ten times a second, for ten seconds
     ///     clock.run_for(second / 10);
@@ -84,7 +84,7 @@ impl Debounced {
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let save = executor.debounce(Duration::from_secs(60), || { /* save */ })?;
+    /// let save = executor.task().debounce(Duration::from_secs(60), || { /* save */ })?;
     /// assert!(!save.is_waiting());
     /// save.call();
     /// assert!(save.is_waiting());
@@ -114,7 +114,7 @@ impl Debounced {
     }
 }
 
-/// A task that runs once in a period at most, however often it is called; from [`Handle::throttle`](crate::Handle::throttle).
+/// A task that runs once in a period at most, however often it is called; from [`TaskBuilder::throttle`](crate::TaskBuilder::throttle).
 ///
 /// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
 /// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.

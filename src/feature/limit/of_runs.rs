@@ -11,10 +11,13 @@
 
 use std::time::Duration;
 
-use super::Exceeded;
+use super::{
+    Exceeded,
+    timer::{TimeoutGuard, Timer, expiry},
+};
 use crate::{
     Failure, TaskContext,
-    pool::{Pool, PoolRef, TimeoutGuard, Timer, expiry},
+    pool::{Pool, PoolRef},
     task::{Around, Cancellation, FailedRun, FailureSource, Hooks, Run},
     time::{Clock, Timestamp},
     unwind::discard,
@@ -24,7 +27,7 @@ impl Around {
     /// Returns the code around each run that limits the run to `budget`.
     pub(crate) fn limiting(pool_ref: &PoolRef, budget: Duration) -> Option<Self> {
         let (timer, pool) = (Timer::of(pool_ref)?, pool_ref.pool());
-        let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.exceeded.clone());
+        let (hooks, exceeded) = (pool.callbacks.hooks.clone(), pool.timeouts.exceeded.clone());
         let limits = SeriesLimit { budget, hooks, exceeded };
         Some(Self::new(move |body| {
             let mut limited = Run::watched().map(|run| LimitedRun::begin(run, &limits, &timer));

@@ -43,7 +43,7 @@ fn debounced(
 ) -> impl Fn(&Executor, Log<u64>, punctual::ManualClock) -> Box<dyn Fn()> {
     move |executor, runs, clock| {
         let body = move || runs.push(clock.elapsed().as_millis() as u64);
-        let task = executor.debounce(quiet, body).expect("accepted").max_wait(max_wait);
+        let task = executor.task().debounce(quiet, body).expect("accepted").max_wait(max_wait);
         Box::new(move || assert!(task.call()))
     }
 }
@@ -53,7 +53,7 @@ fn throttled(
 ) -> impl Fn(&Executor, Log<u64>, punctual::ManualClock) -> Box<dyn Fn()> {
     move |executor, runs, clock| {
         let body = move || runs.push(clock.elapsed().as_millis() as u64);
-        let task = executor.throttle(period, body).expect("accepted");
+        let task = executor.task().throttle(period, body).expect("accepted");
         Box::new(move || assert!(task.call()))
     }
 }
@@ -90,7 +90,7 @@ fn a_call_during_a_run_has_a_run_after_it() {
             gate.wait_for(is_started.get());
         }
     };
-    let debounced = executor.debounce(ms(10), body()).expect("accepted");
+    let debounced = executor.task().debounce(ms(10), body()).expect("accepted");
     assert!(debounced.call());
     clock.advance(ms(10));
     started.wait_for(1);
@@ -99,7 +99,7 @@ fn a_call_during_a_run_has_a_run_after_it() {
     clock.advance(ms(10));
     started.wait_for(2);
     release.add();
-    let throttled = executor.throttle(ms(10), body()).expect("accepted");
+    let throttled = executor.task().throttle(ms(10), body()).expect("accepted");
     assert!(throttled.call());
     started.wait_for(3);
     assert!(throttled.call());
@@ -116,7 +116,7 @@ fn what_waits_can_be_flushed() {
     let (clock, executor) = manual(1);
     let runs = Counter::new();
     let noted = runs.clone();
-    let task = executor.debounce(ms(10), move || noted.add()).expect("accepted");
+    let task = executor.task().debounce(ms(10), move || noted.add()).expect("accepted");
     assert!(!task.flush(), "no call yet");
     assert!(task.call());
     assert!(task.flush());
@@ -130,7 +130,7 @@ fn what_waits_can_be_flushed() {
 #[test]
 fn a_call_waits_until_its_run_begins_or_the_task_ends() {
     let (clock, executor) = manual(1);
-    let task = executor.debounce(ms(10), || ()).expect("accepted");
+    let task = executor.task().debounce(ms(10), || ()).expect("accepted");
     assert!(!task.is_waiting(), "no call yet");
     assert!(task.call());
     assert!(task.is_waiting());
@@ -146,8 +146,8 @@ fn a_call_waits_until_its_run_begins_or_the_task_ends() {
 #[test]
 fn dropping_it_cancels_nothing() {
     let (clock, executor) = manual(1);
-    executor.debounce(ms(10), || ()).expect("accepted").call();
-    executor.throttle(ms(10), || ()).expect("accepted").call();
+    executor.task().debounce(ms(10), || ()).expect("accepted").call();
+    executor.task().throttle(ms(10), || ()).expect("accepted").call();
     clock.run_for(ms(10));
     assert_eq!(executor.statistics().runs, 2, "what was asked for takes place");
     assert_eq!(executor.pending_count(), 2, "and the task lives on");
@@ -158,8 +158,8 @@ fn dropping_it_cancels_the_task_if_that_was_asked_for() {
     let (_, executor) = manual(1);
     let drops = Drops::default();
     let (one, other) = (drops.token(), drops.token());
-    let debounced = executor.debounce(ms(10), move || _ = &one).expect("accepted");
-    let throttled = executor.throttle(ms(10), move || _ = &other).expect("accepted");
+    let debounced = executor.task().debounce(ms(10), move || _ = &one).expect("accepted");
+    let throttled = executor.task().throttle(ms(10), move || _ = &other).expect("accepted");
     let (debounced, throttled) = (debounced.cancel_on_drop(), throttled.cancel_on_drop());
     let handle = debounced.task_handle().clone();
     assert!(debounced.call());
@@ -171,7 +171,7 @@ fn dropping_it_cancels_the_task_if_that_was_asked_for() {
 #[test]
 fn a_failure_ends_it_if_the_policy_says_so() {
     let (clock, executor) = manual(1);
-    let ends = executor.debounce(ms(1), || Err::<(), _>("no")).expect("accepted");
+    let ends = executor.task().debounce(ms(1), || Err::<(), _>("no")).expect("accepted");
     let policy = FailurePolicy::resume();
     let goes_on = executor.task().on_failure(policy).throttle(ms(1), || Err::<(), _>("no"));
     let goes_on = goes_on.expect("accepted");
@@ -191,7 +191,8 @@ fn no_call_is_lost() {
         let (calls, seen) = (calls.clone(), seen.clone());
         move || (seen.get()..calls.get()).for_each(|_| seen.add())
     };
-    let debounced = executor.debounce(Duration::from_micros(50), noting()).expect("accepted");
+    let debounced =
+        executor.task().debounce(Duration::from_micros(50), noting()).expect("accepted");
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -203,7 +204,8 @@ fn no_call_is_lost() {
         }
     });
     eventually("every call was seen", || seen.get() == calls.get());
-    let throttled = executor.throttle(Duration::from_micros(50), noting()).expect("accepted");
+    let throttled =
+        executor.task().throttle(Duration::from_micros(50), noting()).expect("accepted");
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
@@ -224,6 +226,7 @@ fn the_period_counts_from_when_the_last_run_began() {
     let runs = Log::new();
     let (log, own) = (runs.clone(), clock.clone());
     let task = executor
+        .task()
         .throttle(ms(1_000), move || log.push(own.elapsed().as_millis() as u64))
         .expect("accepted");
     let (started, release) = (Counter::new(), Counter::new());
@@ -336,7 +339,8 @@ fn many_callers_keep_the_period() {
     let period = ms(2);
     let begins = Log::new();
     let log = begins.clone();
-    let task = executor.throttle(period, move || log.push(Instant::now())).expect("accepted");
+    let task =
+        executor.task().throttle(period, move || log.push(Instant::now())).expect("accepted");
     let end = Instant::now() + ms(100);
     thread::scope(|scope| {
         for _ in 0..3 {
@@ -485,7 +489,7 @@ fn a_run_that_does_not_take_place_begins_no_period() {
 #[test]
 fn a_run_that_was_asked_for_begins_a_period() {
     let (clock, executor) = manual(1);
-    let task = executor.throttle(ms(10), || ()).expect("accepted");
+    let task = executor.task().throttle(ms(10), || ()).expect("accepted");
     assert!(task.task_handle().run_now());
     clock.run_for(ms(4));
     assert!(task.call());
@@ -501,7 +505,7 @@ fn a_throttle_keeps_its_period_from_runs_by_hand() {
     let runs = Log::new();
     let (log, own) = (runs.clone(), clock.clone());
     let body = move || log.push(own.elapsed().as_millis() as u64);
-    let task = executor.throttle(ms(10), body).expect("accepted");
+    let task = executor.task().throttle(ms(10), body).expect("accepted");
     assert!(task.call());
     clock.run_for(ms(4));
     assert!(task.task_handle().run_now() && task.call());
@@ -515,7 +519,7 @@ fn a_throttle_keeps_its_period_from_runs_by_hand() {
 #[test]
 fn a_run_by_hand_takes_the_calls_of_a_debounce() {
     let (clock, executor) = manual(1);
-    let task = executor.debounce(ms(10), || ()).expect("accepted");
+    let task = executor.task().debounce(ms(10), || ()).expect("accepted");
     assert!(task.call() && task.task_handle().run_now());
     clock.run_until_idle();
     assert_eq!((executor.statistics().runs, task.is_waiting()), (1, false));
@@ -530,7 +534,7 @@ fn a_call_after_a_shutdown_joins_the_run() {
     let runs = Log::new();
     let (log, own) = (runs.clone(), clock.clone());
     let body = move || log.push(own.elapsed().as_millis() as u64);
-    let task = executor.debounce(ms(10), body).expect("accepted");
+    let task = executor.task().debounce(ms(10), body).expect("accepted");
     assert!(task.call());
     executor.shutdown();
     clock.run_for(ms(5));

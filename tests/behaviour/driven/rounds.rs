@@ -81,7 +81,7 @@ const WAYS: &[(&str, Way)] = &[
             turns.add();
             let _ = called.get().is_some_and(punctual::Throttled::call);
         };
-        let throttled = handle.throttle(Duration::ZERO, body).expect("it is open");
+        let throttled = handle.task().throttle(Duration::ZERO, body).expect("it is open");
         assert!(throttled.call() && own.set(throttled).is_ok());
     }),
     ("a debounce that calls itself", |handle, turns| {
@@ -91,7 +91,7 @@ const WAYS: &[(&str, Way)] = &[
             turns.add();
             let _ = called.get().is_some_and(punctual::Debounced::call);
         };
-        let debounced = handle.debounce(Duration::ZERO, body).expect("it is open");
+        let debounced = handle.task().debounce(Duration::ZERO, body).expect("it is open");
         assert!(debounced.call() && own.set(debounced).is_ok());
     }),
     ("a trigger of one moment that has passed", |handle, turns| {

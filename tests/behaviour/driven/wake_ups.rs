@@ -53,7 +53,7 @@ fn the_caller_is_woken_for_what_comes_sooner() {
         |executor| {
             assert!(executor.schedule(Duration::MAX, || ()).unwrap().run_within(SECOND));
         },
-        |executor| assert!(executor.throttle(SECOND, || ()).unwrap().call()),
+        |executor| assert!(executor.task().throttle(SECOND, || ()).unwrap().call()),
     ];
     for bring_forward in from_never {
         let wakes = wakes_by(bring_forward);

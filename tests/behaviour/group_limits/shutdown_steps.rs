@@ -59,7 +59,7 @@ fn a_task_that_is_called_meanwhile_ends() {
     let (clock, executor, _group) = strict();
     let runs = Log::new();
     let saves = runs.clone();
-    let save = Arc::new(executor.debounce(ms(4000), move || saves.push(())).unwrap());
+    let save = Arc::new(executor.task().debounce(ms(4000), move || saves.push(())).unwrap());
     let calls = Arc::downgrade(&save);
     at_its_end(&executor, move || {
         if let Some(save) = calls.upgrade() {

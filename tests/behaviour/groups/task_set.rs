@@ -3,8 +3,8 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, Handle, ScheduledThreadPoolExecutor, TaskError, TaskSet,
-    current_task,
+    CancelReason, CancellationToken, Handle, ScheduledFuture, ScheduledThreadPoolExecutor,
+    TaskError, TaskSet, current_task,
 };
 
 use crate::{
@@ -146,8 +146,7 @@ fn a_set_is_cancelled_as_one() {
     }
 }
 
-/// Dropping a set detaches its tasks, dropping a guard cancels them, and dropping a detached guard
-/// does not.
+/// Dropping a set detaches its tasks, and dropping guards in its place cancels them.
 #[test]
 fn only_a_guard_cancels_when_dropped() {
     let (clock, executor) = manual(1);
@@ -158,15 +157,13 @@ fn only_a_guard_cancels_when_dropped() {
         TaskSet::from_iter([executor.schedule(ms(10), body).unwrap()])
     };
     drop(set());
-    drop(set().cancel_on_drop().detach());
-    assert_eq!(executor.pending_count(), 2);
-    let mut guard = TaskSet::new().cancel_on_drop();
-    guard.extend(set());
-    assert_eq!((guard.len(), executor.pending_count()), (1, 3));
-    drop(guard);
-    assert_eq!(executor.pending_count(), 2);
+    assert_eq!(executor.pending_count(), 1);
+    let guards: Vec<_> = set().into_iter().map(ScheduledFuture::cancel_on_drop).collect();
+    assert_eq!((guards.len(), executor.pending_count()), (1, 2));
+    drop(guards);
+    assert_eq!(executor.pending_count(), 1);
     clock.run_for(ms(10));
-    assert_eq!(ran.get(), 2);
+    assert_eq!(ran.get(), 1);
 }
 
 /// On the last worker each future is refused individually, as it would be alone.

@@ -41,7 +41,7 @@ fn a_decorator_is_called_for_each_submission() {
             .before_execute(move |_| before.push("before".to_owned()))
             .after_execute(move |_, _| after.push("after".to_owned()))
             .decorate_task(move |task: &Submission<'_>| {
-                told.push(format!("{task:?}"));
+                told.push(said(task));
                 let (log, submitter) = (wrapped.clone(), thread::current().id());
                 move |next: TaskRun<'_>| {
                     log.push(format!("enters, elsewhere: {}", here_is_not(submitter)));
@@ -54,14 +54,16 @@ fn a_decorator_is_called_for_each_submission() {
     let body = move || {
         inside.push(format!("body {}", current_task().expect("inside").run_number()));
     };
-    let once = executor.task().name("once").schedule(ms(7), body.clone()).expect("accepted");
+    let (line, once) = (line!(), executor.task().name("once").schedule(ms(7), body.clone()));
+    let once = once.expect("accepted");
     let run = ["before", "enters, elsewhere: true", "body 1", "leaves", "after"];
-    assert_eq!(log.entries(), [submission("Some(\"once\")", false, "7ms")]);
+    assert_eq!(log.entries(), [format!("Some(\"once\"), false, 7ms, line {line}")]);
     clock.run_for(ms(7));
     assert_eq!(log.entries()[1..], run);
     assert!(matches!(once.try_join(), Some(Ok(()))));
-    let series = executor.schedule_at_fixed_rate(ms(3), ms(5), body).expect("accepted");
-    assert_eq!(log.entries()[6..], [submission("None", true, "3ms")]);
+    let (line, series) = (line!(), executor.schedule_at_fixed_rate(ms(3), ms(5), body));
+    let series = series.expect("accepted");
+    assert_eq!(log.entries()[6..], [format!("None, true, 3ms, line {line}")]);
     clock.run_for(ms(8));
     assert_eq!(log.entries()[7..12], run);
     let second = ["before", "enters, elsewhere: true", "body 2", "leaves", "after"];
@@ -73,8 +75,10 @@ fn here_is_not(thread: ThreadId) -> bool {
     thread::current().id() != thread
 }
 
-fn submission(name: &str, is_periodic: bool, delay: &str) -> String {
-    format!("Submission {{ name: {name}, is_periodic: {is_periodic}, delay: {delay} }}")
+fn said(task: &Submission<'_>) -> String {
+    assert_eq!(task.scheduled_at().file(), file!());
+    let (name, delay, line) = (task.name(), task.delay(), task.scheduled_at().line());
+    format!("{name:?}, {}, {delay:?}, line {line}", task.is_periodic())
 }
 
 /// SO-010: the decorator is given the delay as it was requested: zero for times in the past, and

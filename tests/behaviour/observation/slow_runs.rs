@@ -34,7 +34,7 @@ fn a_run_is_named_when_its_time_is_over() {
     clock.advance(ms(1));
     begun.wait_for(1);
     clock.advance(ms(5) - NS);
-    eventually("the timer thread waits", || clock.next_deadline() == Some(NS));
+    eventually("the watcher waits", || clock.next_deadline() == Some(NS));
     assert!(log.entries().is_empty(), "it is not over yet");
     clock.advance(NS);
     eventually("it is named", || log.entries().len() == 1);
@@ -158,8 +158,8 @@ fn every_verb_that_is_made_of_others_is_the_place() {
         executor.invoke_any_within(ok, LONG).unwrap(),
     ];
     let called = line!() + 1;
-    let debounced = executor.debounce(beat, || ()).unwrap();
-    let throttled = executor.throttle(beat, || ()).unwrap();
+    let debounced = executor.task().debounce(beat, || ()).unwrap();
+    let throttled = executor.task().throttle(beat, || ()).unwrap();
     assert!(debounced.call() && throttled.call());
     let lines: Vec<_> = (first..).take(scheduled.len()).chain([called, called + 1]).collect();
     eventually("all have run", || log.entries().len() == lines.len());
@@ -196,7 +196,7 @@ fn decorators_and_time_limits_stay() {
     assert_eq!(log.entries().len(), 1);
 }
 
-/// A callback that panics is reported, once for each call, and ends neither the worker nor the timer thread;
+/// A callback that panics is reported, once for each call, and ends neither the worker nor the watcher;
 /// it may submit tasks.
 #[test]
 fn a_callback_may_panic_and_submit() {

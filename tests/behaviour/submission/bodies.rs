@@ -32,7 +32,7 @@ fn every_verb_takes_a_body_with_the_context() {
     let (initial_delay, delay) = (ms(4), ms(10));
     executor.schedule_with_fixed_delay(initial_delay, delay, note("delay")).expect("accepted");
     executor.task().repeat(every(ms(10)).first_in(ms(5)), note("repeat")).expect("accepted");
-    let save = executor.debounce(ms(6), note("debounce")).expect("accepted");
+    let save = executor.task().debounce(ms(6), note("debounce")).expect("accepted");
     save.call();
     clock.run_for(ms(13));
     let names =

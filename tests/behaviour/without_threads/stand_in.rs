@@ -244,7 +244,7 @@ impl Builder {
         on_thread_start(callback: impl Fn() + Send + Sync + 'static);
         on_thread_stop(callback: impl Fn() + Send + Sync + 'static);
         observer(observer: impl Observer + 'static);
-        // Which look from the timer thread.
+        // Which look from a thread of their own.
         warn_after(limit: Duration);
         on_slow_run(callback: impl Fn(&SlowRun) + Send + Sync + 'static);
         on_starvation(after: Duration, callback: impl Fn(&Starvation) + Send + Sync + 'static);

@@ -86,11 +86,11 @@ fn ways<B: Fn() + Clone + Send + 'static>() -> Vec<(&'static str, Way<B>)> {
             forward(demanded(handle, body), once)
         }),
         ("a throttle", |handle, body| {
-            let throttled: Throttled = handle.throttle(HOUR, body).expect("it is open");
+            let throttled: Throttled = handle.task().throttle(HOUR, body).expect("it is open");
             Box::new(move || throttled.call())
         }),
         ("a debounce", |handle, body| {
-            let debounced: Debounced = handle.debounce(ms(5), body).expect("it is open");
+            let debounced: Debounced = handle.task().debounce(ms(5), body).expect("it is open");
             Box::new(move || debounced.call())
         }),
         ("a group that goes on", |handle, body| {

@@ -158,7 +158,7 @@ fn the_code_of_each_page_is_run() {
     if !is_complete() {
         return;
     }
-    let sources = page("src/lib.rs") + &page("crates/punctual-jobs/src/lib.rs");
+    let sources = page("tests/behaviour/pages.rs") + &page("crates/punctual-jobs/src/lib.rs");
     let mut run = 0;
     for (path, text) in pages() {
         let mut fences = text.lines().filter(|line| line.starts_with("```rust"));

@@ -125,7 +125,7 @@ fn a_call_that_puts_a_run_off_has_a_run_after_it() {
         let calls = Count::default();
         let (counted, of_body) = (calls.clone(), clock.clone());
         let (tell, told) = std::sync::mpsc::channel();
-        let save = executor.debounce(STEP, move || {
+        let save = executor.task().debounce(STEP, move || {
             tell.send((counted.get(), of_body.elapsed())).expect("it is listened to");
         });
         let save = Arc::new(save.expect("it is open"));

@@ -1,9 +1,8 @@
 //! The timer thread, which acts at a moment although every worker may be busy.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
-//! of runs ([`feature::limit`](crate::feature)) and the watch for slow runs have a queue of their own, and a thread that
-//! takes from it. It is started with the first *expiry*, a call at a moment, and ends with the pool; until then there is
-//! neither.
+//! of runs have a queue of their own, and a thread that takes from it. It is started with the first *expiry*, a call at a
+//! moment, and ends with the pool; until then there is neither.
 //!
 //! # More than one thread
 //!
@@ -29,10 +28,11 @@
 
 use std::{io, time::Duration};
 
-use super::{Pool, PoolRef, lifecycle::Role};
+use super::Exceeded;
 use crate::{
     CancelReason,
     entry::{Ticket, Timing},
+    pool::{Pool, PoolRef, Role},
     queue::{Admission, DelayedWorkQueue, Source},
     sync::{
         Arc, OnceLock, Parker,
@@ -40,24 +40,23 @@ use crate::{
         scoped_thread_local,
     },
     task::{Drops, Node, Task},
-    thread_factory::factory_error,
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::discard,
 };
 
-pub(super) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
+pub(crate) type ExpiryQueue = DelayedWorkQueue<Arc<Task>>;
 
 // The pool whose limit the thread has found to have come.
 scoped_thread_local!(static POOL: Arc<Pool>);
 
 /// Returns what the timer thread does when a limit has come.
-pub(crate) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
+pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
     Node::alarm(move || POOL.with(|pool| act(pool)))
 }
 
 /// Acts for a limit that has come. The caller is a party of the termination.
-pub(super) fn expire(expiry: &Task, pool: &Arc<Pool>) {
+pub(crate) fn expire(expiry: &Task, pool: &Arc<Pool>) {
     POOL.set(pool, || expiry.cancel(CancelReason::TimedOut, Drops::UNREPORTED));
 }
 
@@ -72,13 +71,19 @@ pub(crate) struct Timeouts {
     /// The number of timer threads that are in no user code; a thread that is being started is one of them.
     // Ordering: relaxed. Whoever makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
+    pub(crate) exceeded: Exceeded,
 }
 
 impl Timeouts {
-    pub(super) fn new(stripes: usize, lead: Duration) -> Self {
-        let (queue, is_running, free) =
-            (OnceLock::new(), AtomicBool::new(false), AtomicUsize::new(0));
-        Self { queue, is_running, stripes, lead, free }
+    pub(crate) fn new(stripes: usize, lead: Duration) -> Self {
+        Self {
+            queue: OnceLock::new(),
+            is_running: AtomicBool::new(false),
+            stripes,
+            lead,
+            free: AtomicUsize::new(0),
+            exceeded: Exceeded::default(),
+        }
     }
 
     /// Returns the queue, and makes it if it is not there yet.
@@ -99,14 +104,14 @@ impl Timeouts {
     }
 
     /// Returns the queue of a pool without a timer thread: the caller takes from it.
-    pub(super) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
+    pub(crate) fn do_without_thread(&self, clock: &Clock) -> Arc<ExpiryQueue> {
         let queue = Arc::clone(self.queue(clock));
         self.runs();
         queue
     }
 
     /// Ends the timer thread. No timeout expires after this.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
         let mut left = queue.drain();
@@ -171,25 +176,25 @@ impl Drop for TimerThread {
 }
 
 /// The queue that the timeouts of a task go to.
-pub(crate) struct Timer {
+pub(super) struct Timer {
     queue: Arc<ExpiryQueue>,
     stripe: usize,
-    pub(crate) clock: Clock,
+    pub(super) clock: Clock,
 }
 
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
-    pub(crate) fn of(pool_ref: &PoolRef) -> Option<Self> {
+    pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
         Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
     }
 
-    pub(crate) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
+    pub(super) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
         let queue = Arc::clone(pool.timeouts.queue.get()?);
         Some(Self { queue, stripe, clock: pool.clock().clone() })
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
-    pub(crate) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
+    pub(super) fn arm(&self, deadline: Timestamp, expiry: Arc<Task>) -> Option<TimeoutGuard> {
         let offered =
             self.queue.offer(self.stripe, self.clock.read(), Timing::At(deadline), expiry);
         let ticket = offered.map_err(|refused| discard(refused.element)).ok()?;
@@ -198,7 +203,7 @@ impl Timer {
 }
 
 /// A timeout that is armed. Dropping it disarms the timeout.
-pub(crate) struct TimeoutGuard {
+pub(super) struct TimeoutGuard {
     queue: Arc<ExpiryQueue>,
     ticket: Ticket,
 }
@@ -234,23 +239,10 @@ impl Pool {
 
     /// Starts a timer thread if it `is_needed`. Blocks while another caller starts a thread.
     fn start_timer_thread(self: &Arc<Self>, is_needed: &dyn Fn() -> bool) -> io::Result<()> {
-        if self.lifecycle.has_caller_as(Role::Starter) {
-            // The thread factory submits something, and this thread has the permit.
-            return Err(factory_error("uses its executor"));
-        }
-        let Some(permit) = self.workers.spawn_permit(&|_| is_needed()) else { return Ok(()) };
-        // As a party it lets the thread that ends the pool find the queue and close it.
-        if !self.lifecycle.register() {
-            return Ok(());
-        }
         let timers = &self.timeouts;
-        let thread = TimerThread::new(self, timers.queue(self.clock()));
-        let name = format!("{}-timeouts", self.spawner.thread_name);
-        let (runs, work) = (Box::new(|| timers.runs()), Box::new(|| thread.work()));
-        let started = self.start_thread(permit, (name, None), runs, work);
-        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
-        self.compensate_or_report();
-        self.deregister();
-        started
+        self.start_helper("timeouts", is_needed, &|| timers.runs(), &|| {
+            let thread = TimerThread::new(self, timers.queue(self.clock()));
+            Box::new(|| thread.work())
+        })
     }
 }
