@@ -93,6 +93,7 @@
 
 mod aligned;
 mod backoff;
+mod batch;
 mod by_id;
 #[cfg(feature = "gate")]
 mod catch_up;
@@ -110,6 +111,7 @@ mod listing;
 mod machine;
 mod names;
 mod outcomes;
+mod pausing;
 mod payload;
 #[cfg(feature = "gate")]
 pub mod pooler;
@@ -146,6 +148,7 @@ pub use crate::{
     listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,
     outcomes::KindOutcomes,
+    pausing::KindPause,
     priority::Priority,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,

@@ -65,6 +65,7 @@ pub struct JobRun {
     pub(crate) max_attempts: u32,
     pub(crate) key: Option<String>,
     pub(crate) tick: Option<SystemTime>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) stop: StopSignal,
     pub(crate) queue: JobQueue,
     pub(crate) draw_fencing_token: DrawFencingToken,
@@ -109,6 +110,13 @@ impl JobRun {
     #[must_use]
     pub fn tick(&self) -> Option<SystemTime> {
         self.tick
+    }
+
+    /// Returns the [trace context](crate::JobBuilder::traceparent) of the sender, if the job was sent with one. It is the same in every
+    /// attempt.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.traceparent.as_deref()
     }
 
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when

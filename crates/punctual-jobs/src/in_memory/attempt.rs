@@ -107,7 +107,10 @@ impl Attempt {
         }
         state.forget_ready(self.id);
         let arrival = match state.arrive(self.id) {
-            Arrival::Go => state.enter(self.id),
+            Arrival::Go => match state.wait_if_paused(self.id) {
+                Some(wait) => wait,
+                None => state.enter(self.id),
+            },
             wait @ Arrival::Wait(_) => wait,
         };
         if let Arrival::Wait(next) = arrival {
@@ -127,6 +130,7 @@ impl Attempt {
             attempt: entry.begun,
             max_attempts: entry.max_attempts,
             tick: None,
+            traceparent: entry.traceparent.clone(),
             key: entry.key.clone(),
             stop,
             queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),

@@ -241,6 +241,7 @@ mod tests {
             max_attempts: 3,
             key: None,
             tick: None,
+            traceparent: None,
         };
         Ended { job, how, may_be_written }
     }

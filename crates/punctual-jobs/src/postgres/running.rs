@@ -122,6 +122,7 @@ impl Body {
             max_attempts: job.max_attempts,
             key: job.key,
             tick: job.tick,
+            traceparent: job.traceparent,
             stop,
             queue: JobQueue::borrowing(Arc::clone(&engine) as _, Arc::clone(&engine.definitions)),
             draw_fencing_token: Box::new(draw_fencing_token),
