@@ -57,7 +57,8 @@ fn main() {
         let (speed, bytes) = with_queue(&server, slots, |_, seen| drain(&server, jobs, seen));
         let (median_pick, late_pick) = with_queue(&server, slots, |_, seen| pick(&server, seen));
         let sends = with_queue(&server, slots, |queue, _| sends(queue));
-        let batches = [false, true].map(|keyed| with_queue(&server, slots, |queue, _| batches(queue, keyed)));
+        let batches =
+            [false, true].map(|keyed| with_queue(&server, slots, |queue, _| batches(queue, keyed)));
         let ordered = with_queue(&server, slots, |queue, seen| ordered(&server, queue, seen, keys));
         let one = with_queue(&server, slots, |queue, seen| one_after_another(&server, queue, seen));
         let [plain, keyed] = batches;
@@ -67,8 +68,19 @@ fn main() {
         figures.iter_mut().zip(row).for_each(|(column, figure)| column.push(figure));
         server.sql("delete from punctual.job");
     }
-    let [speed, bytes, median_pick, late_pick, sends, plain, keyed, ordered, ordered_bytes, each, each_bytes] =
-        figures.map(median);
+    let [
+        speed,
+        bytes,
+        median_pick,
+        late_pick,
+        sends,
+        plain,
+        keyed,
+        ordered,
+        ordered_bytes,
+        each,
+        each_bytes,
+    ] = figures.map(median);
     println!(
         "{jobs} jobs, {slots} slots, medians of {rounds}:
          {speed:.0} jobs/s, {bytes:.0} bytes each

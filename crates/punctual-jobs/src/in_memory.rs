@@ -32,6 +32,7 @@ mod ordering;
 mod past;
 mod pauses;
 mod ready;
+mod results;
 mod slots;
 mod stopping;
 mod tokens;
@@ -47,8 +48,8 @@ use punctual::{Handle, TaskHandle};
 use self::board::State;
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority, QueueError,
-    QueueFuture, Rescheduling, ShutdownReport, When,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority,
+    QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
     batch::Batch,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
@@ -228,6 +229,14 @@ impl Engine for Board {
 
     fn resume_kind(&self, kind: &str) -> QueueFuture<bool> {
         QueueFuture::ready(self.resume(kind))
+    }
+
+    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
+        QueueFuture::ready(self.result_of(id))
+    }
+
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.await_result_of(id)
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

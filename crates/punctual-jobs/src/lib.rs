@@ -66,6 +66,7 @@
 //!   it, or an event says that none may.
 //! * **A schedule that is a row** has one job for each tick, or says what became of it: missed ticks and those that are left out
 //!   beside a job are counted.
+//! * **A job that has succeeded has its [result](JobQueue::await_result)**, if its handler returns one, until the time of that is over.
 //! * **Both queues behave alike.** One suite of cases is run on both. Schedules as rows need the tables.
 //!
 //! # Limits of the promise
@@ -124,6 +125,7 @@ mod queue_future;
 #[path = "../../../tests/proof/replicas/mod.rs"]
 mod replicas;
 mod report;
+mod results;
 mod run;
 mod schedule;
 mod stop;
@@ -153,6 +155,7 @@ pub use crate::{
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,
     report::{JobSummary, ReleasedJob, ShutdownReport},
+    results::{JobResult, JobValue},
     run::JobRun,
     stop::StopReason,
 };

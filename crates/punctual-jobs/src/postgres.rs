@@ -13,7 +13,7 @@
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
-//! * [`pauses`]: which kinds are paused.
+//! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
@@ -51,6 +51,7 @@ mod looking;
 mod moment;
 mod past;
 mod pauses;
+mod results;
 mod running;
 mod schedules;
 mod schema;

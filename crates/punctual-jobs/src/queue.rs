@@ -17,9 +17,9 @@ use std::{
 use punctual::WouldDeadlock;
 
 use crate::{
-    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
-    JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When,
+    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobResult,
+    JobRetry, JobState, JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
     batch::Batch,
     jobs::{Definitions, attempts_of, clamped},
     names::Names,
@@ -43,6 +43,8 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn remove(&self, id: JobId) -> QueueFuture<JobRemoval>;
     fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()>;
     fn resume_kind(&self, kind: &str) -> QueueFuture<bool>;
+    fn result(&self, id: JobId) -> QueueFuture<JobResult>;
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult>;
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);
@@ -457,8 +459,7 @@ impl JobBuilder<'_> {
     }
 }
 
-/// A job that was enqueued. It has an id and no value: what a handler computes cannot come back from another
-/// machine, and the in-memory queue does not pretend that it could.
+/// A job that was enqueued. It has an id, by which the [result](JobQueue::await_result) of a handler that returns a value is awaited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobHandle {
     pub(crate) id: JobId,

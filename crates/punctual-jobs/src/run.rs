@@ -19,7 +19,7 @@ use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
     JobError, JobId, JobQueue, QueueError, StopReason, backoff, job_error::Verdict,
-    jobs::Definition, payload::Payload, queue::Engine, stop::StopSignal,
+    jobs::Definition, payload::Payload, queue::Engine, results::Returned, stop::StopSignal,
 };
 
 thread_local! {
@@ -222,7 +222,8 @@ pub(crate) fn begin(executor: &Handle, time_limit: Option<Duration>) -> (StopSig
 /// How an attempt has ended.
 #[derive(Clone)]
 pub(crate) enum Outcome {
-    Succeeded,
+    /// With what is to be stored, if its handler returns a value.
+    Succeeded(Option<Returned>),
     /// With the error, and how long the job waits if attempts are left.
     Failed(String, Duration),
     /// With the error: there is no further attempt.
@@ -269,7 +270,7 @@ pub(crate) fn call(
         (_, Some(limit)) => {
             failed(&format!("the attempt took {took:?}, and its time limit is {limit:?}"))
         }
-        (Ok(()), None) => Outcome::Succeeded,
+        (Ok(returned), None) => Outcome::Succeeded(returned),
         (Err(Verdict::Snooze(delay)), None) => Outcome::Snoozed(delay),
         (Err(Verdict::TryAgain(error)), None) => failed(&error),
     }

@@ -191,7 +191,10 @@ impl Board {
         let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
         let gives_up = matches!(entry.stage, Stage::Running { gives_up: true, .. });
         match outcome {
-            Outcome::Succeeded => {
+            Outcome::Succeeded(returned) => {
+                if let Some(returned) = returned {
+                    state.results.put(id, returned, now);
+                }
                 if let Some(closing) = &mut state.closing {
                     closing.note_ran(id, entry.definition.name);
                 }
@@ -246,7 +249,7 @@ impl State {
         };
         let is_released = || self.closing.as_ref().is_some_and(Closing::has_asked);
         let (ended, error) = match outcome {
-            Outcome::Succeeded => return (JobOutcome::Succeeded, None),
+            Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None),
             Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
             Outcome::Failed(error, _) if gives_up || entry.begun >= entry.max_attempts => {
                 (JobOutcome::Discarded, Some(error))

@@ -26,6 +26,7 @@ use super::{
     pauses::Pauses,
     ready::Ready,
     refused,
+    results::Results,
     slots::Slots,
     stopping::Closing,
 };
@@ -54,6 +55,7 @@ pub(super) struct State {
     pub(super) discarded: VecDeque<(i64, Entry)>,
     pub(super) past: Past,
     pub(super) pauses: Pauses,
+    pub(super) results: Results,
 }
 
 pub(super) struct Entry {
@@ -300,6 +302,7 @@ impl Board {
     /// Submits tasks for which no caller waits. If the executor refuses one, its job is discarded.
     pub(super) fn submit_or_discard(&self, next: impl IntoIterator<Item = Next>) {
         self.arm_tokens();
+        self.answer_waiting();
         for next in next {
             let _ = self.submit(next, Refusal::Discards);
         }
@@ -373,6 +376,7 @@ impl State {
             ready: Ready::default(),
             past: Past::kept_for(history),
             pauses: Pauses::default(),
+            results: Results::default(),
         }
     }
 
@@ -415,6 +419,7 @@ impl State {
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
         self.forget_ready(id);
         let entry = self.jobs.remove(&id)?;
+        self.results.note_end(id);
         if let Some(key) = entry.key.as_ref().filter(|key| self.keys.get(*key) == Some(&id)) {
             self.keys.remove(key);
         }

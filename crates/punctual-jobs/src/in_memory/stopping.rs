@@ -96,7 +96,9 @@ impl Board {
         tasks.append(&mut state.pauses.take_tasks());
         let is_idle = state.running == 0;
         state.closing = Some(closing);
+        let unanswered = state.results.take_ended();
         drop(state);
+        drop(unanswered);
         if is_idle {
             idle.cancel();
         }

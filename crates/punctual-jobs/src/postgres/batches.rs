@@ -226,8 +226,7 @@ impl JobQueue {
                     return done.map_err(server).map(|()| handles(&batch, &rows));
                 }
                 Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
-                    let undo =
-                        "rollback to savepoint punctual_all; release savepoint punctual_all";
+                    let undo = "rollback to savepoint punctual_all; release savepoint punctual_all";
                     transaction.batch_execute(undo).await.map_err(server)?;
                 }
                 Err(error) => return Err(server(error)),

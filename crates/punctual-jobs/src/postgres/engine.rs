@@ -32,8 +32,8 @@ use super::{
 };
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError, QueueFuture,
-    Rescheduling, ShutdownReport, When,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError,
+    QueueFuture, Rescheduling, ShutdownReport, When,
     batch::Batch,
     job::with_sources,
     jobs::{Definitions, Opening, Periodic},
@@ -394,6 +394,14 @@ impl Engine for PostgresEngine {
     fn resume_kind(&self, kind: &str) -> QueueFuture<bool> {
         let kind = kind.to_owned();
         self.ask_me(|me| async move { me.resume(&kind).await })
+    }
+
+    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.ask_me(move |me| async move { me.result_of(id).await })
+    }
+
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.await_result_of(id)
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

@@ -215,8 +215,8 @@ macro_rules! end {
     ($columns:literal, $history:literal) => {
         concat!(
             "with ended as (
-  select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
-    as ended(id, claim, how, delay, error)
+  select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[], $6::text[], $7::float8[])
+    as ended(id, claim, how, delay, error, value, keep)
 ), standing as (
   select j.id, j.retired, how = 'discarded' or how <> 'ran' and j.cancelled
       or how = 'failed' and j.attempts >= j.max_attempts as discards",
@@ -228,6 +228,11 @@ macro_rules! end {
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
   returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes
+), stored as (
+  insert into @schema.job_result (job, value, until)
+  select ended.id, value, clock_timestamp() + make_interval(secs => keep)
+    from ended join gone on gone.claim = ended.claim where how = 'ran' and value is not null
+  on conflict (job) do update set value = excluded.value, until = excluded.until
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
     worker = case when discards then j.worker end, untold = discards,
@@ -257,7 +262,8 @@ select ended.claim, case
     };
 }
 
-/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
+/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors, $6 results of those that `ran`, $7 for how many seconds
+/// they are kept. The rows say what became of
 /// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is
 /// `lost` nothing is changed.
 ///

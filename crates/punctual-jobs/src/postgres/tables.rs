@@ -14,7 +14,8 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, PAUSES, SCHEDULED, TRACES];
+const STEPS: &[&str] =
+    &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, PAUSES, SCHEDULED, TRACES, RESULTS];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -179,6 +180,13 @@ alter table @schema.job_schedule add column priority smallint not null default 0
 /// A program of an older version that is open meanwhile goes on, and neither writes nor reads it.
 const TRACES: &str = "\
 alter table @schema.job add column traceparent text;
+";
+
+/// A program of an older version that is open meanwhile goes on, and stores none.
+const RESULTS: &str = "\
+create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
+create index job_result_until on @schema.job_result (until);
+comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
 ";
 
 const PREPARE: &str = "\

@@ -135,7 +135,11 @@ fn batches_of_the_same_keys_do_not_lose_a_job() {
                     let jobs = (0..20).map(place).map(|place| {
                         let job = queue.now(work(place));
                         let key = format!("k{place}");
-                        if (thread + round + place) % 3 == 0 { job.unique(key) } else { job.key(key) }
+                        if (thread + round + place) % 3 == 0 {
+                            job.unique(key)
+                        } else {
+                            job.key(key)
+                        }
                     });
                     assert_eq!(queue.enqueue_all(jobs).unwrap().len(), 20);
                 }

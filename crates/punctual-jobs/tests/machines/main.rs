@@ -32,6 +32,7 @@ mod past;
 mod pausing;
 mod periodic;
 mod refusals;
+mod results;
 mod rights;
 mod runs;
 mod schedules;

@@ -32,7 +32,11 @@ fn a_pause_holds_on_all_machines_and_loses_no_job() {
             _ => {
                 let rationed = queue.now(Rationed { number, millis: 0 });
                 let rationed = rationed.limit_key(format!("tenant {number}"));
-                if number % 8 == 3 { rationed.enqueue() } else { rationed.ordering_key("line").enqueue() }
+                if number % 8 == 3 {
+                    rationed.enqueue()
+                } else {
+                    rationed.ordering_key("line").enqueue()
+                }
             }
         }
         .unwrap();

@@ -33,21 +33,17 @@ pub(crate) fn each_job_of_a_batch_is_stored_as_one_would_be<W: World>() {
             queue.after(HOUR, Hold::new("other")).ordering_key("line"),
         ])
         .unwrap();
-    assert_eq!([handles[0].id(), handles[2].id(), handles[4].id()], [
-        waits.id(),
-        there.id(),
-        kept.id()
-    ]);
+    assert_eq!(
+        [handles[0].id(), handles[2].id(), handles[4].id()],
+        [waits.id(), there.id(), kept.id()]
+    );
     let skipped: Vec<_> = handles.iter().map(|job| job.was_skipped()).collect();
     assert_eq!(skipped, [false, false, true, false, false, false]);
     assert_eq!(handles[5].name(), "hold");
     let listed = queue.list(&JobFilter::new()).unwrap();
     let of = |place: usize| listed.iter().find(|job| job.id == handles[place].id()).unwrap();
     let text = |place| of(place).payload["text"].as_str().unwrap();
-    assert_eq!(
-        [0, 1, 2, 3, 4, 5].map(text),
-        ["new", "plain", "there", "unique", "kept", "other"]
-    );
+    assert_eq!([0, 1, 2, 3, 4, 5].map(text), ["new", "plain", "there", "unique", "kept", "other"]);
     assert_eq!((of(0).priority, of(1).priority), (Priority::High, Priority::Normal));
     assert_eq!((of(1).max_attempts, of(3).max_attempts), (3, 25));
     assert_eq!((of(3).key.as_deref(), of(3).limit_key.as_deref()), (Some("free"), Some("tenant")));

@@ -31,6 +31,7 @@ mod pausing;
 mod periodic;
 mod priorities;
 mod rescheduling;
+mod results;
 mod sending;
 mod shutdown;
 mod stopping;
@@ -227,6 +228,12 @@ suite! {
         a_paused_kind_with_a_limit_waits_and_keeps_its_limit,
         a_paused_job_keeps_its_turn_of_an_ordering_key,
         a_name_that_no_kind_can_have_is_not_paused,
+    },
+    results::{
+        a_result_is_stored_and_awaited,
+        a_job_without_a_result_is_not_awaited_for_ever,
+        a_result_goes_when_its_time_is_over,
+        a_job_that_is_awaited_in_vain_is_pending,
     },
     windows::{
         of_a_window_so_many_begin_and_then_one_each_part_of_it,

@@ -59,7 +59,10 @@ fn a_waiting_job_becomes_what_the_schedule_says_with_the_next_tick() {
     assert_eq!(desk.queue.schedules().run_now("a").call().unwrap(), Some(first));
     let job = job_of(&desk, "a");
     assert_eq!((job.id, job.priority), (first, Priority::High));
-    assert_eq!((job.ordering_key.as_deref(), job.limit_key.as_deref()), (Some("line"), Some("new")));
+    assert_eq!(
+        (job.ordering_key.as_deref(), job.limit_key.as_deref()),
+        (Some("line"), Some("new"))
+    );
     assert!(desk.queue.resume_kind("tick").unwrap());
     desk.expect("tick");
 }
