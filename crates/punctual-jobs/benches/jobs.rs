@@ -52,25 +52,40 @@ fn main() {
     let mut number = |usual: usize| numbers.next().unwrap_or(usual);
     let (jobs, rounds, slots, keys) = (number(20_000), number(5), number(16), number(2000));
     let server = Server::start();
-    let mut figures: [Vec<f64>; 9] = Default::default();
+    let mut figures: [Vec<f64>; 11] = Default::default();
     for round in 0..rounds {
         let (speed, bytes) = with_queue(&server, slots, |_, seen| drain(&server, jobs, seen));
         let (median_pick, late_pick) = with_queue(&server, slots, |_, seen| pick(&server, seen));
         let sends = with_queue(&server, slots, |queue, _| sends(queue));
+        let batches =
+            [false, true].map(|keyed| with_queue(&server, slots, |queue, _| batches(queue, keyed)));
         let ordered = with_queue(&server, slots, |queue, seen| ordered(&server, queue, seen, keys));
         let one = with_queue(&server, slots, |queue, seen| one_after_another(&server, queue, seen));
-        let row = [speed, bytes, median_pick, late_pick, sends, ordered.0, ordered.1, one.0, one.1];
+        let [plain, keyed] = batches;
+        let sent = [speed, bytes, median_pick, late_pick, sends, plain, keyed];
+        let row = [&sent[..], &[ordered.0, ordered.1, one.0, one.1]].concat();
         println!("round {round}: {row:.1?}");
         figures.iter_mut().zip(row).for_each(|(column, figure)| column.push(figure));
         server.sql("delete from punctual.job");
     }
-    let [speed, bytes, median_pick, late_pick, sends, ordered, ordered_bytes, each, each_bytes] =
-        figures.map(median);
+    let [
+        speed,
+        bytes,
+        median_pick,
+        late_pick,
+        sends,
+        plain,
+        keyed,
+        ordered,
+        ordered_bytes,
+        each,
+        each_bytes,
+    ] = figures.map(median);
     println!(
         "{jobs} jobs, {slots} slots, medians of {rounds}:
          {speed:.0} jobs/s, {bytes:.0} bytes each
          picked up at 100 jobs/s: p50 {median_pick:.2} ms, p99 {late_pick:.2} ms
-         {sends:.0} sends/s
+         {sends:.0} sends/s; by batches of 5000: {plain:.0} jobs/s, with unique keys {keyed:.0} jobs/s
          {keys} ordering keys of four jobs each: {ordered:.0} jobs/s, {ordered_bytes:.0} bytes each
          then one job after another of a key: {each:.2} ms and {each_bytes:.0} bytes each"
     );
@@ -165,6 +180,19 @@ fn sends(queue: &JobQueue) -> f64 {
         reply.wait(Duration::from_secs(60)).unwrap();
     }
     5000.0 / begun.elapsed().as_secs_f64()
+}
+
+/// Sends batches of 5000 jobs one after another, and returns how many jobs were stored per second.
+fn batches(queue: &JobQueue, is_keyed: bool) -> f64 {
+    let (begun, later) = (Instant::now(), Duration::from_secs(360_000));
+    for batch in 0..4 {
+        let jobs = (0..5000).map(|number| {
+            let job = queue.after(later, Nothing { sent: 0 });
+            if is_keyed { job.unique(format!("{batch}/{number}")) } else { job }
+        });
+        assert_eq!(queue.enqueue_all(jobs).unwrap().len(), 5000);
+    }
+    20_000.0 / begun.elapsed().as_secs_f64()
 }
 
 /// Runs four jobs of each of many ordering keys.

@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{JobQueue, QueueError, QueueFuture};
+use crate::{JobQueue, KindPause, QueueError, QueueFuture};
 
 /// How many jobs of one kind there are; from [`JobQueue::counts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,23 +23,27 @@ pub struct KindCounts {
     pub discarded: u64,
     /// How long ago the moment of the first one came that is due and waits; zero if there is none.
     pub latency: Duration,
+    /// Its pause, if it is [paused](JobQueue::pause_kind).
+    pub paused: Option<KindPause>,
 }
 
-/// One line for a log: `"mail": 3 waiting, 1 due for 2s, 2 running, 0 discarded`.
+/// One line for a log: `"mail": 3 waiting, 1 due for 2s, 2 running, 0 discarded`. One that is paused ends
+/// with `, paused`.
 impl fmt::Display for KindCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kind, waiting, due, running, discarded, latency } = self;
+        let Self { kind, waiting, due, running, discarded, latency, paused } = self;
         write!(f, "{kind:?}: {waiting} waiting, {due} due")?;
         if *due > 0 {
             write!(f, " for {latency:?}")?;
         }
-        write!(f, ", {running} running, {discarded} discarded")
+        write!(f, ", {running} running, {discarded} discarded")?;
+        if paused.is_some() { f.write_str(", paused") } else { Ok(()) }
     }
 }
 
 /// Counts.
 impl JobQueue {
-    /// Counts the jobs of each kind, in the order of the names. Kinds without a job are left out. (Sidekiq: `Stats` and
+    /// Counts the jobs of each kind, in the order of the names. Kinds without a job are left out, unless they are [paused](Self::pause_kind). (Sidekiq: `Stats` and
     /// `Queue#latency`, River: `QueueList`.)
     ///
     /// It looks at all jobs. On PostgreSQL that is one statement, which reads the whole table and takes no locks: ask every ten

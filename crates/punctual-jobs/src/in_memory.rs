@@ -25,11 +25,14 @@
 //! entry afterwards, and if the entry has another generation by then the task is cancelled.
 
 mod attempt;
+mod batch;
 mod board;
 mod looking;
 mod ordering;
 mod past;
+mod pauses;
 mod ready;
+mod results;
 mod slots;
 mod stopping;
 mod tokens;
@@ -45,8 +48,9 @@ use punctual::{Handle, TaskHandle};
 use self::board::State;
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority, QueueError,
-    QueueFuture, Rescheduling, ShutdownReport, When,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority,
+    QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
+    batch::Batch,
     jobs::{Definitions, Opening, Periodic, sealed::Sealed},
     payload::Payload,
     queue::{Engine, NewJob},
@@ -170,12 +174,17 @@ pub(crate) fn tick_job(
         max_attempts,
         priority: Priority::Normal,
         limit_key: None,
+        traceparent: None,
     }
 }
 
 impl Engine for Board {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle> {
         QueueFuture::ready(self.accept(new_job))
+    }
+
+    fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>> {
+        QueueFuture::ready(self.accept_all(batch))
     }
 
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
@@ -212,6 +221,22 @@ impl Engine for Board {
 
     fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
         QueueFuture::ready(self.remove_job(id))
+    }
+
+    fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()> {
+        QueueFuture::ready(self.pause(kind, until))
+    }
+
+    fn resume_kind(&self, kind: &str) -> QueueFuture<bool> {
+        QueueFuture::ready(self.resume(kind))
+    }
+
+    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
+        QueueFuture::ready(self.result_of(id))
+    }
+
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.await_result_of(id)
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

@@ -14,13 +14,15 @@ use std::{
 };
 
 use punctual::Trigger;
+use serde::Serialize;
 
 use crate::{
     DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, job_limit::Limits,
-    names::Names, outcomes::Outcomes, payload::Payload, schedule::BoxedTrigger,
+    names::Names, outcomes::Outcomes, payload::Payload, results::Returned, schedule::BoxedTrigger,
 };
 
-pub(crate) type Handler = Arc<dyn Fn(&JobRun, &Payload) -> Result<(), JobError> + Send + Sync>;
+pub(crate) type Handler =
+    Arc<dyn Fn(&JobRun, &Payload) -> Result<Option<Returned>, JobError> + Send + Sync>;
 pub(crate) type Backoff = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
 pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 
@@ -82,6 +84,8 @@ pub(crate) struct Definition {
     pub(crate) backoff: Option<Backoff>,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) limits: Limits,
+    /// Its handler returns values, which are stored.
+    pub(crate) keeps_results: bool,
 }
 
 /// A schedule: a job that is enqueued at each tick of a trigger.
@@ -121,14 +125,40 @@ impl Jobs {
         J: Job,
         F: Fn(&JobRun, J) -> Result<(), JobError> + Send + Sync + 'static,
     {
+        let handler = move |run: &JobRun, payload: &Payload| {
+            handler(run, payload.read()?)?;
+            Ok(None)
+        };
+        self.handle::<J>(Arc::new(handler));
+        self
+    }
+
+    /// The same as [`on`](Self::on) for a closure that returns a value. When a run has succeeded its value is stored as JSON, and kept for
+    /// `keep`: the sender of the job, or any other machine, [waits for it](JobQueue::await_result) by the job's id. A value that is
+    /// no JSON fails the attempt.
+    ///
+    /// On PostgreSQL it is a row, written by the statement that ends the run, and removed after its time by a machine that handles
+    /// such a kind. Store a large result elsewhere, and return where it is.
+    pub fn on_returning<J, R, F>(mut self, keep: Duration, handler: F) -> Self
+    where
+        J: Job,
+        R: Serialize,
+        F: Fn(&JobRun, J) -> Result<R, JobError> + Send + Sync + 'static,
+    {
+        let handler = move |run: &JobRun, payload: &Payload| {
+            Returned::new(&handler(run, payload.read()?)?, keep).map(Some)
+        };
+        self.handle::<J>(Arc::new(handler));
+        self.definition::<J>().keeps_results = true;
+        self
+    }
+
+    fn handle<J: Job>(&mut self, handler: Handler) {
         let definition = self.definition::<J>();
-        let is_second = definition.handler.is_some();
-        definition.handler =
-            Some(Arc::new(move |run: &JobRun, payload: &Payload| handler(run, payload.read()?)));
+        let is_second = definition.handler.replace(handler).is_some();
         if is_second {
             self.defined_twice = Some(J::NAME);
         }
-        self
     }
 
     /// Sets how many attempts a job of this kind has, at least one, if this program sends it; without this call the
@@ -323,6 +353,7 @@ impl Jobs {
                 backoff: None,
                 time_limit: J::TIME_LIMIT,
                 limits: Limits::default(),
+                keeps_results: false,
             },
         });
         if kind.type_id != type_id {

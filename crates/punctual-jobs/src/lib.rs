@@ -66,6 +66,7 @@
 //!   it, or an event says that none may.
 //! * **A schedule that is a row** has one job for each tick, or says what became of it: missed ticks and those that are left out
 //!   beside a job are counted.
+//! * **A job that has succeeded has its [result](JobQueue::await_result)**, if its handler returns one, until the time of that is over.
 //! * **Both queues behave alike.** One suite of cases is run on both. Schedules as rows need the tables.
 //!
 //! # Limits of the promise
@@ -93,6 +94,7 @@
 
 mod aligned;
 mod backoff;
+mod batch;
 mod by_id;
 #[cfg(feature = "gate")]
 mod catch_up;
@@ -110,6 +112,7 @@ mod listing;
 mod machine;
 mod names;
 mod outcomes;
+mod pausing;
 mod payload;
 #[cfg(feature = "gate")]
 pub mod pooler;
@@ -122,6 +125,7 @@ mod queue_future;
 #[path = "../../../tests/proof/replicas/mod.rs"]
 mod replicas;
 mod report;
+mod results;
 mod run;
 mod schedule;
 mod stop;
@@ -146,10 +150,12 @@ pub use crate::{
     listing::{JobFilter, JobStage, JobStatus},
     names::InvalidName,
     outcomes::KindOutcomes,
+    pausing::KindPause,
     priority::Priority,
     queue::{JobBuilder, JobHandle, JobQueue},
     queue_future::QueueFuture,
     report::{JobSummary, ReleasedJob, ShutdownReport},
+    results::{JobResult, JobValue},
     run::JobRun,
     stop::StopReason,
 };

@@ -53,6 +53,7 @@ pub struct JobFilter {
     pub(crate) schedule: Option<String>,
     pub(crate) ordering_key: Option<String>,
     pub(crate) limit_key: Option<String>,
+    pub(crate) paused: bool,
     pub(crate) after: JobId,
     pub(crate) limit: usize,
 }
@@ -66,6 +67,7 @@ impl Default for JobFilter {
             schedule: None,
             ordering_key: None,
             limit_key: None,
+            paused: false,
             after: JobId(i64::MIN),
             limit: 100,
         }
@@ -114,6 +116,12 @@ impl JobFilter {
         self
     }
 
+    /// Jobs that wait and whose kind is [paused](crate::JobQueue::pause_kind).
+    pub fn paused(mut self) -> Self {
+        self.paused = true;
+        self
+    }
+
     /// Jobs with greater ids: the page that follows the one whose last job this is.
     pub fn after(mut self, id: JobId) -> Self {
         self.after = id;
@@ -152,6 +160,8 @@ pub struct JobStatus {
     pub priority: Priority,
     /// How far it has come.
     pub stage: JobStage,
+    /// It waits, and its kind is [paused](crate::JobQueue::pause_kind).
+    pub paused: bool,
     /// The moment from which on it may run, or might. `None` if that never comes, in memory.
     pub due: Option<SystemTime>,
     /// How many attempts have begun, the one that runs included.
@@ -170,7 +180,7 @@ pub struct JobStatus {
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, kind, stage, attempts, max_attempts, .. } = self;
-        write!(f, "job {id} {kind:?} {stage}")?;
+        write!(f, "job {id} {kind:?} {stage}{}", if self.paused { " (paused)" } else { "" })?;
         if let Some(machine) = &self.machine {
             write!(f, " on {machine}")?;
         }

@@ -13,6 +13,7 @@ pub(crate) enum Names {
     Ordering,
     Limit,
     Schedule,
+    Trace,
 }
 
 /// A name of a kind or of a schedule, a key, an ordering key or a limit key that no queue accepts: it is empty, has a NUL character, or is too
@@ -35,7 +36,7 @@ impl Names {
     fn longest(self) -> usize {
         match self {
             Self::Kind | Self::Ordering | Self::Limit | Self::Schedule => 128,
-            Self::Job => 512,
+            Self::Job | Self::Trace => 512,
         }
     }
 
@@ -66,6 +67,7 @@ impl fmt::Display for InvalidName {
             Names::Ordering => "an ordering key",
             Names::Limit => "a limit key",
             Names::Schedule => "the name of a schedule",
+            Names::Trace => "a trace context",
         })?;
         match self.problem {
             Problem::IsEmpty => f.write_str(" is empty"),

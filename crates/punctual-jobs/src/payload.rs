@@ -9,6 +9,7 @@
 
 use std::{fmt, sync::Arc};
 
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, error::Category};
 
 use crate::{Job, JobError};
@@ -23,6 +24,16 @@ impl Payload {
         let text = serde_json::to_string(job)?;
         serde_json::from_str::<J>(&text)?;
         Ok(Self(text.into()))
+    }
+
+    /// Writes a value.
+    pub(crate) fn of_value<T: Serialize>(value: &T) -> Result<Self, serde_json::Error> {
+        Ok(Self(serde_json::to_string(value)?.into()))
+    }
+
+    /// Makes a value again.
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(&self.0)
     }
 
     /// Makes the job again. The error says what kind of fault there is, and where. What serde says beyond that

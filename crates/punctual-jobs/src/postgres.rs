@@ -12,7 +12,8 @@
 //! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
-//! * [`verbs`]: what callers ask, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
+//! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
+//! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
 //! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
@@ -36,6 +37,7 @@
 //! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
+mod batches;
 pub(crate) mod claiming;
 mod claims;
 mod connection;
@@ -48,6 +50,8 @@ mod listening;
 mod looking;
 mod moment;
 mod past;
+mod pauses;
+mod results;
 mod running;
 mod schedules;
 mod schema;

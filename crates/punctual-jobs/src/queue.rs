@@ -17,9 +17,10 @@ use std::{
 use punctual::WouldDeadlock;
 
 use crate::{
-    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobState,
-    JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture, Rescheduling,
-    ShutdownReport, When,
+    Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobResult,
+    JobRetry, JobState, JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture,
+    Rescheduling, ShutdownReport, When,
+    batch::Batch,
     jobs::{Definitions, attempts_of, clamped},
     names::Names,
     outcomes::Outcomes,
@@ -30,6 +31,7 @@ use crate::{
 /// The engine that keeps the jobs.
 pub(crate) trait Engine: Send + Sync + 'static {
     fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle>;
+    fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>>;
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling>;
     fn cancel(&self, key: &str) -> QueueFuture<Cancellation>;
     fn state(&self, id: JobId) -> QueueFuture<JobState>;
@@ -39,6 +41,10 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn retry(&self, id: JobId) -> QueueFuture<JobRetry>;
     fn discard(&self, id: JobId) -> QueueFuture<JobDiscard>;
     fn remove(&self, id: JobId) -> QueueFuture<JobRemoval>;
+    fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()>;
+    fn resume_kind(&self, kind: &str) -> QueueFuture<bool>;
+    fn result(&self, id: JobId) -> QueueFuture<JobResult>;
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult>;
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);
@@ -80,6 +86,7 @@ pub(crate) struct NewJob {
     pub(crate) max_attempts: u32,
     pub(crate) priority: Priority,
     pub(crate) limit_key: Option<String>,
+    pub(crate) traceparent: Option<String>,
 }
 
 /// A queue of jobs, to enqueue, move and cancel them; from [`Jobs::open`](crate::Jobs::open).
@@ -143,6 +150,7 @@ impl JobQueue {
             max_attempts: self.definitions.max_attempts(J::NAME, attempts_of::<J>()),
             priority: Priority::Normal,
             limit_key: None,
+            traceparent: None,
         });
         JobBuilder { queue: self, name: J::NAME, new_job }
     }
@@ -370,6 +378,40 @@ impl JobBuilder<'_> {
         self
     }
 
+    /// Gives the job the trace context of its sender, of 1 to 512 bytes, without a NUL: the value of a header `traceparent` of the
+    /// [W3C](https://www.w3.org/TR/trace-context/). Every attempt reads it by [`JobRun::traceparent`](crate::JobRun::traceparent), on
+    /// whichever machine, to make its span a child of the sender's, or to link it. The queue carries the text, and does not read it. If
+    /// a waiting job is replaced by its [key](Self::key), the new one's context counts.
+    ///
+    /// ```
+    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual_jobs::{InMemory, Job, JobRun, Jobs};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Mail {}
+    /// impl Job for Mail { const NAME: &'static str = "mail"; }
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let jobs = Jobs::new().on(move |run: &JobRun, _: Mail| {
+    ///     // With OpenTelemetry: its propagator extracts the parent of the run's span from this.
+    ///     Ok(tell.send(run.traceparent().map(str::to_owned))?)
+    /// });
+    /// let queue = jobs.open(InMemory::on(&executor))?;
+    /// // With OpenTelemetry: its propagator injects the context of the current span into a map.
+    /// let traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    /// queue.now(Mail {}).traceparent(traceparent).enqueue()?;
+    /// assert_eq!(told.recv()?.as_deref(), Some(traceparent));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn traceparent(mut self, traceparent: impl Into<String>) -> Self {
+        if let Ok(new_job) = &mut self.new_job {
+            new_job.traceparent = Some(traceparent.into());
+        }
+        self
+    }
+
     /// Sets how many attempts this job has, at least one.
     pub fn max_attempts(mut self, max_attempts: u32) -> Self {
         if let Ok(new_job) = &mut self.new_job {
@@ -406,6 +448,7 @@ impl JobBuilder<'_> {
         let valid = valid.and_then(|()| Names::Job.check_if_any(&new_job.key));
         let valid = valid.and_then(|()| Names::Ordering.check_if_any(&new_job.ordering_key));
         let valid = valid.and_then(|()| Names::Limit.check_if_any(&new_job.limit_key));
+        let valid = valid.and_then(|()| Names::Trace.check_if_any(&new_job.traceparent));
         valid.map_err(QueueError::InvalidName)?;
         Ok(new_job)
     }
@@ -416,8 +459,7 @@ impl JobBuilder<'_> {
     }
 }
 
-/// A job that was enqueued. It has an id and no value: what a handler computes cannot come back from another
-/// machine, and the in-memory queue does not pretend that it could.
+/// A job that was enqueued. It has an id, by which the [result](JobQueue::await_result) of a handler that returns a value is awaited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobHandle {
     pub(crate) id: JobId,

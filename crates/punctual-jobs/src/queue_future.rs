@@ -104,6 +104,11 @@ impl<T> Promise<T> {
         self.answer(value);
     }
 
+    /// Whether the answer can still be taken.
+    pub(crate) fn is_awaited(&self) -> bool {
+        self.cell.as_ref().is_some_and(|cell| Arc::strong_count(cell) > 1)
+    }
+
     fn answer(&mut self, value: Result<T, QueueError>) {
         if let Some(cell) = self.cell.take() {
             let mut state = cell.state.lock();

@@ -19,7 +19,7 @@ use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
     JobError, JobId, JobQueue, QueueError, StopReason, backoff, job_error::Verdict,
-    jobs::Definition, payload::Payload, queue::Engine, stop::StopSignal,
+    jobs::Definition, payload::Payload, queue::Engine, results::Returned, stop::StopSignal,
 };
 
 thread_local! {
@@ -65,6 +65,7 @@ pub struct JobRun {
     pub(crate) max_attempts: u32,
     pub(crate) key: Option<String>,
     pub(crate) tick: Option<SystemTime>,
+    pub(crate) traceparent: Option<String>,
     pub(crate) stop: StopSignal,
     pub(crate) queue: JobQueue,
     pub(crate) draw_fencing_token: DrawFencingToken,
@@ -109,6 +110,13 @@ impl JobRun {
     #[must_use]
     pub fn tick(&self) -> Option<SystemTime> {
         self.tick
+    }
+
+    /// Returns the [trace context](crate::JobBuilder::traceparent) of the sender, if the job was sent with one. It is the same in every
+    /// attempt.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<&str> {
+        self.traceparent.as_deref()
     }
 
     /// Returns the token of this run. It is raised when the job is cancelled, when its time is up, when
@@ -214,7 +222,8 @@ pub(crate) fn begin(executor: &Handle, time_limit: Option<Duration>) -> (StopSig
 /// How an attempt has ended.
 #[derive(Clone)]
 pub(crate) enum Outcome {
-    Succeeded,
+    /// With what is to be stored, if its handler returns a value.
+    Succeeded(Option<Returned>),
     /// With the error, and how long the job waits if attempts are left.
     Failed(String, Duration),
     /// With the error: there is no further attempt.
@@ -261,7 +270,7 @@ pub(crate) fn call(
         (_, Some(limit)) => {
             failed(&format!("the attempt took {took:?}, and its time limit is {limit:?}"))
         }
-        (Ok(()), None) => Outcome::Succeeded,
+        (Ok(returned), None) => Outcome::Succeeded(returned),
         (Err(Verdict::Snooze(delay)), None) => Outcome::Snoozed(delay),
         (Err(Verdict::TryAgain(error)), None) => failed(&error),
     }

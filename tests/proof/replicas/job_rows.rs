@@ -153,6 +153,7 @@ impl JobStatement<'_> {
                 Value::Null(Kind::Text),
                 text_or_null(row.ordering_key.as_ref()),
                 row.tick.map_or(Value::Null(Kind::Time), Value::Time),
+                Value::Null(Kind::Text),
             ]);
         }
         Answer { writes: !rows.is_empty(), rows, ..Answer::default() }

@@ -428,6 +428,7 @@ fn waiting_for(micros: i64) -> Vec<Value> {
         Value::Null(Kind::Text),
         Value::Null(Kind::Time),
         Value::Null(Kind::Text),
+        Value::Null(Kind::Text),
         Value::Null(Kind::Int8),
     ];
     row.push(Value::Int8(micros));
@@ -445,6 +446,7 @@ fn answered(it: &Picked, row: JobRow) -> Vec<Value> {
         Value::Null(Kind::Text),
         text_or_null(row.ordering_key.as_ref()),
         row.tick.map_or(Value::Null(Kind::Time), Value::Time),
+        Value::Null(Kind::Text),
         Value::Text(it.limit_key.clone()),
         Value::Int8(it.turn),
         Value::Null(Kind::Int8),

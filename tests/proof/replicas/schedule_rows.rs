@@ -359,7 +359,7 @@ impl ScheduleStatement<'_> {
     }
 
     fn declare(&mut self) -> Answer {
-        let (code, wins) = (self.parameters.text(17), self.parameters.bool(18));
+        let (code, wins) = (self.parameters.text(20), self.parameters.bool(21));
         let answer = |word: &str| Answer::row(vec![Value::Text(word.to_owned()), Value::Int8(0)]);
         // A row that stays as it is is not locked.
         if let Some(old) = self.database.schedules.rows().get(&self.name()) {

@@ -107,7 +107,10 @@ impl Attempt {
         }
         state.forget_ready(self.id);
         let arrival = match state.arrive(self.id) {
-            Arrival::Go => state.enter(self.id),
+            Arrival::Go => match state.wait_if_paused(self.id) {
+                Some(wait) => wait,
+                None => state.enter(self.id),
+            },
             wait @ Arrival::Wait(_) => wait,
         };
         if let Arrival::Wait(next) = arrival {
@@ -127,6 +130,7 @@ impl Attempt {
             attempt: entry.begun,
             max_attempts: entry.max_attempts,
             tick: None,
+            traceparent: entry.traceparent.clone(),
             key: entry.key.clone(),
             stop,
             queue: JobQueue::borrowing(Arc::clone(board) as _, Arc::clone(&board.definitions)),
@@ -187,7 +191,10 @@ impl Board {
         let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
         let gives_up = matches!(entry.stage, Stage::Running { gives_up: true, .. });
         match outcome {
-            Outcome::Succeeded => {
+            Outcome::Succeeded(returned) => {
+                if let Some(returned) = returned {
+                    state.results.put(id, returned, now);
+                }
                 if let Some(closing) = &mut state.closing {
                     closing.note_ran(id, entry.definition.name);
                 }
@@ -242,7 +249,7 @@ impl State {
         };
         let is_released = || self.closing.as_ref().is_some_and(Closing::has_asked);
         let (ended, error) = match outcome {
-            Outcome::Succeeded => return (JobOutcome::Succeeded, None),
+            Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None),
             Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
             Outcome::Failed(error, _) if gives_up || entry.begun >= entry.max_attempts => {
                 (JobOutcome::Discarded, Some(error))

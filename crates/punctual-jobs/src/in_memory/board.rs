@@ -23,8 +23,10 @@ use super::{
     attempt::{Attempt, Refusal},
     ordering::Turns,
     past::Past,
+    pauses::Pauses,
     ready::Ready,
     refused,
+    results::Results,
     slots::Slots,
     stopping::Closing,
 };
@@ -52,6 +54,8 @@ pub(super) struct State {
     /// The last jobs that were discarded, as they were then.
     pub(super) discarded: VecDeque<(i64, Entry)>,
     pub(super) past: Past,
+    pub(super) pauses: Pauses,
+    pub(super) results: Results,
 }
 
 pub(super) struct Entry {
@@ -65,6 +69,7 @@ pub(super) struct Entry {
     pub(super) wall: Option<SystemTime>,
     pub(super) priority: Priority,
     pub(super) limit_key: Option<String>,
+    pub(super) traceparent: Option<String>,
     /// How many attempts have begun.
     pub(super) begun: u32,
     pub(super) max_attempts: u32,
@@ -79,6 +84,8 @@ pub(super) enum Stage {
     /// It is due, and waits for its turn: another job with its ordering key runs or is about to, or as many of its kind as
     /// may.
     InLine,
+    /// It is due, has its turn, and waits for the end of its kind's [pause](super::pauses).
+    Paused,
     /// An attempt is running.
     Running {
         stop: StopSignal,
@@ -101,18 +108,35 @@ pub(super) struct Next {
 impl Board {
     /// Stores a job, or replaces the waiting one with its key. A unique one is skipped if there is one with its key.
     pub(super) fn accept(&self, new_job: NewJob) -> Result<JobHandle, QueueError> {
-        let name = new_job.name;
-        let Some(definition) = self.definitions.handled(new_job.name).map(Arc::clone) else {
-            return Err(QueueError::NoHandler { name: new_job.name });
-        };
-        let (moment, due) = self.moment_of(new_job.when);
+        let definition = self.definition_for(&new_job)?;
         let mut state = self.state.lock();
         if state.closing.is_some() {
             return Err(QueueError::ShutDown);
         }
+        let (handle, stored) = self.store(&mut state, definition, new_job);
+        drop(state);
+        stored.map_or(Ok(()), |stored| self.begin(stored))?;
+        Ok(handle)
+    }
+
+    /// Returns the kind of a job that is to be stored.
+    pub(super) fn definition_for(&self, new_job: &NewJob) -> Result<Arc<Definition>, QueueError> {
+        let name = new_job.name;
+        self.definitions.handled(name).map(Arc::clone).ok_or(QueueError::NoHandler { name })
+    }
+
+    /// Puts a job on the board, unless it is skipped. What is left to be done needs no lock ([`begin`](Self::begin)).
+    pub(super) fn store(
+        &self,
+        state: &mut State,
+        definition: Arc<Definition>,
+        new_job: NewJob,
+    ) -> (JobHandle, Option<Stored>) {
+        let name = new_job.name;
+        let (moment, due) = self.moment_of(new_job.when);
         let present = new_job.key.as_ref().and_then(|key| state.keys.get(key));
         if let Some(&id) = present.filter(|_| new_job.is_unique) {
-            return Ok(JobHandle { id: JobId(id), name, is_skipped: true });
+            return (JobHandle { id: JobId(id), name, is_skipped: true }, None);
         }
         let replaced = new_job.key.as_ref().and_then(|key| state.replaced_by(key));
         let kept = replaced.as_ref().filter(|old| new_job.keeps_moment && old.begun == 0);
@@ -136,6 +160,7 @@ impl Board {
             wall: wall_of(&due),
             priority: new_job.priority,
             limit_key: new_job.limit_key,
+            traceparent: new_job.traceparent,
             begun: 0,
             max_attempts: new_job.max_attempts,
             last_error: None,
@@ -146,12 +171,17 @@ impl Board {
             state.keys.insert(key, id);
         }
         state.jobs.insert(id, entry);
-        drop(state);
-        let (task, turn) = replaced.map_or((None, Vec::new()), |old| (old.task, old.turns));
-        self.cancel_task(task);
-        self.submit_or_discard(turn);
-        self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
-        Ok(JobHandle { id: JobId(id), name, is_skipped: false })
+        let (task, turns) = replaced.map_or((None, Vec::new()), |old| (old.task, old.turns));
+        let next = Next { id, generation, due };
+        let handle = JobHandle { id: JobId(id), name, is_skipped: false };
+        (handle, Some(Stored { task, turns, next }))
+    }
+
+    /// Makes the task of a job that was stored. The caller holds no lock.
+    pub(super) fn begin(&self, stored: Stored) -> Result<(), QueueError> {
+        self.cancel_task(stored.task);
+        self.submit_or_discard(stored.turns);
+        self.submit(stored.next, Refusal::IsReturned)
     }
 
     pub(super) fn move_to(&self, key: &str, when: When) -> Result<Rescheduling, QueueError> {
@@ -272,6 +302,7 @@ impl Board {
     /// Submits tasks for which no caller waits. If the executor refuses one, its job is discarded.
     pub(super) fn submit_or_discard(&self, next: impl IntoIterator<Item = Next>) {
         self.arm_tokens();
+        self.answer_waiting();
         for next in next {
             let _ = self.submit(next, Refusal::Discards);
         }
@@ -286,7 +317,7 @@ impl Board {
 
     /// Returns the moment as an instant, and as the answer of a trigger. The wall clock is followed: the
     /// instant of a wall time is an estimate, and only orders jobs with one ordering key.
-    fn moment_of(&self, when: When) -> (Option<Instant>, Due) {
+    pub(super) fn moment_of(&self, when: When) -> (Option<Instant>, Due) {
         let clock = self.executor.clock();
         let instant = match when {
             When::After(delay) => clock.now().checked_add(delay),
@@ -307,6 +338,15 @@ pub(super) fn due_at(moment: Option<Instant>, wall: Option<SystemTime>) -> Due {
 
 fn wall_of(due: &Due) -> Option<SystemTime> {
     if let Due::Wall(time) = due { Some(*time) } else { None }
+}
+
+/// A job that is on the board and has no task yet.
+#[must_use = "the job does not run unless its task is submitted"]
+pub(super) struct Stored {
+    /// The task of the job that it has replaced, and the jobs whose turns it is instead.
+    task: Option<TaskHandle>,
+    turns: Vec<Next>,
+    next: Next,
 }
 
 /// A waiting entry that was replaced.
@@ -335,6 +375,8 @@ impl State {
             slots: HashMap::new(),
             ready: Ready::default(),
             past: Past::kept_for(history),
+            pauses: Pauses::default(),
+            results: Results::default(),
         }
     }
 
@@ -363,7 +405,7 @@ impl State {
         let stage = std::mem::replace(&mut entry.stage, Stage::Waiting(None));
         let task = match stage {
             Stage::Waiting(task) => task,
-            Stage::InLine | Stage::Running { .. } => None,
+            Stage::InLine | Stage::Paused | Stage::Running { .. } => None,
         };
         (task, self.leave_lines(id))
     }
@@ -377,6 +419,7 @@ impl State {
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
         self.forget_ready(id);
         let entry = self.jobs.remove(&id)?;
+        self.results.note_end(id);
         if let Some(key) = entry.key.as_ref().filter(|key| self.keys.get(*key) == Some(&id)) {
             self.keys.remove(key);
         }

@@ -38,6 +38,7 @@ impl Board {
                 && is(&filter.ordering_key, entry.ordering_key.as_ref())
                 && is(&filter.limit_key, entry.limit_key.as_ref())
                 && filter.schedule.is_none()
+                && (!filter.paused || state.is_paused(entry, *stage))
         });
         let mut first: BinaryHeap<i64> = BinaryHeap::new();
         for (id, ..) in all {
@@ -48,7 +49,11 @@ impl Board {
         }
         let listed = first.into_sorted_vec();
         let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
-        Ok(listed.map(|(id, (entry, stage))| self.status(id, entry, stage)).collect())
+        let status = |(id, (entry, stage))| JobStatus {
+            paused: state.is_paused(entry, stage),
+            ..self.status(id, entry, stage)
+        };
+        Ok(listed.map(status).collect())
     }
 
     fn status(&self, id: i64, entry: &Entry, stage: JobStage) -> JobStatus {
@@ -66,6 +71,7 @@ impl Board {
             schedule: None,
             tick: None,
             stage,
+            paused: false,
             due: entry.moment.and_then(|moment| self.wall_of(moment)),
             attempts: entry.begun,
             max_attempts: entry.max_attempts,
@@ -80,7 +86,10 @@ impl Board {
         let now = self.executor.clock().now();
         let state = self.state.lock();
         state.refuse_if_over()?;
-        let mut kinds: BTreeMap<&'static str, KindCounts> = BTreeMap::new();
+        let mut kinds: BTreeMap<&str, KindCounts> = BTreeMap::new();
+        for (kind, pause) in state.pauses.all() {
+            kinds.entry(kind).or_default().paused = Some(pause);
+        }
         let kept = state.jobs.values().map(|entry| (entry, stage_of(entry)));
         let lost = state.discarded.iter().map(|(_, entry)| (entry, JobStage::Discarded));
         for (entry, stage) in kept.chain(lost) {
@@ -96,9 +105,10 @@ impl Board {
                 }
             }
         }
-        drop(state);
         let named = |(kind, counts): (&str, _)| KindCounts { kind: kind.to_owned(), ..counts };
-        Ok(kinds.into_iter().map(named).collect())
+        let counts = kinds.into_iter().map(named).collect();
+        drop(state);
+        Ok(counts)
     }
 
     /// Returns what the wall clock shows at an instant, as far as it is known now.
@@ -204,6 +214,11 @@ impl Board {
 }
 
 impl State {
+    /// Whether a job waits for the end of a pause, or will if that lasts.
+    fn is_paused(&self, entry: &Entry, stage: JobStage) -> bool {
+        stage == JobStage::Waiting && self.pauses.get(entry.definition.name).is_some()
+    }
+
     fn entry(&self, id: i64) -> Option<(&Entry, JobStage)> {
         let kept = self.jobs.get(&id).map(|entry| (entry, stage_of(entry)));
         kept.or_else(|| {
@@ -217,6 +232,6 @@ impl State {
 fn stage_of(entry: &Entry) -> JobStage {
     match entry.stage {
         Stage::Running { .. } => JobStage::Running,
-        Stage::Waiting(_) | Stage::InLine => JobStage::Waiting,
+        Stage::Waiting(_) | Stage::InLine | Stage::Paused => JobStage::Waiting,
     }
 }

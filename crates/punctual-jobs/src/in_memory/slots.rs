@@ -12,7 +12,7 @@
 //! # Invariants, under the lock
 //!
 //! * A job is in a line or has a slot, and not both.
-//! * While a line is open all slots of the kind are taken, or it has no token.
+//! * While a line is open all slots of the kind are taken, or it has no token, or the kind is [paused](super::pauses).
 //!
 //! So a job that comes can begin itself or none can, and of the jobs that wait one can begin for each that leaves.
 
@@ -100,8 +100,11 @@ impl State {
         limits.is_some().then_some(PlaceInLine { kind, limits, line, moment: entry.moment })
     }
 
-    /// Gives a slot to the next job of the kind, if one is free and there is a token.
+    /// Gives a slot to the next job of the kind, if one is free, there is a token, and the kind is not paused.
     pub(super) fn give_slot(&mut self, kind: &'static str, limits: Limits) -> Option<Next> {
+        if self.pauses.get(kind).is_some() {
+            return None;
+        }
         let now = self.clock.now();
         let id = self.slots.get_mut(kind)?.take_next(limits, now)?;
         let entry = self.jobs.get_mut(&id)?;

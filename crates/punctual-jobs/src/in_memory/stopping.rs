@@ -93,9 +93,12 @@ impl Board {
         state.ready = Ready::default();
         tasks.extend(state.slots.values_mut().filter_map(|slots| slots.timer.take_task()));
         state.slots.clear();
+        tasks.append(&mut state.pauses.take_tasks());
         let is_idle = state.running == 0;
         state.closing = Some(closing);
+        let unanswered = state.results.take_ended();
         drop(state);
+        drop(unanswered);
         if is_idle {
             idle.cancel();
         }

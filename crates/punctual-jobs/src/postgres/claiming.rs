@@ -4,6 +4,8 @@
 //! asked only if there are some, because they must not lie in the way of those that look for jobs without one
 //! ([`limiting`](super::limiting)).
 
+use super::pauses::not_paused;
+
 /// The due jobs without an ordering key and with these limit keys, by priority and moment.
 macro_rules! claim {
     ($which:literal) => {
@@ -11,7 +13,11 @@ macro_rules! claim {
             "with picked as materialized (
   select job.id from (
     select name, priority from unnest($1::text[]) with ordinality as kind(name, place),
-      (values (-1::int2), (0::int2), (1::int2)) level(priority) order by priority, place
+      (values (-1::int2), (0::int2), (1::int2)) level(priority)
+     where ",
+            not_paused!("kind.name"),
+            "
+     order by priority, place
   ) kind cross join lateral (
     select id from @schema.job
      where ",
@@ -25,7 +31,7 @@ macro_rules! claim {
 update @schema.job j set
   claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
   from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick"
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
         )
     };
 }
@@ -44,11 +50,13 @@ pub(crate) const CLAIM_KEYED: &str = claim!("limit_key <> ''");
 /// Fails with a violation of `job_turn` if a job of the same key was enqueued for an earlier moment, and claimed, after
 /// this statement has begun: to be asked again. A job that another statement has claimed meanwhile is passed over:
 /// its row is locked, or has a claim when it is looked at under the lock.
-pub(crate) const CLAIM_FIRST: &str = "\
-with recursive keys(name, key) as (
+pub(crate) const CLAIM_FIRST: &str = concat!(
+    "with recursive keys(name, key) as (
   select kind.name, (select min(ordering_key) from @schema.job
     where ordering_key > $4 and name = kind.name and due and claim is null and attempts < max_attempts)
-    from unnest($1::text[]) as kind(name)
+    from unnest($1::text[]) as kind(name) where ",
+    not_paused!("kind.name"),
+    "
   union all
   select keys.name, (select min(ordering_key) from @schema.job
     where ordering_key > keys.key and name = keys.name and due and claim is null and attempts < max_attempts)
@@ -70,4 +78,5 @@ with recursive keys(name, key) as (
 update @schema.job j set
   claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
   from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick";
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
+);

@@ -36,6 +36,7 @@ pub(super) struct Claimed {
     pub(super) max_attempts: u32,
     pub(super) key: Option<String>,
     pub(super) tick: Option<SystemTime>,
+    pub(super) traceparent: Option<String>,
 }
 
 #[derive(Default)]

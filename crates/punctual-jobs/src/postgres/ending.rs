@@ -15,7 +15,7 @@ use tokio_postgres::types::Type;
 use super::{
     claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
 };
-use crate::{JobOutcome, When, job::with_sources, run::Outcome};
+use crate::{JobOutcome, When, job::with_sources, payload::Payload, run::Outcome};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Ended {
     /// Returns what the run counts as. `None` if another machine has written down its end: that one counts it.
     fn outcome(&self, became: Became) -> Option<JobOutcome> {
         match became {
-            Became::Gone if matches!(self.how, How::Ended(Outcome::Succeeded)) => {
+            Became::Gone if matches!(self.how, How::Ended(Outcome::Succeeded(_))) => {
                 Some(JobOutcome::Succeeded)
             }
             Became::Gone => Some(JobOutcome::Cancelled),
@@ -75,7 +75,7 @@ enum Became {
 impl How {
     fn word(&self) -> &'static str {
         match self {
-            Self::Ended(Outcome::Succeeded) => "ran",
+            Self::Ended(Outcome::Succeeded(_)) => "ran",
             Self::Ended(Outcome::Failed(..)) => "failed",
             Self::Ended(Outcome::Discarded(_)) => "discarded",
             Self::Ended(Outcome::Snoozed(_)) => "snoozed",
@@ -86,7 +86,7 @@ impl How {
     /// Returns what the run counts as, if the job waits again or its state is not known.
     fn outcome(&self) -> JobOutcome {
         match self {
-            Self::Ended(Outcome::Succeeded) => JobOutcome::Succeeded,
+            Self::Ended(Outcome::Succeeded(_)) => JobOutcome::Succeeded,
             Self::Ended(Outcome::Failed(..)) => JobOutcome::Failed,
             Self::Ended(Outcome::Discarded(_)) => JobOutcome::Discarded,
             Self::Ended(Outcome::Snoozed(_)) => JobOutcome::Snoozed,
@@ -98,6 +98,16 @@ impl How {
         match self {
             Self::Ended(Outcome::Failed(_, delay) | Outcome::Snoozed(delay)) => {
                 Some(delay.as_secs_f64().min(LONGEST_DELAY))
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns what the handler has returned, and for how many seconds that is kept.
+    fn returned(&self) -> Option<(&Payload, f64)> {
+        match self {
+            Self::Ended(Outcome::Succeeded(Some(returned))) => {
+                Some((&returned.value, returned.keep.as_secs_f64().min(LONGEST_DELAY)))
             }
             _ => None,
         }
@@ -183,15 +193,19 @@ impl PostgresEngine {
         let words: Vec<&str> = all.iter().map(|ended| ended.how.word()).collect();
         let delays: Vec<Option<f64>> = all.iter().map(|ended| ended.how.delay()).collect();
         let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
+        let (values, keeps): (Vec<_>, Vec<_>) =
+            all.iter().map(|ended| ended.how.returned().unzip()).unzip();
         let params = [
             (&ids as _, Type::INT8_ARRAY),
             (&claims as _, Type::INT8_ARRAY),
             (&words as _, Type::TEXT_ARRAY),
             (&delays as _, Type::FLOAT8_ARRAY),
             (&errors as _, Type::TEXT_ARRAY),
+            (&values as _, Type::TEXT_ARRAY),
+            (&keeps as _, Type::FLOAT8_ARRAY),
         ];
-        let keeps = self.settings.history.is_some();
-        let statement = if keeps { statements::END_WITH_HISTORY } else { statements::END };
+        let has_history = self.settings.history.is_some();
+        let statement = if has_history { statements::END_WITH_HISTORY } else { statements::END };
         let rows = self.work.ask(statement, &params).await?;
         Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
@@ -222,7 +236,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::{Job, payload::Payload};
+    use crate::Job;
 
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Mail {}
@@ -241,6 +255,7 @@ mod tests {
             max_attempts: 3,
             key: None,
             tick: None,
+            traceparent: None,
         };
         Ended { job, how, may_be_written }
     }
@@ -251,7 +266,7 @@ mod tests {
         let error = || "no route".to_owned();
         let failed = || How::Ended(Outcome::Failed(error(), Duration::ZERO));
         let snoozed = || How::Ended(Outcome::Snoozed(Duration::ZERO));
-        let ran = || How::Ended(Outcome::Succeeded);
+        let ran = || How::Ended(Outcome::Succeeded(None));
         let given_up = || How::Ended(Outcome::Discarded(error()));
         let known = |how, became| ended(how, 1, false).outcome(became);
         assert_eq!(known(ran(), Became::Gone), Some(JobOutcome::Succeeded));

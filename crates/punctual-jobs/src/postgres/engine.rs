@@ -32,8 +32,9 @@ use super::{
 };
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError, QueueFuture,
-    Rescheduling, ShutdownReport, When,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError,
+    QueueFuture, Rescheduling, ShutdownReport, When,
+    batch::Batch,
     job::with_sources,
     jobs::{Definitions, Opening, Periodic},
     pooler,
@@ -47,7 +48,7 @@ pub(super) struct PostgresEngine {
     pub(super) settings: Settings,
     /// For the requests of callers.
     pub(super) verbs: Connection,
-    /// For lists, counts and the history, which may read much; made for the first of them.
+    /// For lists, counts and the history, which may read much, and for many jobs at once; made for the first of them.
     pub(super) looks: Connection,
     /// For claiming jobs, and for writing down how runs have ended.
     pub(super) work: Connection,
@@ -302,13 +303,18 @@ impl PostgresEngine {
         self.executor.task().abort_if_rejected().execute(move || closure(&event)).is_ok()
     }
 
-    /// Wakes the worker when a job of this machine is due: the poll might find it much later.
-    pub(super) fn wake_when_due(&self, when: When) {
-        let delay = match when {
+    /// Returns how long it is until a moment.
+    pub(super) fn delay_of(&self, when: When) -> Duration {
+        match when {
             When::After(delay) => delay,
             When::At(instant) => instant.saturating_duration_since(self.executor.clock().now()),
             When::Wall(time) => until(time, self.executor.clock().wall_time()),
-        };
+        }
+    }
+
+    /// Wakes the worker when a job of this machine is due: the poll might find it much later.
+    pub(super) fn wake_when_due(&self, when: When) {
+        let delay = self.delay_of(when);
         if let Some(me) = self.me.upgrade().filter(|_| delay < LONGEST_TIMER) {
             self.runtime.spawn(async move {
                 tokio::time::sleep(delay).await;
@@ -333,6 +339,13 @@ impl Engine for PostgresEngine {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         }
         self.ask_me(|me| async move { me.enqueue(new_job).await })
+    }
+
+    fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>> {
+        if self.claims.is_closing() {
+            return QueueFuture::ready(Err(QueueError::ShutDown));
+        }
+        self.ask_me(|me| async move { me.enqueue_batch(batch).await })
     }
 
     fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
@@ -371,6 +384,24 @@ impl Engine for PostgresEngine {
 
     fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
         self.ask_me(move |me| async move { me.remove_job(id).await })
+    }
+
+    fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()> {
+        let kind = kind.to_owned();
+        self.ask_me(move |me| async move { me.pause(&kind, until).await })
+    }
+
+    fn resume_kind(&self, kind: &str) -> QueueFuture<bool> {
+        let kind = kind.to_owned();
+        self.ask_me(|me| async move { me.resume(&kind).await })
+    }
+
+    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.ask_me(move |me| async move { me.result_of(id).await })
+    }
+
+    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
+        self.await_result_of(id)
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {

@@ -42,6 +42,8 @@
 //! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
 //! of its own: of two versions with different windows neither waits for what the other has spent.
 
+use super::pauses::not_paused;
+
 /// The rows that wait and have no ordering key.
 macro_rules! waits {
     () => {
@@ -79,7 +81,7 @@ macro_rules! tokens {
 }
 
 /// $3 how many, $5 how many slots of the kind, if it has a limit, $6 where the search begins, $8 and $9 its window: the room
-/// that there is. No row for a worker whose lease is over.
+/// that there is. No row for a worker whose lease is over, nor for a kind that is paused.
 macro_rules! room {
     () => {
         concat!(
@@ -101,7 +103,9 @@ macro_rules! room {
   select least($3, case when $5 is not null then (select count(*) from free) end, ",
             tokens!("$8", "$9"),
             ") as most from bucket
-   where exists (select from @schema.job_worker where id = $2 and until > clock_timestamp())
+   where exists (select from @schema.job_worker where id = $2 and until > clock_timestamp()) and ",
+            not_paused!("$1"),
+            "
 )"
         )
     };
@@ -282,7 +286,7 @@ macro_rules! claiming {
     from placed where j.id = placed.id
      and ($8 is null or exists (select from paid where not is_of_key))
      and ($10 is null or exists (select from paid where is_of_key and paid.key = placed.key))
-  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, limit_key, turn
+  returning j.id, j.claim, name, payload, attempts, max_attempts, j.key, ordering_key, tick, traceparent, limit_key, turn
 ), wait as (
   select case when exists (select from picked) then 5000 else least((
       select ahead - ($8 - 1) * $9 from bucket where $8 is not null and ahead > ($8 - 1) * $9 and ",
@@ -299,7 +303,7 @@ macro_rules! claiming {
 )
 select *, null::int8 from claimed
 union all
-select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null::int8, micros
+select null::int8, null::int8, null, null, null::int4, null::int4, null, null, null::timestamptz, null, null, null::int8, micros
   from wait where micros is not null"
         )
     };

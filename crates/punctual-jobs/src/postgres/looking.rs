@@ -11,18 +11,24 @@ use std::time::Duration;
 
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
-use super::{connection::AskError, engine::PostgresEngine};
+use super::{
+    connection::AskError,
+    engine::PostgresEngine,
+    pauses::{not_paused, pause_of},
+};
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts, Priority,
     by_id::BY_HAND, payload::Payload,
 };
 
-/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many, $8 limit key.
-const LIST: &str = "\
-select id, name, payload, key, ordering_key, schedule, tick,
+/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many, $8 limit key, $9 whether only those that wait for the end of a pause.
+const LIST: &str = concat!(
+    "select id, name, payload, key, ordering_key, schedule, tick,
   case when claim is not null then 'running' when attempts < max_attempts then 'waiting' else 'discarded' end,
   run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error, priority,
-  nullif(limit_key, '')
+  nullif(limit_key, ''), claim is null and attempts < max_attempts and not ",
+    not_paused!("job.name"),
+    "
   from @schema.job
  where id > $6 and ($1 is null
      or $1 = 'running' and claim is not null
@@ -31,17 +37,26 @@ select id, name, payload, key, ordering_key, schedule, tick,
    and ($2 is null or name = $2) and ($3 is null or key = $3)
    and ($4 is null or schedule = $4) and ($5 is null or ordering_key = $5)
    and ($8 is null or limit_key = $8 and limit_key <> '')
- order by id limit $7";
+   and (not $9 or claim is null and attempts < max_attempts and not ",
+    not_paused!("job.name"),
+    ")
+ order by id limit $7"
+);
 
 /// A row for each kind: how many of its jobs wait, are due, run and are discarded, and for how many seconds the first one
-/// has been due.
+/// has been due; and whether the kind is paused, and until when, if that ends by itself.
 const COUNTS: &str = "\
-select name, count(*) filter (where stage = 'w'), count(*) filter (where stage = 'w' and run_at <= time),
-  count(*) filter (where stage = 'r'), count(*) filter (where stage = 'd'),
-  extract(epoch from max(time - run_at) filter (where stage = 'w' and run_at <= time))::float8
+select coalesce(job.name, pause.name), coalesce(waiting, 0), coalesce(due, 0), coalesce(running, 0), coalesce(discarded, 0), latency,
+  pause.name is not null, nullif(pause.until, 'infinity')
+  from (
+select name, count(*) filter (where stage = 'w') as waiting, count(*) filter (where stage = 'w' and run_at <= time) as due,
+  count(*) filter (where stage = 'r') as running, count(*) filter (where stage = 'd') as discarded,
+  extract(epoch from max(time - run_at) filter (where stage = 'w' and run_at <= time))::float8 as latency
   from (select name, run_at, case when claim is not null then 'r' when attempts < max_attempts then 'w' else 'd' end as stage
     from @schema.job) job, (select clock_timestamp() as time offset 0) now
- group by name order by name collate \"C\"";
+ group by name) job
+  full join (select * from @schema.job_pause where until > clock_timestamp()) pause using (name)
+ order by coalesce(job.name, pause.name) collate \"C\"";
 
 /// $1 id. No row if there is no such job. One row: whether it runs, and whether another job has its key. One that was
 /// discarded is to be told no more: it is not discarded any longer.
@@ -99,6 +114,7 @@ impl PostgresEngine {
             (&filter.after.0 as _, Type::INT8),
             (&limit as _, Type::INT8),
             (&filter.limit_key as _, Type::TEXT),
+            (&filter.paused as _, Type::BOOL),
         ];
         Ok(self.looks.ask(LIST, &params).await?.iter().map(status).collect())
     }
@@ -168,6 +184,7 @@ fn counts(row: &Row) -> KindCounts {
         running: count(3),
         discarded: count(4),
         latency: Duration::try_from_secs_f64(latency).unwrap_or_default(),
+        paused: pause_of(row.get(6), row.get(7)),
     }
 }
 
@@ -194,5 +211,6 @@ fn status(row: &Row) -> JobStatus {
         last_error: row.get(13),
         priority: Priority::of_number(row.get(14)),
         limit_key: row.get(15),
+        paused: row.get(16),
     }
 }

@@ -45,13 +45,22 @@ const LOOKS: u32 = 20;
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Takes old runs off until it is aborted, if this machine keeps a history.
+/// Takes old runs and old results off until it is aborted, if this machine keeps a history or handles a kind with results.
 pub(super) async fn prune_on(engine: Arc<PostgresEngine>) {
-    let Some(keep) = engine.settings.history else { return };
-    let pause = (keep / LOOKS).clamp(SHORTEST, LONGEST);
+    let keep = engine.settings.history;
+    let has_results = engine.definitions.kinds.values().any(|kind| kind.keeps_results);
+    if keep.is_none() && !has_results {
+        return;
+    }
+    let pause = keep.map_or(LONGEST, |keep| (keep / LOOKS).clamp(SHORTEST, LONGEST));
     loop {
         // What fails is made up for by the next look.
-        while engine.prune(keep).await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+        if let Some(keep) = keep {
+            while engine.prune(keep).await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+        }
+        if has_results {
+            while engine.prune_results().await.is_ok_and(|gone| gone >= PRUNED_AT_MOST) {}
+        }
         sleep(pause).await;
     }
 }

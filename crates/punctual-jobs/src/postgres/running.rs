@@ -60,7 +60,7 @@ pub(super) async fn run(engine: Arc<PostgresEngine>, job: Claimed) -> How {
     let (end, how) = match told {
         None => (End::StillRuns, How::Freed),
         Some(Ok(Outcome::Failed(..))) if engine.claims.has_asked() => (End::Over, How::Freed),
-        Some(Ok(Outcome::Succeeded)) => (End::Ran, How::Ended(Outcome::Succeeded)),
+        Some(Ok(outcome @ Outcome::Succeeded(_))) => (End::Ran, How::Ended(outcome)),
         Some(Ok(outcome)) => (End::Over, How::Ended(outcome)),
         // A task that has begun always tells.
         Some(Err(_)) => (End::Over, How::Refused("it has dropped the task".to_owned())),
@@ -122,6 +122,7 @@ impl Body {
             max_attempts: job.max_attempts,
             key: job.key,
             tick: job.tick,
+            traceparent: job.traceparent,
             stop,
             queue: JobQueue::borrowing(Arc::clone(&engine) as _, Arc::clone(&engine.definitions)),
             draw_fencing_token: Box::new(draw_fencing_token),

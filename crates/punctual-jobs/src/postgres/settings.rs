@@ -48,7 +48,7 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 ///
 /// # The tables
 ///
-/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_run`, `job_worker`, `job_tick`, `job_schedule`, `job_bucket` and
+/// They are in the schema `punctual`, unless [set](Self::schema) otherwise: `job`, `job_run`, `job_worker`, `job_tick`, `job_schedule`, `job_bucket`, `job_pause`, `job_result` and
 /// `job_version`, and the sequence `job_claim`. Opening makes them and brings them up to date, if that has not been
 /// done. A program does not open on tables that a newer version has made.
 ///
@@ -58,13 +58,13 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 /// ```sql
 /// grant usage on schema punctual to app;
 /// grant select on punctual.job_version to app;
-/// grant select, insert, update, delete on punctual.job, punctual.job_run, punctual.job_worker, punctual.job_tick, punctual.job_schedule, punctual.job_bucket to app;
+/// grant select, insert, update, delete on punctual.job, punctual.job_run, punctual.job_worker, punctual.job_tick, punctual.job_schedule, punctual.job_bucket, punctual.job_pause, punctual.job_result to app;
 /// grant usage on sequence punctual.job_claim to app;
 /// ```
 ///
 /// A program in another language, or a person, enqueues a job by a row:
 /// `insert into punctual.job (name, payload) values ('remind', '{"user": 42}')`. It is found by the next poll.
-/// Columns that such a row may set are `ordering_key`, `limit_key`, `key`, `run_at`, `priority` and `max_attempts`.
+/// Columns that such a row may set are `ordering_key`, `limit_key`, `key`, `run_at`, `priority`, `traceparent` and `max_attempts`.
 #[must_use = "nothing is opened until it is given to `Jobs::open`"]
 pub struct Postgres {
     executor: Handle,

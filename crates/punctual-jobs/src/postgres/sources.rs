@@ -218,8 +218,8 @@ impl Sources {
             let more = (most - claimed.len()) as i64;
             let rows = self.ask_limited(limiting::CLAIM_TURNS, group, more, &last_turn).await?;
             let rows = rows.unwrap_or_default();
-            let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(10)) else { break };
-            self.groups[group].last_turn = last.get(9);
+            let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) else { break };
+            self.groups[group].last_turn = last.get(10);
             claimed.extend(rows);
         }
         Ok(())
@@ -299,7 +299,7 @@ impl Sources {
         ];
         let Some(mut rows) = self.ask(statement, &params).await? else { return Ok(None) };
         rows.retain(|row| {
-            let again = row.get::<_, Option<i64>>(11).map(micros);
+            let again = row.get::<_, Option<i64>>(12).map(micros);
             self.again = self.again.into_iter().chain(again).min();
             again.is_none()
         });

@@ -65,7 +65,7 @@ pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 
 /// $1 name, $2 payload, $3 ordering key, $4 moment, $5 delay in seconds, $6 attempts, $7 key, $8 priority, $9 limit key or
-/// the empty text, $10 whether the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
+/// the empty text, $10 trace context, $11 whether the moment of a job that has not been tried stays. No row if the job with that key was claimed just now: to be asked
 /// again.
 ///
 /// A job with that key that runs loses it, and is retired: it is over when its attempt is.
@@ -77,21 +77,21 @@ with moment as materialized (
 ), retired as (
   update @schema.job j set key = null, retired = true from runs where j.id = runs.id returning 1
 ), sent as (
-  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9
+  insert into @schema.job as j (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10
     from moment, (select count(*) from retired) before_the_key_is_free
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do update set
     name = excluded.name, payload = excluded.payload, ordering_key = excluded.ordering_key,
-    run_at = case when $10 and j.attempts = 0 then j.run_at else excluded.run_at end,
-    due = case when $10 and j.attempts = 0 then j.due else excluded.due end,
+    run_at = case when $11 and j.attempts = 0 then j.run_at else excluded.run_at end,
+    due = case when $11 and j.attempts = 0 then j.due else excluded.due end,
     attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
-    limit_key = excluded.limit_key
+    limit_key = excluded.limit_key, traceparent = excluded.traceparent
    where j.claim is null
   returning id, due
 )
 select id, false, case when due then pg_notify('@channel', '') end from sent";
 
-/// The same without $10, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
+/// The same without $11, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
 /// if that job has ended or come just now: to be asked again.
 ///
 /// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
@@ -100,8 +100,8 @@ pub(crate) const SEND_UNIQUE: &str = "\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), sent as (
-  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key)
-  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9 from moment
+  insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
+  select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10 from moment
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
   returning id, due
 ), told as (
@@ -215,8 +215,8 @@ macro_rules! end {
     ($columns:literal, $history:literal) => {
         concat!(
             "with ended as (
-  select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[])
-    as ended(id, claim, how, delay, error)
+  select * from unnest($1::int8[], $2::int8[], $3::text[], $4::float8[], $5::text[], $6::text[], $7::float8[])
+    as ended(id, claim, how, delay, error, value, keep)
 ), standing as (
   select j.id, j.retired, how = 'discarded' or how <> 'ran' and j.cancelled
       or how = 'failed' and j.attempts >= j.max_attempts as discards",
@@ -228,6 +228,11 @@ macro_rules! end {
   delete from @schema.job j using ended, standing
    where j.id = standing.id and ended.id = j.id and ended.claim = j.claim and (how = 'ran' or standing.retired)
   returning ended.claim, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes
+), stored as (
+  insert into @schema.job_result (job, value, until)
+  select ended.id, value, clock_timestamp() + make_interval(secs => keep)
+    from ended join gone on gone.claim = ended.claim where how = 'ran' and value is not null
+  on conflict (job) do update set value = excluded.value, until = excluded.until
 ), kept as (
   update @schema.job j set claim = null, claimed_at = null,
     worker = case when discards then j.worker end, untold = discards,
@@ -257,7 +262,8 @@ select ended.claim, case
     };
 }
 
-/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors. The rows say what became of
+/// $1 ids, $2 claims, $3 how they have ended, $4 delays in seconds, $5 errors, $6 results of those that `ran`, $7 for how many seconds
+/// they are kept. The rows say what became of
 /// the job of each: `held` by a transaction, to be asked again; `waiting`; `discarded`; `gone`. Of a claim that is
 /// `lost` nothing is changed.
 ///

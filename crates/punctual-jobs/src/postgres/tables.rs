@@ -14,7 +14,8 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS];
+const STEPS: &[&str] =
+    &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, PAUSES, SCHEDULED, TRACES, RESULTS];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -162,6 +163,30 @@ create table @schema.job_bucket (
   primary key (name, is_of_key, limit_key, burst, gap_us)
 );
 comment on table @schema.job_bucket is 'The token buckets of punctual that are not full. Each is full again at the moment tat.';
+";
+
+/// A program of an older version that is open meanwhile goes on. It knows no pauses, and claims jobs of a kind that is paused.
+const PAUSES: &str = "\
+create table @schema.job_pause (name text primary key, until timestamptz not null default 'infinity');
+comment on table @schema.job_pause is 'The kinds of jobs that are paused, until a moment.';
+";
+
+/// A program of an older version that is open meanwhile goes on. The jobs of its ticks have none of these.
+const SCHEDULED: &str = "\
+alter table @schema.job_schedule add column priority smallint not null default 0 check (priority between -1 and 1),
+  add column ordering_key text collate \"C\", add column limit_key text collate \"C\" not null default '';
+";
+
+/// A program of an older version that is open meanwhile goes on, and neither writes nor reads it.
+const TRACES: &str = "\
+alter table @schema.job add column traceparent text;
+";
+
+/// A program of an older version that is open meanwhile goes on, and stores none.
+const RESULTS: &str = "\
+create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
+create index job_result_until on @schema.job_result (until);
+comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
 ";
 
 const PREPARE: &str = "\

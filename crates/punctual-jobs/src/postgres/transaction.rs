@@ -67,7 +67,7 @@ impl JobBuilder<'_> {
     }
 }
 
-const NO_TRANSACTIONS: QueueError =
+pub(super) const NO_TRANSACTIONS: QueueError =
     QueueError::Unsupported("an in-memory queue has no transactions");
 
 /// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,

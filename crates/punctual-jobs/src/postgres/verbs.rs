@@ -21,8 +21,8 @@ use crate::{
 };
 
 /// How long a verb waits before it asks again for a job that is held.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(20);
+pub(super) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A job as [`SEND`](statements::SEND) takes it, or [`SEND_UNIQUE`](statements::SEND_UNIQUE), on whichever connection.
 pub(super) struct Enqueue {
@@ -37,6 +37,7 @@ pub(super) struct Enqueue {
     is_unique: bool,
     priority: i16,
     limit_key: String,
+    traceparent: Option<String>,
 }
 
 impl Enqueue {
@@ -54,6 +55,7 @@ impl Enqueue {
             is_unique: new_job.is_unique,
             priority: new_job.priority.number(),
             limit_key: new_job.limit_key.unwrap_or_default(),
+            traceparent: new_job.traceparent,
         }
     }
 
@@ -72,6 +74,7 @@ impl Enqueue {
             (&self.key, Type::TEXT),
             (&self.priority, Type::INT2),
             (&self.limit_key, Type::TEXT),
+            (&self.traceparent, Type::TEXT),
         ];
         if !self.is_unique {
             params.push((&self.keeps_moment, Type::BOOL));

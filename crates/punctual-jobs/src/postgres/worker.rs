@@ -254,5 +254,6 @@ fn claimed_by(row: &Row) -> Claimed {
         max_attempts: count(5),
         key: row.get(6),
         tick: row.get(8),
+        traceparent: row.get(9),
     }
 }

@@ -14,6 +14,7 @@
 )]
 
 mod backlog;
+mod batches;
 mod claims;
 #[cfg(feature = "tls")]
 mod encrypted;
@@ -28,8 +29,10 @@ mod older_tables;
 mod opening;
 mod outages;
 mod past;
+mod pausing;
 mod periodic;
 mod refusals;
+mod results;
 mod rights;
 mod runs;
 mod schedules;

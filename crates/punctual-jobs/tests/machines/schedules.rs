@@ -1,5 +1,6 @@
 //! Schedules as rows: what is put, changed, missed and made up for.
 
+mod jobs;
 mod missed;
 mod overlaps;
 mod owners;

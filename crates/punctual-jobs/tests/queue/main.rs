@@ -14,6 +14,7 @@
 )]
 
 mod attempts;
+mod batches;
 mod cancelling;
 mod history;
 mod in_memory_only;
@@ -26,9 +27,11 @@ mod looking;
 mod names;
 mod ordering;
 mod outcomes;
+mod pausing;
 mod periodic;
 mod priorities;
 mod rescheduling;
+mod results;
 mod sending;
 mod shutdown;
 mod stopping;
@@ -76,6 +79,15 @@ suite! {
         the_verbs_can_be_awaited,
         a_run_knows_its_key,
         fences_rise_from_run_to_run,
+        each_run_has_the_trace_context_of_its_sender,
+    },
+    batches::{
+        a_batch_is_stored_in_its_order,
+        each_job_of_a_batch_is_stored_as_one_would_be,
+        of_several_jobs_with_one_key_the_last_one_counts,
+        a_batch_beside_running_jobs_takes_their_keys,
+        a_batch_with_a_job_that_is_refused_stores_none,
+        an_empty_batch_stores_nothing,
     },
     attempts::{
         a_failed_attempt_is_tried_again,
@@ -206,6 +218,22 @@ suite! {
         a_limit_key_and_an_ordering_key_hold_together,
         a_kind_without_a_limit_takes_no_notice_of_limit_keys,
         a_shutdown_releases_what_waits_for_a_key_slot,
+    },
+    pausing::{
+        jobs_of_a_paused_kind_wait_until_it_is_resumed,
+        counts_and_lists_say_what_is_paused,
+        a_pause_ends_at_its_moment,
+        a_pause_takes_the_place_of_another,
+        a_job_of_a_paused_kind_can_be_changed,
+        a_paused_kind_with_a_limit_waits_and_keeps_its_limit,
+        a_paused_job_keeps_its_turn_of_an_ordering_key,
+        a_name_that_no_kind_can_have_is_not_paused,
+    },
+    results::{
+        a_result_is_stored_and_awaited,
+        a_job_without_a_result_is_not_awaited_for_ever,
+        a_result_goes_when_its_time_is_over,
+        a_job_that_is_awaited_in_vain_is_pending,
     },
     windows::{
         of_a_window_so_many_begin_and_then_one_each_part_of_it,

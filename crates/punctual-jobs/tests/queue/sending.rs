@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use punctual_jobs::{Job, JobRun, JobState, Jobs, QueueError};
+use punctual_jobs::{Job, JobError, JobLimit, JobRun, JobState, Jobs, QueueError};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{HOUR, Note, SHORT, World, for_some_span, standard};
@@ -298,4 +298,46 @@ pub(crate) fn fences_rise_from_run_to_run<W: World>() {
     }
     let fences: Vec<u64> = world.log().lines().iter().map(|line| line.parse().unwrap()).collect();
     assert!(fences.is_sorted_by(|one, next| one < next), "{fences:?}");
+}
+
+/// In every attempt, by whichever statement the job is claimed; of two with one key the last one's counts.
+pub(crate) fn each_run_has_the_trace_context_of_its_sender<W: World>() {
+    let world = W::open(|scene| {
+        let (free, limited) = (scene.log.clone(), scene.log.clone());
+        let said = |run: &JobRun, text: &str| {
+            format!("{text} {} {}", run.attempt(), run.traceparent().unwrap_or("none"))
+        };
+        Jobs::new()
+            .on(move |run: &JobRun, job: Note| {
+                free.say(said(run, &job.text));
+                if run.attempt() == 1 { Err(JobError::new("again")) } else { Ok(()) }
+            })
+            .backoff::<Note>(|_| SHORT)
+            .on(move |run: &JobRun, job: crate::world::Hold| {
+                limited.say(said(run, &job.text));
+                Ok(())
+            })
+            .limit::<crate::world::Hold>(JobLimit::at_once(9))
+    });
+    let (queue, hold) = (world.queue(), crate::world::Hold::new);
+    queue.now(Note::new("a")).traceparent("00-a").enqueue().unwrap();
+    queue.now(Note::new("b")).traceparent("00-b").limit_key("l").enqueue().unwrap();
+    queue.now(Note::new("c")).traceparent("00-c").ordering_key("s").enqueue().unwrap();
+    queue.now(hold("d")).traceparent("00-d").unique("d").enqueue().unwrap();
+    queue.now(hold("e")).traceparent("00-e").ordering_key("t").enqueue().unwrap();
+    queue.after(HOUR, hold("old")).key("f").traceparent("00-old").enqueue().unwrap();
+    let batch = [
+        queue.now(hold("f")).key("f").traceparent("00-f"),
+        queue.now(hold("g")).traceparent("00-g"),
+        queue.now(hold("h")).unique("h"),
+    ];
+    queue.enqueue_all(batch).unwrap();
+    world.until("all", || world.log().len() == 11);
+    let mut lines = world.log().lines();
+    lines.sort();
+    let of_notes = ["a 1 00-a", "a 2 00-a", "b 1 00-b", "b 2 00-b", "c 1 00-c", "c 2 00-c"];
+    assert_eq!(lines[..6], of_notes);
+    assert_eq!(lines[6..], ["d 1 00-d", "e 1 00-e", "f 1 00-f", "g 1 00-g", "h 1 none"]);
+    let error = queue.now(Note::new("x")).traceparent("").enqueue().unwrap_err();
+    assert!(matches!(error, QueueError::InvalidName(_)), "{error}");
 }

@@ -8,7 +8,7 @@ use super::timing::Calendar;
 #[cfg(test)]
 use super::timing::{Timing, seed_of};
 use crate::{
-    CatchUp, InvalidName, Job, aligned,
+    CatchUp, InvalidName, Job, Priority, aligned,
     jobs::{attempts_of, clamped},
     names::Names,
     payload::Payload,
@@ -87,6 +87,9 @@ pub struct Schedule {
     pub(super) of_kind: u32,
     pub(super) catch_up: CatchUp,
     pub(super) overlap: Overlap,
+    pub(super) priority: Priority,
+    pub(super) ordering_key: Option<String>,
+    pub(super) limit_key: Option<String>,
     pub(super) on_edit: OnEdit,
 }
 
@@ -134,6 +137,9 @@ impl Schedule {
             of_kind: attempts_of::<J>(),
             catch_up: CatchUp::Last(Duration::from_secs(3600)),
             overlap: Overlap::QueueOne,
+            priority: Priority::Normal,
+            ordering_key: None,
+            limit_key: None,
             on_edit: OnEdit::default(),
         }
     }
@@ -196,6 +202,27 @@ impl Schedule {
         self
     }
 
+    /// Sets the [priority](crate::JobBuilder::priority) of its jobs. It counts for jobs without an ordering key, and so with
+    /// [`Overlap::Allow`], of one or more: in each other case the jobs of a schedule have one.
+    pub fn priority(mut self, priority: Priority) -> Self {
+        self.priority = priority;
+        self
+    }
+
+    /// Gives its jobs an [ordering key](crate::JobBuilder::ordering_key), of 1 to 128 bytes, without a NUL, so that they run one at a time with
+    /// those of other schedules and with other jobs; without this call they have one of their own, unless several may run at
+    /// once. A job that was enqueued under another key may run beside the first one with a new key.
+    pub fn ordering_key(mut self, key: impl Into<String>) -> Self {
+        self.ordering_key = Some(key.into());
+        self
+    }
+
+    /// Gives its jobs a [limit key](crate::JobBuilder::limit_key), of 1 to 128 bytes, without a NUL.
+    pub fn limit_key(mut self, key: impl Into<String>) -> Self {
+        self.limit_key = Some(key.into());
+        self
+    }
+
     /// Sets who wins if a program declares this schedule and its row has been changed; without this call the row does.
     pub fn on_edit(mut self, on_edit: OnEdit) -> Self {
         self.on_edit = on_edit;
@@ -216,7 +243,9 @@ impl Schedule {
 
     pub(crate) fn check(&self) -> Result<(), InvalidName> {
         Names::Schedule.check(&self.name)?;
-        Names::Kind.check(self.kind)
+        Names::Kind.check(self.kind)?;
+        Names::Ordering.check_if_any(&self.ordering_key)?;
+        Names::Limit.check_if_any(&self.limit_key)
     }
 
     /// Returns its moments, as those of a row.

@@ -36,6 +36,9 @@ pub(in crate::postgres) struct Definition {
     window: i64,
     overlap: &'static str,
     most: i32,
+    priority: i16,
+    ordering_key: Option<String>,
+    limit_key: String,
     /// Of a definition that a program declares.
     code: String,
     wins: bool,
@@ -86,6 +89,9 @@ impl Definition {
             window: micros(window),
             overlap,
             most,
+            priority: schedule.priority.number(),
+            ordering_key: schedule.ordering_key,
+            limit_key: schedule.limit_key.unwrap_or_default(),
             code: String::new(),
             wins: schedule.on_edit == OnEdit::CodeWins,
             name: schedule.name,
@@ -97,8 +103,13 @@ impl Definition {
     /// Returns what tells this definition from others of the name. The payload is in it by its hash.
     fn code(&self) -> String {
         let payload = seed_of(self.payload.text());
+        // A program that says nothing of these says what it said before there were any.
+        let of_jobs = match (self.priority, &self.ordering_key, self.limit_key.as_str()) {
+            (0, None, "") => String::new(),
+            some => format!(" {some:?}"),
+        };
         format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {payload:016x} {} {} {} {} {}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {} {} {payload:016x} {} {} {} {} {}{of_jobs}",
             self.expression,
             self.zone,
             self.missing,
@@ -135,6 +146,9 @@ impl Definition {
             (Box::new(self.window), Type::INT8),
             (Box::new(self.overlap), Type::TEXT),
             (Box::new(self.most), Type::INT4),
+            (Box::new(self.priority), Type::INT2),
+            (Box::new(self.ordering_key), Type::TEXT),
+            (Box::new(self.limit_key), Type::TEXT),
         ]
     }
 

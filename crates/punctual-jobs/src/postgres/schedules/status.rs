@@ -8,7 +8,7 @@ use std::{
 use tokio_postgres::Row;
 
 use super::{Overlap, row::TickingRow};
-use crate::{CatchUp, JobId, payload::Payload};
+use crate::{CatchUp, JobId, Priority, payload::Payload};
 
 /// A schedule and how it stands; from [`Schedules::list`](crate::Schedules::list).
 #[derive(Clone, Debug)]
@@ -36,6 +36,12 @@ pub struct ScheduleStatus {
     pub catch_up: Option<CatchUp>,
     /// What a tick does while its jobs wait or run.
     pub overlap: Option<Overlap>,
+    /// The priority of its jobs.
+    pub priority: Priority,
+    /// The [ordering key](crate::Schedule::ordering_key) that was given to its jobs.
+    pub ordering_key: Option<String>,
+    /// Their limit key.
+    pub limit_key: Option<String>,
     /// It is paused.
     pub is_paused: bool,
     /// A program has declared it ([`Jobs::schedule`](crate::Jobs::schedule)): it ticks while such a program runs, and on every machine
@@ -88,6 +94,9 @@ impl ScheduleStatus {
             jitter: Duration::from_micros(u64::try_from(row.get::<_, i64>(10)).unwrap_or(0)),
             catch_up: ticking.as_ref().ok().map(|row| row.catch_up),
             overlap: ticking.as_ref().ok().map(|row| row.overlap),
+            priority: Priority::of_number(row.get(29)),
+            ordering_key: row.get(30),
+            limit_key: row.get(31),
             is_paused,
             is_declared: row.get(19),
             is_edited: row.get(20),

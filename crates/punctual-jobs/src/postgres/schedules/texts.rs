@@ -23,7 +23,7 @@
 macro_rules! definition {
     () => {
         "expression, zone, missing, repeated, period_us, begins, ends, jitter_us, kind, payload, max_attempts, \
-         catch_up, catch_up_us, overlap, overlap_most"
+         catch_up, catch_up_us, overlap, overlap_most, priority, ordering_key, limit_key"
     };
 }
 
@@ -35,6 +35,7 @@ macro_rules! becomes {
          ends = excluded.ends, jitter_us = excluded.jitter_us, kind = excluded.kind, payload = excluded.payload, \
          max_attempts = excluded.max_attempts, catch_up = excluded.catch_up, catch_up_us = excluded.catch_up_us, \
          overlap = excluded.overlap, overlap_most = excluded.overlap_most, removed = false, \
+         priority = excluded.priority, ordering_key = excluded.ordering_key, limit_key = excluded.limit_key, \
          tick = case when s.removed or (s.expression, s.zone, s.missing, s.repeated, s.period_us, s.begins, s.ends) \
              is distinct from (excluded.expression, excluded.zone, excluded.missing, excluded.repeated, \
              excluded.period_us, excluded.begins, excluded.ends) then clock_timestamp() else s.tick end, \
@@ -48,28 +49,28 @@ pub(crate) const PUT: &str = concat!(
      put as (insert into @schema.job_schedule as s (name, ",
     definition!(),
     ", revision) \
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, nextval('@schema.job_claim')) \
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, nextval('@schema.job_claim')) \
      on conflict (name) do update set ",
     becomes!(),
     ", edited = true returning 1) \
      select exists (select from was), pg_notify('@channel', 'schedule') from put"
 );
 
-/// The same, with $17 a text that says what the program declares, and $18 whether that wins over what a person has
+/// The same, with $20 a text that says what the program declares, and $21 whether that wins over what a person has
 /// changed. The row says what became of it: `declared`, `unchanged`, or `kept` as the person has left it.
 /// A row that stays as it is is not locked: a conflict would lock it, and wait for it, before it compares.
 pub(crate) const DECLARE: &str = concat!(
     "with put as (insert into @schema.job_schedule as s (name, ",
     definition!(),
     ", code, declared, revision) \
-     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, true, \
+     select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, true, \
        nextval('@schema.job_claim') \
       where not exists (select from @schema.job_schedule where name = $1 \
-        and (not $18 and (edited or not declared) or declared and not edited and code = $17)) \
+        and (not $21 and (edited or not declared) or declared and not edited and code = $20)) \
      on conflict (name) do update set ",
     becomes!(),
     ", code = excluded.code, declared = true, edited = false \
-     where ($18 or s.declared and not s.edited) \
+     where ($21 or s.declared and not s.edited) \
        and (s.code is distinct from excluded.code or s.edited or not s.declared) returning name), \
      told as (select pg_notify('@channel', 'schedule') from put) \
      select 'declared', (select count(*) from told) from put \
@@ -120,8 +121,8 @@ macro_rules! listed {
     "select clock_timestamp(), ",
     state!(),
     ", kind, payload, paused, declared, edited, last_tick, last_job, last_at, enqueued, made_up, missed, skipped, \
-     (select count(*) from @schema.job j where j.schedule = s.name and (claim is not null or attempts < max_attempts)) \
-     from @schema.job_schedule s where not removed",
+     (select count(*) from @schema.job j where j.schedule = s.name and (claim is not null or attempts < max_attempts)), \
+     priority, ordering_key, nullif(limit_key, '') from @schema.job_schedule s where not removed",
     $condition,
     " order by name"
 )
@@ -163,7 +164,8 @@ macro_rules! enqueueing {
    where id in (select id from outstanding) and exists (select from held where overlap in ('replace', 'queue'))
    for update skip locked
 ), asked as materialized (
-  select held.*, ",
+  select name, overlap, overlap_most, kind, payload, max_attempts, priority, limit_key,
+      coalesce(ordering_key, case when overlap <> 'allow' then 'every ' || name end) collate \"C\" as ordering_key, ",
             $waits,
             " as waits from held
    where overlap <> 'replace' or (select count(*) from free) = (select count(*) from outstanding)
@@ -188,17 +190,18 @@ macro_rules! enqueueing {
    where j.id = free.id and free.runs and overlap = 'replace' and exists (select from chosen) and not waits
   returning j.id
 ), enqueued as (
-  insert into @schema.job (name, payload, ordering_key, schedule, tick, run_at, due, max_attempts)
-  select kind, payload, case when overlap <> 'allow' then 'every ' || asked.name end, asked.name, chosen.tick,
-      clock_timestamp(), true, max_attempts
+  insert into @schema.job (name, payload, ordering_key, schedule, tick, run_at, due, max_attempts, priority, limit_key)
+  select kind, payload, ordering_key, asked.name, chosen.tick, clock_timestamp(), true, max_attempts, priority, limit_key
     from asked, chosen order by number
   returning id
 ), brought_forward as (
   update @schema.job j set run_at = least(j.run_at, clock_timestamp()), due = true, name = asked.kind,
-      payload = asked.payload, max_attempts = greatest(asked.max_attempts, j.attempts + 1)
+      payload = asked.payload, max_attempts = greatest(asked.max_attempts, j.attempts + 1),
+      ordering_key = asked.ordering_key, priority = asked.priority, limit_key = asked.limit_key
     from free, asked
    where j.id = free.id and not free.runs and overlap = 'queue' and not waits and exists (select from wanted)
-     and (free.run_at > clock_timestamp() or (j.name, j.payload) is distinct from (asked.kind, asked.payload))
+     and (free.run_at > clock_timestamp() or (j.name, j.payload, j.ordering_key, j.priority, j.limit_key)
+         is distinct from (asked.kind, asked.payload, asked.ordering_key, asked.priority, asked.limit_key))
   returning j.id
 )"
         )
