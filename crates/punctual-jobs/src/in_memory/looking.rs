@@ -17,7 +17,7 @@ use super::{
     board::{Entry, Next, Stage, State},
 };
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
     QueueError, StopReason, by_id::BY_HAND, machine,
 };
 
@@ -48,7 +48,12 @@ impl Board {
         }
         let listed = first.into_sorted_vec();
         let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
-        Ok(listed.map(|(id, (entry, stage))| self.status(id, entry, stage)).collect())
+        let status = |(id, (entry, stage)): (i64, (&Entry, JobStage))| JobStatus {
+            payload: filter.has_payloads.then(|| entry.payload.to_text()),
+            waits_for: state.wait_of(id, entry),
+            ..self.status(id, entry, stage)
+        };
+        Ok(listed.map(status).collect())
     }
 
     fn status(&self, id: i64, entry: &Entry, stage: JobStage) -> JobStatus {
@@ -59,7 +64,8 @@ impl Board {
         JobStatus {
             id: JobId(id),
             kind: entry.definition.name.to_owned(),
-            payload: entry.payload.value(),
+            payload: None,
+            waits_for: None,
             key: entry.key.clone(),
             ordering_key: entry.ordering_key.clone(),
             limit_key: entry.limit_key.clone(),
@@ -204,6 +210,15 @@ impl Board {
 }
 
 impl State {
+    /// Returns what a job waits for that is due.
+    fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
+        if !matches!(entry.stage, Stage::InLine) {
+            return None;
+        }
+        let slots = self.slots.get(entry.definition.name);
+        Some(slots.and_then(|slots| slots.wait_of(id, entry)).unwrap_or(JobWait::OrderingKey))
+    }
+
     fn entry(&self, id: i64) -> Option<(&Entry, JobStage)> {
         let kept = self.jobs.get(&id).map(|entry| (entry, stage_of(entry)));
         kept.or_else(|| {

@@ -14,7 +14,7 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS];
+const STEPS: &[&str] = &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, LEASES];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -51,7 +51,7 @@ create index job_due on @schema.job (name, ordering_key)
 create index job_not_due on @schema.job (run_at)
   where ordering_key is not null and claim is null and attempts < max_attempts and not due;
 create index job_untold on @schema.job (id) where untold;
-comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (…, …)';
+comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (..., ...)';
 ";
 
 /// A program of version 1 that is open meanwhile goes on: it knows neither the table nor the columns.
@@ -162,6 +162,11 @@ create table @schema.job_bucket (
   primary key (name, is_of_key, limit_key, burst, gap_us)
 );
 comment on table @schema.job_bucket is 'The token buckets of punctual that are not full. Each is full again at the moment tat.';
+";
+
+/// A program of an older version that is open meanwhile goes on: it does not write how long its lease is.
+const LEASES: &str = "\
+alter table @schema.job_worker add column lease_us bigint;
 ";
 
 const PREPARE: &str = "\

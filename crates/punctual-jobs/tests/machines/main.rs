@@ -15,6 +15,9 @@
 
 mod backlog;
 mod claims;
+mod clocks;
+mod coming;
+mod encodings;
 #[cfg(feature = "tls")]
 mod encrypted;
 mod faults;
