@@ -314,7 +314,7 @@ macro_rules! freeing {
   delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired returning 1
 ), freed as (
   update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
-    attempts = attempts - case when cancelled then 0 else 1 end
+    attempts = j.attempts - case when j.cancelled then 0 else 1 end
     from unknown where j.id = unknown.id and not unknown.retired returning 1
 )",
             $history,
