@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Backoff, ScheduledThreadPoolExecutor};
 #[cfg(feature = "postgres")]
 use punctual_jobs::Postgres;
 use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs};
@@ -44,8 +44,11 @@ fn jobs(sent: Sender<String>) -> Jobs {
             Ok(())
         })
         .max_attempts::<Remind>(5)
-        .backoff::<Remind>(|attempts| Duration::from_millis(200) * attempts)
-        .time_limit::<Remind>(Duration::from_secs(30))
+        .backoff::<Remind>(Backoff::exponential(
+            Duration::from_millis(200),
+            Duration::from_secs(60),
+        ))
+        .timeout::<Remind>(Duration::from_secs(30))
         .on_discarded(|job| println!("discarded: {} after {}", job.payload, job.last_error))
 }
 

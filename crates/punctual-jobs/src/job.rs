@@ -11,6 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use punctual::Backoff;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// A kind of job: its name, and the payload that a job of this kind has.
@@ -42,8 +43,35 @@ pub trait Job: Serialize + DeserializeOwned + Send + 'static {
     /// [`Jobs::max_attempts`](crate::Jobs::max_attempts), for one by [`JobBuilder::max_attempts`](crate::JobBuilder::max_attempts).
     const MAX_ATTEMPTS: u32 = 25;
 
-    /// How long an attempt may take where it runs, unless [`Jobs::time_limit`](crate::Jobs::time_limit) says otherwise there.
-    const TIME_LIMIT: Option<Duration> = None;
+    /// How long an attempt may take where it runs, unless [`Jobs::timeout`](crate::Jobs::timeout) says otherwise there.
+    /// When it has, the token of the run is raised, and the attempt fails.
+    const TIMEOUT: Option<Duration> = None;
+
+    /// How long a job of this kind waits after an attempt that has failed where it ran, unless
+    /// [`Jobs::backoff`](crate::Jobs::backoff) says otherwise there. `None` is `exp(min(attempts, 10))` seconds, and so is what
+    /// follows an attempt whose process was killed.
+    ///
+    /// A backoff with [`max_attempts`](Backoff::max_attempts) has a job discarded after so many, if it is not discarded before by
+    /// [`MAX_ATTEMPTS`](Self::MAX_ATTEMPTS). Its [`max_elapsed`](Backoff::max_elapsed) is not looked at.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::Backoff;
+    /// use punctual_jobs::Job;
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Serialize, Deserialize)]
+    /// struct Charge { invoice: u64 }
+    ///
+    /// impl Job for Charge {
+    ///     const NAME: &'static str = "charge";
+    ///     const MAX_ATTEMPTS: u32 = 5;
+    ///     const TIMEOUT: Option<Duration> = Some(Duration::from_secs(30));
+    ///     const BACKOFF: Option<Backoff> =
+    ///         Some(Backoff::exponential(Duration::from_secs(10), Duration::from_secs(3600)));
+    /// }
+    /// ```
+    const BACKOFF: Option<Backoff> = None;
 }
 
 /// The id of a job: the same in every attempt, and never given again by the same queue or database.
@@ -189,8 +217,8 @@ pub struct DiscardedJob {
     pub id: JobId,
     /// The name of its kind.
     pub name: String,
-    /// Its payload.
-    pub payload: serde_json::Value,
+    /// The JSON of its payload, as it was sent: `serde_json::from_str` makes the job of it again.
+    pub payload: String,
     /// How many attempts there were.
     pub attempts: u32,
     /// The error of the last one.

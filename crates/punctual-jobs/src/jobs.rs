@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::Trigger;
+use punctual::{Backoff, Trigger};
 use serde::Serialize;
 
 use crate::{
@@ -23,7 +23,6 @@ use crate::{
 
 pub(crate) type Handler =
     Arc<dyn Fn(&JobRun, &Payload) -> Result<Option<Returned>, JobError> + Send + Sync>;
-pub(crate) type Backoff = Arc<dyn Fn(u32) -> Duration + Send + Sync>;
 pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 
 /// The kinds of jobs of a program.
@@ -51,7 +50,7 @@ pub(crate) type OnDiscarded = Arc<dyn Fn(&DiscardedJob) + Send + Sync>;
 ///         Ok(())
 ///     })
 ///     .max_attempts::<Remind>(5)
-///     .time_limit::<Remind>(Duration::from_secs(30));
+///     .timeout::<Remind>(Duration::from_secs(30));
 ///
 /// let queue = jobs.open(InMemory::on(&executor))?; // the line to change for many machines
 /// queue.after(Duration::from_millis(5), Remind { user: 42, text: "tea".into() })
@@ -82,7 +81,7 @@ pub(crate) struct Definition {
     pub(crate) handler: Option<Handler>,
     pub(crate) max_attempts: u32,
     pub(crate) backoff: Option<Backoff>,
-    pub(crate) time_limit: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) limits: Limits,
     /// Its handler returns values, which are stored.
     pub(crate) keeps_results: bool,
@@ -168,23 +167,19 @@ impl Jobs {
         self
     }
 
-    /// Sets how long a job of this kind waits after so many attempts that have failed. Without this call
-    /// it is `exp(min(attempts, 10))` seconds. The attempts of a process that was killed are not among
-    /// those for which this is called: after one of these the default applies. It applies as well if the closure
-    /// panics, and the error of the attempt says so.
-    pub fn backoff<J: Job>(
-        mut self,
-        delay: impl Fn(u32) -> Duration + Send + Sync + 'static,
-    ) -> Self {
-        self.definition::<J>().backoff = Some(Arc::new(delay));
+    /// Sets how long a job of this kind waits after an attempt that has failed here; without this call the
+    /// [kind](Job::BACKOFF) says it.
+    pub fn backoff<J: Job>(mut self, backoff: Backoff) -> Self {
+        self.definition::<J>().backoff = Some(backoff);
         self
     }
 
-    /// Sets how long an attempt may take, from when its handler is called. When the time is up, the
+    /// Sets how long an attempt may take here, from when its handler is called; without this call the [kind](Job::TIMEOUT) says
+    /// it. When the time is up, the
     /// [token](JobRun::token) is raised, and the attempt has failed when the handler returns, whatever it
     /// returns but [`JobError::discard`]. Nothing ends a handler that does not look at its token.
-    pub fn time_limit<J: Job>(mut self, limit: Duration) -> Self {
-        self.definition::<J>().time_limit = Some(limit);
+    pub fn timeout<J: Job>(mut self, limit: Duration) -> Self {
+        self.definition::<J>().timeout = Some(limit);
         self
     }
 
@@ -211,7 +206,8 @@ impl Jobs {
     ///
     /// The trigger has to name moments of the wall clock, or machines would not agree on the ticks:
     /// [`aligned`](crate::aligned()), or `punctual::trigger::cron`. Its jitter is the same on each machine. The
-    /// database's clock decides when a tick has come. The name of the schedule is what the database knows
+    /// database's clock decides when a tick has come: a machine whose clock is ahead keeps its ticks until then, for as long as the
+    /// [deadline](crate::Postgres::tick_deadline) says, and of one whose clock is behind the others have taken them. The name of the schedule is what the database knows
     /// it by, in every program and every version of it: do not change it lightly, and give it to nothing else.
     ///
     /// The queue asks the trigger on a thread of its own, by the executor's clock. A tick is stored at its moment
@@ -350,8 +346,8 @@ impl Jobs {
                 name: J::NAME,
                 handler: None,
                 max_attempts: attempts_of::<J>(),
-                backoff: None,
-                time_limit: J::TIME_LIMIT,
+                backoff: J::BACKOFF,
+                timeout: J::TIMEOUT,
                 limits: Limits::default(),
                 keeps_results: false,
             },
@@ -419,6 +415,21 @@ impl Definitions {
         self.kinds.get(name).filter(|kind| kind.handler.is_some())
     }
 
+    /// Returns the kinds with limits: how many of each may run at once, and how many of each limit key.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn limits(&self) -> (Vec<&'static str>, Vec<Option<i32>>, Vec<Option<i32>>) {
+        let count = |most: Option<usize>| most.and_then(|most| i32::try_from(most).ok());
+        let limited = self.kinds.values().filter(|kind| kind.limits.is_some());
+        let all = limited.map(|kind| (kind.name, kind.limits));
+        let mut columns = (Vec::new(), Vec::new(), Vec::new());
+        for (name, limits) in all {
+            columns.0.push(name);
+            columns.1.push(count(limits.of_kind()));
+            columns.2.push(count(limits.of_key()));
+        }
+        columns
+    }
+
     /// Returns the names of the kinds that this process handles, in their order.
     #[cfg(any(feature = "postgres", feature = "metrics"))]
     pub(crate) fn handled_names(&self) -> Vec<&'static str> {
@@ -451,11 +462,11 @@ fn in_one_line(text: &str) -> String {
 }
 
 impl Definition {
-    /// Returns how long to wait after so many attempts that have failed.
-    pub(crate) fn delay_after(&self, attempts: u32) -> Duration {
+    /// Returns how long to wait after so many attempts that have failed; `None` if the backoff allows no further one.
+    pub(crate) fn delay_after(&self, attempts: u32) -> Option<Duration> {
         match &self.backoff {
-            Some(backoff) => backoff(attempts),
-            None => backoff::exponential(attempts),
+            Some(backoff) => backoff.delay_after(attempts),
+            None => Some(backoff::exponential(attempts)),
         }
     }
 }

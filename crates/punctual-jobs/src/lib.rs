@@ -147,7 +147,7 @@ pub use crate::{
     job_error::JobError,
     job_limit::JobLimit,
     jobs::{Jobs, OpenQueue},
-    listing::{JobFilter, JobStage, JobStatus},
+    listing::{JobFilter, JobStage, JobStatus, JobWait},
     names::InvalidName,
     outcomes::KindOutcomes,
     pausing::KindPause,

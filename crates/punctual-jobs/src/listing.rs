@@ -32,6 +32,28 @@ impl JobStage {
     }
 }
 
+/// What a job waits for that is due and does not run; from [`JobStatus::waits_for`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JobWait {
+    /// Another job with its [ordering key](crate::JobBuilder::ordering_key) runs, or comes before it.
+    OrderingKey,
+    /// The [limit](crate::JobLimit) of its kind: as many run as may, or there is no token.
+    Limit,
+    /// The limit of its [limit key](crate::JobBuilder::limit_key), that of the tenant, for instance.
+    LimitOfKey,
+}
+
+impl fmt::Display for JobWait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OrderingKey => "its ordering key",
+            Self::Limit => "the limit of its kind",
+            Self::LimitOfKey => "the limit of its limit key",
+        })
+    }
+}
+
 impl fmt::Display for JobStage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -56,6 +78,7 @@ pub struct JobFilter {
     pub(crate) paused: bool,
     pub(crate) after: JobId,
     pub(crate) limit: usize,
+    pub(crate) has_payloads: bool,
 }
 
 impl Default for JobFilter {
@@ -70,6 +93,7 @@ impl Default for JobFilter {
             paused: false,
             after: JobId(i64::MIN),
             limit: 100,
+            has_payloads: false,
         }
     }
 }
@@ -133,6 +157,13 @@ impl JobFilter {
         self.limit = limit;
         self
     }
+
+    /// Has the list contain the [payloads](JobStatus::payload) of the jobs, all of which are in memory then; without this call they
+    /// are left where they are.
+    pub fn with_payloads(mut self) -> Self {
+        self.has_payloads = true;
+        self
+    }
 }
 
 /// A job and how it stands; from [`JobQueue::list`](crate::JobQueue::list). By the time a caller looks at it, it may have
@@ -144,8 +175,9 @@ pub struct JobStatus {
     pub id: JobId,
     /// The name of its kind.
     pub kind: String,
-    /// Its payload.
-    pub payload: serde_json::Value,
+    /// The JSON of its payload, as it was sent, if the list was [asked for it](JobFilter::with_payloads). `serde_json::from_str` makes
+    /// the job of it again.
+    pub payload: Option<String>,
     /// Its key. A job that runs and was cancelled or replaced has lost it.
     pub key: Option<String>,
     /// Its ordering key.
@@ -164,6 +196,12 @@ pub struct JobStatus {
     pub paused: bool,
     /// The moment from which on it may run, or might. `None` if that never comes, in memory.
     pub due: Option<SystemTime>,
+    /// What it waits for if it is due. `None` if it is not, and if it waits for nothing but a worker of a machine that handles its
+    /// kind.
+    ///
+    /// On PostgreSQL a limit is the one that this program [defines](crate::Jobs::limit). If it defines none for the kind, the limit is taken
+    /// to be reached while each of the places up to the last that is taken is taken.
+    pub waits_for: Option<JobWait>,
     /// How many attempts have begun, the one that runs included.
     pub attempts: u32,
     /// How many it has.
@@ -176,11 +214,14 @@ pub struct JobStatus {
     pub last_error: Option<String>,
 }
 
-/// One line for a log, without the payload: `job 17 "mail" waiting, attempts: 2 of 25, the last error: no route`.
+/// One line for a log, without the payload: `job 17 "mail" waiting for its ordering key, attempts: 2 of 25, the last error: no route`.
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { id, kind, stage, attempts, max_attempts, .. } = self;
         write!(f, "job {id} {kind:?} {stage}{}", if self.paused { " (paused)" } else { "" })?;
+        if let Some(waits_for) = self.waits_for {
+            write!(f, " for {waits_for}")?;
+        }
         if let Some(machine) = &self.machine {
             write!(f, " on {machine}")?;
         }

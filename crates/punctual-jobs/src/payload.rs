@@ -10,7 +10,7 @@
 use std::{fmt, sync::Arc};
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, error::Category};
+use serde_json::error::Category;
 
 use crate::{Job, JobError};
 
@@ -57,9 +57,9 @@ impl Payload {
         &self.0
     }
 
-    /// Returns the payload for a report. What is no JSON, which only plain SQL can store, is shown as null.
-    pub(crate) fn value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default()
+    /// Returns the payload for a report, as it was sent: a value of JSON has no number as large as a `u128`.
+    pub(crate) fn to_text(&self) -> String {
+        (*self.0).to_owned()
     }
 }
 

@@ -7,9 +7,9 @@
 //!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
 //!   [`encryption`].
-//! * [`worker`]: when jobs are claimed, and [`sources`], which; [`listening`] wakes it. Each claimed job becomes a task of the
+//! * [`worker`]: when jobs are claimed, and [`sources`], which; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
-//! * [`heartbeat`]: which machines live, which claims stand, and whose jobs are free.
+//! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live.
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
@@ -40,7 +40,9 @@
 mod batches;
 pub(crate) mod claiming;
 mod claims;
+mod coming;
 mod connection;
+pub(crate) mod dead;
 mod encryption;
 mod ending;
 mod engine;
@@ -68,6 +70,8 @@ mod unheard;
 mod verbs;
 mod worker;
 
+#[cfg(test)]
+pub(crate) use self::coming::NEXT;
 pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
 pub use self::settings::{Postgres, QueueEvent};
 pub(crate) use self::{schedules::Boxed, schema::Schema};

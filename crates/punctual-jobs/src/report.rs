@@ -62,8 +62,8 @@ pub struct ReleasedJob {
     pub id: JobId,
     /// The name of its kind.
     pub name: &'static str,
-    /// Its payload.
-    pub payload: serde_json::Value,
+    /// The JSON of its payload, as it was sent.
+    pub payload: String,
     /// Its key, if it has one.
     pub key: Option<String>,
     /// How many attempts have failed.

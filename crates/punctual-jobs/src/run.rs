@@ -18,8 +18,8 @@ use std::{
 use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
-    JobError, JobId, JobQueue, QueueError, StopReason, backoff, job_error::Verdict,
-    jobs::Definition, payload::Payload, queue::Engine, results::Returned, stop::StopSignal,
+    JobError, JobId, JobQueue, QueueError, StopReason, job_error::Verdict, jobs::Definition,
+    payload::Payload, queue::Engine, results::Returned, stop::StopSignal,
 };
 
 thread_local! {
@@ -153,11 +153,11 @@ impl JobRun {
     ///         }
     ///         Err(punctual_jobs::JobError::new("stopped"))
     ///     })
-    ///     .time_limit::<Export>(Duration::from_secs(60));
+    ///     .timeout::<Export>(Duration::from_secs(60));
     /// let queue = jobs.open(InMemory::on(&executor))?;
     /// queue.now(Export {}).max_attempts(1).enqueue()?;
     /// clock.run_for(Duration::from_secs(61));
-    /// assert_eq!(told.recv()?, Some(StopReason::TimeLimit));
+    /// assert_eq!(told.recv()?, Some(StopReason::TimedOut));
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[must_use]
@@ -205,7 +205,7 @@ impl fmt::Debug for JobRun {
 
 /// Returns the signal of the task that the calling thread runs, and when the run of it began. The time limit
 /// counts from that very moment.
-pub(crate) fn begin(executor: &Handle, time_limit: Option<Duration>) -> (StopSignal, Instant) {
+pub(crate) fn begin(executor: &Handle, timeout: Option<Duration>) -> (StopSignal, Instant) {
     let clock = executor.clock();
     let (token, began) = match current_task() {
         Some(task) => {
@@ -215,7 +215,7 @@ pub(crate) fn begin(executor: &Handle, time_limit: Option<Duration>) -> (StopSig
         // A task that its owner runs by hand, after the executor has drained it.
         None => (CancellationToken::with_clock(clock.clone()), clock.now()),
     };
-    let deadline = time_limit.and_then(|limit| began.checked_add(limit));
+    let deadline = timeout.and_then(|limit| began.checked_add(limit));
     (StopSignal::new(token, deadline, executor), began)
 }
 
@@ -233,15 +233,11 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the outcome of an attempt that has failed. If the user's function for the delay panics, the default
-    /// delay applies, and the error says so.
+    /// Returns the outcome of an attempt that has failed.
     pub(crate) fn failed(definition: &Definition, attempt: u32, error: &str) -> Self {
-        match catch(|| definition.delay_after(attempt)) {
-            Ok(delay) => Self::Failed(without_nul(error), delay),
-            Err(panic) => {
-                let error = format!("{error}; the backoff function has panicked: {panic}");
-                Self::Failed(without_nul(&error), backoff::exponential(attempt))
-            }
+        match definition.delay_after(attempt) {
+            Some(delay) => Self::Failed(without_nul(error), delay),
+            None => Self::Discarded(without_nul(error)),
         }
     }
 }
@@ -254,7 +250,6 @@ pub(crate) fn call(
     clock: &Clock,
     began: Instant,
 ) -> Outcome {
-    // Until the end: what is called for the delay is user code as well.
     let _handling = Handling::begin(&run.queue.engine);
     let failed = |error: &str| Outcome::failed(definition, run.attempt, error);
     let Some(handler) = &definition.handler else {
@@ -264,7 +259,7 @@ pub(crate) fn call(
         Err(JobError::new(format_args!("the handler has panicked: {panic}")))
     });
     let took = clock.now().saturating_duration_since(began);
-    let exceeded = definition.time_limit.filter(|limit| took >= *limit);
+    let exceeded = definition.timeout.filter(|limit| took >= *limit);
     match (said.map_err(|JobError(verdict)| verdict), exceeded) {
         (Err(Verdict::Discard(error)), _) => Outcome::Discarded(without_nul(&error)),
         (_, Some(limit)) => {

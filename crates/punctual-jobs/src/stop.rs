@@ -27,8 +27,8 @@ pub enum StopReason {
     /// The claim is lost: the server was not reached for most of the lease, or the claim was ended there. Another
     /// machine may run the job, so the handler has to stop without an effect. Only on PostgreSQL.
     ClaimLost,
-    /// The [time limit](crate::Jobs::time_limit) of the kind is exceeded. The attempt has failed.
-    TimeLimit,
+    /// The [time limit](crate::Jobs::timeout) of the kind is exceeded. The attempt has failed.
+    TimedOut,
 }
 
 /// For a log: `its time limit is exceeded`.
@@ -38,7 +38,7 @@ impl fmt::Display for StopReason {
             Self::Cancelled => "the job was cancelled",
             Self::ShuttingDown => "the queue or the executor is shutting down",
             Self::ClaimLost => "the claim is lost: another machine may run the job",
-            Self::TimeLimit => "its time limit is exceeded",
+            Self::TimedOut => "its time limit is exceeded",
         })
     }
 }
@@ -82,7 +82,7 @@ impl StopSignal {
         given.or_else(|| {
             let is_late = self.deadline.is_some_and(|end| self.executor.clock().now() >= end);
             if is_late {
-                return Some(StopReason::TimeLimit);
+                return Some(StopReason::TimedOut);
             }
             self.executor.is_shutdown().then_some(StopReason::ShuttingDown)
         })

@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             _ => Ok(()),
         })
         .max_attempts::<Mail>(2)
-        .backoff::<Mail>(|_| Duration::from_secs(2))
+        .backoff::<Mail>(punctual::Backoff::constant(Duration::from_secs(2)))
         .on(|run: &JobRun, _: Export| Ok(run.token().sleep(Duration::from_secs(60))?));
     let keep = Duration::from_secs(86_400);
     let queue = match std::env::var("DATABASE_URL") {

@@ -26,13 +26,17 @@ const fn ms(count: u64) -> Duration {
 }
 
 impl Demo {
-    pub(crate) fn start(is_manual: bool) -> Result<Self, Box<dyn Error + Send + Sync>> {
+    /// Starts the executor. It has no tasks if other programs do the work that is shown.
+    pub(crate) fn start(
+        is_manual: bool,
+        has_tasks: bool,
+    ) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let manual = is_manual.then(ManualClock::new);
         let clock = manual.clone().map_or_else(Clock::system, Clock::from);
         let board = Board::new(&clock);
         let builder = ScheduledThreadPoolExecutor::builder().core_pool_size(2).clock(clock);
         let executor = board.watch(builder).build()?;
-        let tasks = submit(&executor)?;
+        let tasks = if has_tasks { submit(&executor)? } else { Vec::new() };
         let demo = Self { executor, manual, board, tasks };
         demo.advance(Duration::ZERO);
         Ok(demo)

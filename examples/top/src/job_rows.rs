@@ -71,7 +71,8 @@ pub(crate) fn jobs(feed: &Feed) -> Grid {
     let now = feed.wall_time();
     let row = |job: &JobStatus| {
         let machine = job.machine.iter().filter(|_| feed.has_machines).cloned();
-        let notes: Vec<_> = machine.chain(job.last_error.clone()).collect();
+        let wait = job.waits_for.map(|wait| format!("waits for {wait}"));
+        let notes: Vec<_> = machine.chain(wait).chain(job.last_error.clone()).collect();
         vec![
             job.id.to_string(),
             clean(&job.kind),

@@ -46,7 +46,7 @@ pub(crate) fn open(executor: &Handle) -> Result<JobQueue, Box<dyn Error + Send +
             Ok(run.token().sleep(ms(30))?)
         })
         .max_attempts::<Mail>(2)
-        .backoff::<Mail>(|_| ms(2000))
+        .backoff::<Mail>(punctual::Backoff::constant(ms(2000)))
         .on(|run: &JobRun, report: Report| {
             Ok(run.token().sleep(ms(1000 * u64::from(report.month)))?)
         })

@@ -64,8 +64,8 @@ pub(super) struct Database {
     pub(super) fault: Option<Fault>,
     pub(super) gates: Table<String, GateRow>,
     pub(super) jobs: Table<i64, JobRow>,
-    /// Until when each worker's lease is.
-    pub(super) workers: Table<String, Moment>,
+    /// Until when each worker's lease is, and how long.
+    pub(super) workers: Table<String, (Moment, i64)>,
     /// The last tick of each schedule of the code.
     pub(super) ticks: Table<String, Moment>,
     /// The schedules that are rows.
@@ -103,7 +103,7 @@ pub(super) struct Claim {
 pub(super) struct Snapshot {
     gates: BTreeMap<String, GateRow>,
     jobs: BTreeMap<i64, JobRow>,
-    workers: BTreeMap<String, Moment>,
+    workers: BTreeMap<String, (Moment, i64)>,
     ticks: BTreeMap<String, Moment>,
     schedules: BTreeMap<String, ScheduleRow>,
     buckets: BTreeMap<BucketKey, Moment>,

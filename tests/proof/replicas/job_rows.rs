@@ -6,7 +6,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
 };
-use crate::postgres::{Schema, claiming, limiting, statements};
+use crate::postgres::{NEXT, Schema, claiming, dead, limiting, statements};
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +55,7 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 16] = [
+    let all: [(&str, Carry); 18] = [
         (claiming::CLAIM, |it| it.claim(false)),
         (claiming::CLAIM_KEYED, |it| it.claim(true)),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
@@ -67,6 +67,8 @@ pub(super) fn statements() -> Vec<Statement> {
         (statements::TOLD, |it| it.told()),
         (statements::TICK, |it| it.tick()),
         (statements::MARK_DUE, |it| it.mark_due()),
+        (NEXT, |it| it.next()),
+        (dead::WORKERS, |it| it.workers()),
         (statements::LEAVE, |it| it.leave()),
         (statements::FORGET, |it| it.forget()),
         (limiting::CLAIM_TURNS, |it| it.claim_turns()),
@@ -103,14 +105,28 @@ impl JobStatement<'_> {
         row
     }
 
-    fn is_alive(&self, worker: &str) -> bool {
-        self.database.workers.rows().get(worker).is_some_and(|until| *until >= self.database.now)
+    /// Whether a worker has a row, and is none of the dead ones that these parameters name.
+    fn is_alive(&self, worker: &str, workers: usize, untils: usize) -> bool {
+        let dead = self.parameters.texts(workers).into_iter().zip(self.parameters.int8s(untils));
+        let dead: Vec<_> = dead.collect();
+        let row = self.database.workers.rows().get(worker);
+        row.is_some_and(|(until, _)| !dead.contains(&(Some(worker.to_owned()), *until)))
+    }
+
+    fn workers(&mut self) -> Answer {
+        let now = self.database.now;
+        let row = |(id, (until, lease)): (&String, &(Moment, i64))| {
+            let is_over = Value::Bool(*until < now);
+            vec![Value::Text(id.clone()), Value::Time(*until), Value::Int8(*lease), is_over]
+        };
+        let rows = self.database.workers.rows().iter().map(row).collect();
+        Answer { rows, ..Answer::default() }
     }
 
     pub(super) fn may_claim(&self, worker: &str) -> bool {
         let until = self.database.workers.rows().get(worker);
         self.database.has(Fault::ClaimWithoutALease)
-            || until.is_some_and(|until| *until > self.database.now)
+            || until.is_some_and(|(until, _)| *until > self.database.now)
     }
 
     /// Claims a job, and takes these slots for it.
@@ -314,7 +330,7 @@ impl JobStatement<'_> {
                 && row.worker.as_ref() == Some(&worker)
                 && row.claimed_at < now - lease
         });
-        self.database.workers.write(self.transaction, worker, now + lease);
+        self.database.workers.write(self.transaction, worker, (now + lease, lease));
         let mut answer = Answer { writes: true, ..Answer::default() };
         if self.database.has(Fault::KeepUnknownClaims) {
             return answer;
@@ -350,7 +366,7 @@ impl JobStatement<'_> {
         let now = self.database.now;
         let living = self.database.has(Fault::SweepTheLiving);
         let is_dead =
-            |row: &JobRow| living || !row.worker.as_ref().is_some_and(|it| self.is_alive(it));
+            |row: &JobRow| living || !row.worker.as_ref().is_some_and(|it| self.is_alive(it, 2, 3));
         let mut dead = self.unlocked(|_, row| row.claim.is_some() && is_dead(row));
         if self.database.has(Fault::SweepNothing) {
             dead.clear();
@@ -385,7 +401,7 @@ impl JobStatement<'_> {
         let (worker, known) = (self.parameters.text(1), self.parameters.int8s(2));
         let mut picked = self.unlocked(|id, row| {
             let is_its = row.worker.as_ref() == Some(&worker);
-            let is_dead = !row.worker.as_ref().is_some_and(|it| self.is_alive(it));
+            let is_dead = !row.worker.as_ref().is_some_and(|it| self.is_alive(it, 3, 4));
             row.untold
                 && !row.waits()
                 && row.claim.is_none()
@@ -512,6 +528,17 @@ impl JobStatement<'_> {
         Answer { writes: !marked.is_empty(), ..Answer::row(row) }
     }
 
+    /// A moment of a kind that is not asked for costs a look.
+    fn next(&mut self) -> Answer {
+        let now = self.database.now;
+        let all = self.database.jobs.rows().values();
+        let coming = all.filter(|row| row.waits() && row.run_at > now).map(|row| row.run_at);
+        Answer::row(vec![
+            coming.min().map_or(Value::Null(Kind::Int8), Value::Int8),
+            Value::Int8(now),
+        ])
+    }
+
     fn leave(&mut self) -> Answer {
         let worker = self.parameters.text(1);
         self.database.workers.delete(self.transaction, worker);
@@ -521,8 +548,10 @@ impl JobStatement<'_> {
     fn forget(&mut self) -> Answer {
         let hour_ago = self.database.now - 60 * MINUTE;
         let workers = self.database.workers.rows().iter();
-        let old: Vec<_> =
-            workers.filter(|(_, until)| **until < hour_ago).map(|(name, _)| name.clone()).collect();
+        let old: Vec<_> = workers
+            .filter(|(name, (until, _))| *until < hour_ago && !self.is_alive(name, 1, 2))
+            .map(|(name, _)| name.clone())
+            .collect();
         for worker in &old {
             self.database.workers.delete(self.transaction, worker.clone());
         }

@@ -258,9 +258,9 @@ impl Process {
             .on(move |run: &JobRun, _: Keyed| job(run, number, &keyed))
             .on(move |run: &JobRun, _: Sweep| job(run, number, &sweep))
             .on(move |run: &JobRun, _: Rowed| job(run, number, &rowed))
-            .backoff::<Rowed>(move |_| delay)
-            .backoff::<Plain>(move |_| delay)
-            .backoff::<Keyed>(move |_| delay)
+            .backoff::<Rowed>(punctual::Backoff::constant(delay))
+            .backoff::<Plain>(punctual::Backoff::constant(delay))
+            .backoff::<Keyed>(punctual::Backoff::constant(delay))
             .every(aligned(2 * period), Sweep {})
             .on_discarded(move |discarded| {
                 actor::end_if_killed();
@@ -269,7 +269,11 @@ impl Process {
         if let Some(limits) = &plan.limits {
             let metered = ledger();
             jobs = jobs.on(move |run: &JobRun, _: Metered| job(run, number, &metered));
-            jobs = limited(jobs.backoff::<Metered>(move |_| delay), limits, self.replica);
+            jobs = limited(
+                jobs.backoff::<Metered>(punctual::Backoff::constant(delay)),
+                limits,
+                self.replica,
+            );
         }
         for drawn in plan.schedules.iter().filter(|it| it.is_declared) {
             jobs = jobs.schedule(drawn.schedule(drawn.period));

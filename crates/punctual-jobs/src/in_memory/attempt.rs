@@ -93,7 +93,7 @@ impl Attempt {
     /// Begins the run, unless the job is gone, was moved, or has to wait for its turn.
     fn claim(&self) -> Option<Claim> {
         let board = &self.board;
-        let (stop, began) = run::begin(&board.executor, self.definition.time_limit);
+        let (stop, began) = run::begin(&board.executor, self.definition.timeout);
         let mut state = board.state.lock();
         let entry = state.jobs.get(&self.id)?;
         if entry.generation != self.generation || !matches!(entry.stage, Stage::Waiting(_)) {
@@ -306,7 +306,7 @@ impl State {
         let discarded = DiscardedJob {
             id: JobId(id),
             name: entry.definition.name.to_owned(),
-            payload: entry.payload.value(),
+            payload: entry.payload.to_text(),
             attempts: entry.begun,
             last_error: entry.last_error.clone().unwrap_or_default(),
         };

@@ -272,7 +272,7 @@ impl Board {
         drop(state);
         let Next { id, generation, due, .. } = next;
         let mut task = self.executor.task().name(definition.name);
-        if let Some(limit) = definition.time_limit {
+        if let Some(limit) = definition.timeout {
             task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
         }
         let mut attempt = Attempt::new(board, definition, (id, generation), refusal);

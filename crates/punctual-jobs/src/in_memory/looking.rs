@@ -17,7 +17,7 @@ use super::{
     board::{Entry, Next, Stage, State},
 };
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
     QueueError, StopReason, by_id::BY_HAND, machine,
 };
 
@@ -49,8 +49,10 @@ impl Board {
         }
         let listed = first.into_sorted_vec();
         let listed = listed.into_iter().filter_map(|id| Some((id, state.entry(id)?)));
-        let status = |(id, (entry, stage))| JobStatus {
+        let status = |(id, (entry, stage)): (i64, (&Entry, JobStage))| JobStatus {
             paused: state.is_paused(entry, stage),
+            payload: filter.has_payloads.then(|| entry.payload.to_text()),
+            waits_for: state.wait_of(id, entry),
             ..self.status(id, entry, stage)
         };
         Ok(listed.map(status).collect())
@@ -64,7 +66,8 @@ impl Board {
         JobStatus {
             id: JobId(id),
             kind: entry.definition.name.to_owned(),
-            payload: entry.payload.value(),
+            payload: None,
+            waits_for: None,
             key: entry.key.clone(),
             ordering_key: entry.ordering_key.clone(),
             limit_key: entry.limit_key.clone(),
@@ -217,6 +220,15 @@ impl State {
     /// Whether a job waits for the end of a pause, or will if that lasts.
     fn is_paused(&self, entry: &Entry, stage: JobStage) -> bool {
         stage == JobStage::Waiting && self.pauses.get(entry.definition.name).is_some()
+    }
+
+    /// Returns what a job waits for that is due.
+    fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
+        if !matches!(entry.stage, Stage::InLine) {
+            return None;
+        }
+        let slots = self.slots.get(entry.definition.name);
+        Some(slots.and_then(|slots| slots.wait_of(id, entry)).unwrap_or(JobWait::OrderingKey))
     }
 
     fn entry(&self, id: i64) -> Option<(&Entry, JobStage)> {

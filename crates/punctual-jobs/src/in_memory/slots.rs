@@ -23,11 +23,11 @@ use std::{
 };
 
 use super::{
-    board::{Next, Stage, State},
+    board::{Entry, Next, Stage, State},
     ordering::{Arrival, at_once},
     tokens::{Buckets, TokenTimer},
 };
-use crate::{Priority, job_limit::Limits};
+use crate::{JobWait, Priority, job_limit::Limits};
 
 type LimitedLine = (Priority, String);
 
@@ -116,6 +116,15 @@ impl State {
 }
 
 impl Slots {
+    /// Returns which limit a job waits for, if it is in a line here.
+    pub(super) fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
+        let key = entry.limit_key.as_deref().unwrap_or_default();
+        let place = (entry.moment, id);
+        let mut lines = self.lines.iter().filter(|(line, _)| line.1 == key);
+        let (line, _) = lines.find(|(_, jobs)| jobs.contains(&place))?;
+        Some(if self.open.contains(line) { JobWait::Limit } else { JobWait::LimitOfKey })
+    }
+
     fn wait(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
         self.lines.entry(place.line.clone()).or_default().insert((place.moment, id));
         self.note_open(&place.line.1, place.limits, now);

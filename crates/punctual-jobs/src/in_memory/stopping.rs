@@ -44,7 +44,7 @@ impl Closing {
             self.report.released.push(ReleasedJob {
                 id: JobId(id),
                 name: entry.definition.name,
-                payload: entry.payload.value(),
+                payload: entry.payload.to_text(),
                 key: entry.key,
                 attempts: entry.begun,
             });

@@ -144,7 +144,7 @@ impl Claims {
             closing.report.released.push(ReleasedJob {
                 id: JobId(job.id),
                 name,
-                payload: job.payload.value(),
+                payload: job.payload.to_text(),
                 key: job.key,
                 attempts: job.begun.saturating_sub(1),
             });

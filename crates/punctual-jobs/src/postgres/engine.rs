@@ -17,7 +17,9 @@ use tokio::{runtime, sync::Notify, task::JoinHandle};
 
 use super::{
     claims::Claims,
+    coming::{Coming, wake_on},
     connection::{AskError, Connection},
+    dead::Watch,
     heartbeat::beat_on,
     listening::listen_on,
     past::prune_on,
@@ -60,10 +62,14 @@ pub(super) struct PostgresEngine {
     pub(super) worker: String,
     pub(super) runtime: runtime::Handle,
     pub(super) claims: Claims,
+    /// Which other workers live.
+    pub(super) watch: Mutex<Watch>,
     pub(super) telling: Telling,
     unheard: Unheard,
     /// Wakes the worker to look for jobs.
     pub(super) wake: Notify,
+    /// When a job is due that a notification has told of.
+    pub(super) coming: Coming,
     /// Raised when the queue is closed.
     pub(super) stop: CancellationToken,
     /// Raised when the thread is about to end.
@@ -163,9 +169,11 @@ impl PostgresEngine {
             settings,
             runtime,
             claims: Claims::default(),
+            watch: Mutex::default(),
             telling: Telling::default(),
             unheard: Unheard::default(),
             wake: Notify::new(),
+            coming: Coming::default(),
             stop: CancellationToken::new(),
             ended: CancellationToken::new(),
             planner: Mutex::default(),
@@ -240,10 +248,12 @@ impl PostgresEngine {
         }
         let beats = tokio::spawn(beat_on(Arc::clone(self)));
         let listens = tokio::spawn(listen_on(Arc::clone(self)));
+        let wakes = tokio::spawn(wake_on(Arc::clone(self)));
         let prunes = tokio::spawn(prune_on(Arc::clone(self)));
         work(self).await;
         beats.abort();
         listens.abort();
+        wakes.abort();
         prunes.abort();
         self.finish_telling().await;
     }

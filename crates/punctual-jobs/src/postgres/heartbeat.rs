@@ -1,7 +1,8 @@
 //! The heartbeat: it says that this machine lives, asks which of its claims stand, and finds those of the dead.
 //!
 //! It has a connection of its own, on which nothing waits for a row. Each worker has a row with the end of its own
-//! lease by the server's clock, so machines with different leases do not take each other's jobs.
+//! lease by the server's clock, up to which it may claim, and with the length of it, after which other machines take it for
+//! [dead](super::dead) if the row has not changed. So machines with different leases do not take each other's jobs.
 //!
 //! # When a claim is believed to be lost
 //!
@@ -12,9 +13,8 @@
 //! # An outage is not held against the machines
 //!
 //! While the server is away no machine can prolong its lease, and the machine that comes back first would take all others for dead.
-//! So a machine sweeps only if it has been answered for the length of a lease without a failure: by then each machine that lives has
-//! been heard. A machine that is started during the outage has seen no failure. It asks the server, which counts a machine whose lease ended
-//! before the server's start as alive until it has been up for a lease.
+//! So after a question without an answer it forgets what it has seen of them, and a machine that was started has seen nothing: each
+//! worker has the length of its lease again to be heard.
 //!
 //! # The last tenth of a lease
 //!
@@ -27,7 +27,12 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
 
 use super::{
-    connection::AskError, engine::PostgresEngine, limiting, settings::QueueEvent, statements,
+    connection::AskError,
+    dead::{self, Dead},
+    engine::PostgresEngine,
+    limiting,
+    settings::QueueEvent,
+    statements,
 };
 use crate::{JobId, job::with_sources};
 
@@ -39,8 +44,6 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
     let (heartbeat, lease) = (engine.settings.heartbeat, engine.settings.lease);
     let trusted = lease * 9 / 10;
     let (mut stood, mut rounds) = (Instant::now(), 0_u64);
-    // From when on this machine may sweep; `None` after a question without an answer.
-    let mut sweeps_from = Some(stood);
     let mut next = stood + heartbeat;
     loop {
         let (now, over) = (Instant::now(), stood + trusted);
@@ -51,29 +54,29 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
         let deadline = over.max(asked + heartbeat);
         next = asked + heartbeat;
         rounds += 1;
-        let may_sweep = sweeps_from.is_some_and(|from| asked >= from);
         match timeout_at(deadline, engine.live()).await {
             Ok(Ok(())) => {
                 stood = asked;
-                sweeps_from = sweeps_from.or(Some(asked + lease));
                 if engine.claims.prolong() {
                     engine.wake.notify_one();
                 }
                 // The lease stands even if these fail: the cause may be a single row.
-                let tidied = timeout_at(next, engine.tidy(rounds, may_sweep)).await;
+                let tidied = timeout_at(next, engine.tidy(rounds)).await;
                 if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
                     engine.report_failure(&error);
                 }
             }
             Ok(Err(error)) => {
                 // A statement that was refused is an answer.
-                sweeps_from = sweeps_from.filter(|_| error.is_of_the_statement());
+                if !error.is_of_the_statement() {
+                    engine.watch.lock().forget();
+                }
                 next = Instant::now() + heartbeat;
                 engine.report_failure(&error);
             }
             Err(_) => {
                 next = Instant::now() + heartbeat;
-                sweeps_from = None;
+                engine.watch.lock().forget();
                 let error = "there was no answer in time".to_owned();
                 engine.report(QueueEvent::ServerAway { error });
             }
@@ -89,13 +92,18 @@ impl PostgresEngine {
         self.look_at_claims().await
     }
 
-    async fn tidy(&self, rounds: u64, may_sweep: bool) -> Result<(), AskError> {
-        if may_sweep {
-            self.sweep().await?;
-        }
+    async fn tidy(&self, rounds: u64) -> Result<(), AskError> {
+        self.look_at_workers().await?;
+        self.sweep().await?;
         self.tell_of_discarded().await?;
+        if self.settings.history.is_some() {
+            self.ask_with_known(statements::FREE_WITH_HISTORY).await?;
+        }
         if rounds % 16 == 0 {
-            self.pulse.ask(statements::FORGET, &[]).await?;
+            let Dead { workers, untils } = self.watch.lock().dead();
+            let params =
+                [(&workers as _, Type::TEXT_ARRAY), (&untils as _, Type::TIMESTAMPTZ_ARRAY)];
+            self.pulse.ask(statements::FORGET, &params).await?;
             if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
                 self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await?;
             }
@@ -105,6 +113,15 @@ impl PostgresEngine {
 
     /// Prolongs the lease.
     pub(super) async fn beat(&self) -> Result<(), AskError> {
+        if self.settings.history.is_none() {
+            return self.ask_with_known(statements::BEAT).await;
+        }
+        let lease = self.settings.lease.as_secs_f64();
+        let params = [(&self.worker as _, Type::TEXT), (&lease as _, Type::FLOAT8)];
+        self.pulse.ask(statements::BEAT_ALONE, &params).await.map(drop)
+    }
+
+    async fn ask_with_known(&self, statement: &str) -> Result<(), AskError> {
         let known = self.claims.known();
         let lease = self.settings.lease.as_secs_f64();
         let params = [
@@ -112,7 +129,7 @@ impl PostgresEngine {
             (&lease as _, Type::FLOAT8),
             (&known as _, Type::INT8_ARRAY),
         ];
-        self.pulse.ask(statements::BEAT, &params).await.map(drop)
+        self.pulse.ask(statement, &params).await.map(drop)
     }
 
     /// Says that nothing of this machine is left, so that no machine waits for the end of its lease.
@@ -149,6 +166,20 @@ impl PostgresEngine {
         }
     }
 
+    async fn look_at_workers(&self) -> Result<(), AskError> {
+        let asked = Instant::now();
+        let answer = self.pulse.ask(dead::WORKERS, &[]).await;
+        let mut watch = self.watch.lock();
+        match answer {
+            Ok(rows) => watch.look(&rows, asked),
+            Err(error) => {
+                watch.forget();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Frees the jobs of dead workers. If the server refuses, this frees each job alone: a trigger or a constraint of the program's own
     /// may refuse one row, which stays as it is, and is reported.
     async fn sweep(&self) -> Result<(), AskError> {
@@ -156,8 +187,9 @@ impl PostgresEngine {
             Err(error) if error.is_of_one_row() => {}
             swept => return swept,
         }
-        let lease = self.settings.lease.as_secs_f64();
-        for row in self.pulse.ask(statements::DEAD, &[(&lease as _, Type::FLOAT8)]).await? {
+        let Dead { workers, untils } = self.watch.lock().dead();
+        let params = [(&workers as _, Type::TEXT_ARRAY), (&untils as _, Type::TIMESTAMPTZ_ARRAY)];
+        for row in self.pulse.ask(statements::DEAD, &params).await? {
             let id: i64 = row.get(0);
             match self.sweep_some(Some(id)).await {
                 Err(error) if error.is_of_one_row() => {
@@ -173,9 +205,13 @@ impl PostgresEngine {
     async fn sweep_some(&self, alone: Option<i64>) -> Result<(), AskError> {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
-        let lease = self.settings.lease.as_secs_f64();
-        let params =
-            [(&DIED as _, Type::TEXT), (&lease as _, Type::FLOAT8), (&alone as _, Type::INT8)];
+        let Dead { workers, untils } = self.watch.lock().dead();
+        let params = [
+            (&DIED as _, Type::TEXT),
+            (&workers as _, Type::TEXT_ARRAY),
+            (&untils as _, Type::TIMESTAMPTZ_ARRAY),
+            (&alone as _, Type::INT8),
+        ];
         for row in self.pulse.ask(statement, &params).await? {
             let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
             self.definitions.outcomes.note_lost(row.get(0), attempts);

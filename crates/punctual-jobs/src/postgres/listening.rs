@@ -1,4 +1,5 @@
-//! Listening: the worker is woken when a job is enqueued, and when an ordering key is free.
+//! Listening: the worker is woken when a job is enqueued that is due, or will be ([`coming`](super::coming)), and when an ordering key
+//! is free.
 //!
 //! It needs a connection of its own, which is made again when it has broken or was silent. Nothing depends on it but
 //! how soon a job begins: what is missed is found by the poll.
@@ -43,6 +44,7 @@ async fn ask(engine: &PostgresEngine, client: &Client, silence: Duration) -> Res
         if !question.is_empty() {
             // For notifications that were sent before.
             engine.wake.notify_one();
+            engine.coming.tell(i64::MIN);
             question.clear();
         }
         sleep(engine.settings.heartbeat).await;
@@ -57,7 +59,10 @@ async fn hear(engine: &PostgresEngine, driver: &mut Driver) -> Result<(), Error>
                 Some(Ok(AsyncMessage::Notification(told))) if told.payload() == "schedule" => {
                     engine.schedules_changed.notify_one();
                 }
-                Some(Ok(AsyncMessage::Notification(_))) => engine.wake.notify_one(),
+                Some(Ok(AsyncMessage::Notification(told))) => match moment(told.payload()) {
+                    Some(moment) => engine.coming.tell(moment),
+                    None => engine.wake.notify_one(),
+                },
                 Some(Ok(_)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),
@@ -65,4 +70,9 @@ async fn hear(engine: &PostgresEngine, driver: &mut Driver) -> Result<(), Error>
         }
     })
     .await
+}
+
+/// Returns the moment of which a notification tells, if it tells of one.
+fn moment(payload: &str) -> Option<i64> {
+    payload.strip_prefix("at ")?.parse().ok()
 }

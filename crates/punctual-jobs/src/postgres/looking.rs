@@ -17,19 +17,50 @@ use super::{
     pauses::{not_paused, pause_of},
 };
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, KindCounts, Priority,
-    by_id::BY_HAND, payload::Payload,
+    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
+    Priority, by_id::BY_HAND, payload::Payload,
 };
 
-/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many, $8 limit key, $9 whether only those that wait for the end of a pause.
-const LIST: &str = concat!(
-    "select id, name, payload, key, ordering_key, schedule, tick,
+/// Whether all places of a limit are taken: `$most` of them, or all up to the last that is.
+macro_rules! is_full {
+    ($most:literal, $slot:literal, $claim:literal, $($which:literal)?) => {
+        concat!(
+            "(select count(*) >= coalesce(", $most, ", max(o.", $slot, ") + 1) from @schema.job o
+       where o.name = job.name and o.claim = o.", $claim, $($which,)? ")"
+        )
+    };
+}
+
+/// Whether a limit for a window of time has no token, by the buckets that there are.
+macro_rules! is_dry {
+    ($which:literal) => {
+        concat!(
+            "exists (select from @schema.job_bucket b
+       where b.name = job.name and ",
+            $which,
+            " and b.tat > clock_timestamp() + (b.burst - 1) * b.gap_us * interval '1 microsecond')"
+        )
+    };
+}
+
+/// $1 stage, $2 kind, $3 key, $4 schedule, $5 ordering key, $6 id after which, $7 how many, $8 limit key, $9 whether with payloads,
+/// $10 kinds with limits, $11 how many of each may run, $12 how many of each limit key, $13 whether only those that
+/// wait for the end of a pause.
+const LIST: &str = concat!("\
+select id, name, case when $9 then payload end, key, ordering_key, schedule, tick,
   case when claim is not null then 'running' when attempts < max_attempts then 'waiting' else 'discarded' end,
   run_at, attempts, max_attempts, case when claim is not null then split_part(worker, ' ', 1) end, claimed_at, last_error, priority,
-  nullif(limit_key, ''), claim is null and attempts < max_attempts and not ",
-    not_paused!("job.name"),
-    "
-  from @schema.job
+  nullif(limit_key, ''),
+  case when claim is not null or attempts >= max_attempts or run_at > clock_timestamp() then null
+    when ordering_key is not null and exists (
+      select from @schema.job o where o.ordering_key = job.ordering_key and (o.claim is not null
+         or o.claim is null and o.attempts < o.max_attempts and (o.run_at, o.id) < (job.run_at, job.id))) then 'ordering key'
+    when ", is_full!("of_key", "key_slot", "key_claim", " and o.limit_key = job.limit_key"), "
+      or ", is_dry!("b.is_of_key and b.limit_key = job.limit_key"), " then 'limit of key'
+    when ", is_full!("of_kind", "slot", "slot_claim",), "
+      or ", is_dry!("not b.is_of_key"), " then 'limit' end,
+  claim is null and attempts < max_attempts and not ", not_paused!("job.name"), "
+  from (select * from @schema.job
  where id > $6 and ($1 is null
      or $1 = 'running' and claim is not null
      or $1 = 'waiting' and claim is null and attempts < max_attempts
@@ -37,11 +68,10 @@ const LIST: &str = concat!(
    and ($2 is null or name = $2) and ($3 is null or key = $3)
    and ($4 is null or schedule = $4) and ($5 is null or ordering_key = $5)
    and ($8 is null or limit_key = $8 and limit_key <> '')
-   and (not $9 or claim is null and attempts < max_attempts and not ",
-    not_paused!("job.name"),
-    ")
- order by id limit $7"
-);
+   and (not $13 or claim is null and attempts < max_attempts and not ", not_paused!("job.name"), ")
+ order by id limit $7) job
+  left join unnest($10::text[], $11::int4[], $12::int4[]) as limits(kind, of_kind, of_key) on kind = name
+ order by id");
 
 /// A row for each kind: how many of its jobs wait, are due, run and are discarded, and for how many seconds the first one
 /// has been due; and whether the kind is paused, and until when, if that ends by itself.
@@ -51,7 +81,7 @@ select coalesce(job.name, pause.name), coalesce(waiting, 0), coalesce(due, 0), c
   from (
 select name, count(*) filter (where stage = 'w') as waiting, count(*) filter (where stage = 'w' and run_at <= time) as due,
   count(*) filter (where stage = 'r') as running, count(*) filter (where stage = 'd') as discarded,
-  extract(epoch from max(time - run_at) filter (where stage = 'w' and run_at <= time))::float8 as latency
+  extract(epoch from max(time - run_at) filter (where stage = 'w' and run_at <= time and isfinite(run_at)))::float8 as latency
   from (select name, run_at, case when claim is not null then 'r' when attempts < max_attempts then 'w' else 'd' end as stage
     from @schema.job) job, (select clock_timestamp() as time offset 0) now
  group by name) job
@@ -105,6 +135,7 @@ impl PostgresEngine {
     pub(super) async fn jobs_of(&self, filter: JobFilter) -> Result<Vec<JobStatus>, AskError> {
         let stage = filter.stage.map(JobStage::word);
         let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
+        let (kinds, of_kinds, of_keys) = self.definitions.limits();
         let params = [
             (&stage as _, Type::TEXT),
             (&filter.kind as _, Type::TEXT),
@@ -114,6 +145,10 @@ impl PostgresEngine {
             (&filter.after.0 as _, Type::INT8),
             (&limit as _, Type::INT8),
             (&filter.limit_key as _, Type::TEXT),
+            (&filter.has_payloads as _, Type::BOOL),
+            (&kinds as _, Type::TEXT_ARRAY),
+            (&of_kinds as _, Type::INT4_ARRAY),
+            (&of_keys as _, Type::INT4_ARRAY),
             (&filter.paused as _, Type::BOOL),
         ];
         Ok(self.looks.ask(LIST, &params).await?.iter().map(status).collect())
@@ -193,7 +228,7 @@ fn status(row: &Row) -> JobStatus {
     JobStatus {
         id: JobId(row.get(0)),
         kind: row.get(1),
-        payload: row.get::<_, Payload>(2).value(),
+        payload: row.get::<_, Option<Payload>>(2).map(|payload| payload.to_text()),
         key: row.get(3),
         ordering_key: row.get(4),
         schedule: row.get(5),
@@ -211,6 +246,12 @@ fn status(row: &Row) -> JobStatus {
         last_error: row.get(13),
         priority: Priority::of_number(row.get(14)),
         limit_key: row.get(15),
-        paused: row.get(16),
+        waits_for: match row.get(16) {
+            Some("ordering key") => Some(JobWait::OrderingKey),
+            Some("limit of key") => Some(JobWait::LimitOfKey),
+            Some(_) => Some(JobWait::Limit),
+            None => None,
+        },
+        paused: row.get(17),
     }
 }

@@ -90,7 +90,7 @@ impl Body {
         let engine = Arc::clone(&self.engine);
         // This thread must not run it, whatever the executor would do, and must not wait for room: heartbeats would stop.
         let task = engine.executor.task().name(self.definition.name).abort_if_rejected();
-        match self.definition.time_limit {
+        match self.definition.timeout {
             None => task.execute(move || self.run()),
             // A task that is repeated once has its limit counted from the start of its run.
             Some(limit) => {
@@ -106,7 +106,7 @@ impl Body {
     fn run(self) {
         let Self { engine, definition, job, tell } = self;
         let clock = engine.executor.clock();
-        let (stop, began) = run::begin(&engine.executor, definition.time_limit);
+        let (stop, began) = run::begin(&engine.executor, definition.timeout);
         engine.claims.attach(job.claim, &stop);
         let asks = Arc::clone(&engine);
         let (id, claim) = (job.id, job.claim);

@@ -252,7 +252,9 @@ impl Postgres {
     }
 
     /// Sets after which silence a process counts as dead, and its jobs run elsewhere; without this call it is
-    /// 20 seconds, and at least 100 ms. It is not a limit on how long a job may run.
+    /// 20 seconds, and at least 100 ms. It is not a limit on how long a job may run. The machine that finds it counts the silence by its own
+    /// monotonic clock, from when it began to look: no step of a wall clock ends a lease or prolongs it, and a machine that is started
+    /// alone after a crash takes the jobs over when it has looked for the length of the lease.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = lease;
         self
@@ -265,9 +267,9 @@ impl Postgres {
         self
     }
 
-    /// Sets how often the queue looks for jobs that have become due; without this call each second. A job
-    /// that is due when it is enqueued does not wait for that, nor does a job of less than five minutes on the
-    /// machine that has enqueued it, nor one whose ordering key or slot becomes free.
+    /// Sets how often the queue looks for jobs that have become due, whatever it has heard of; without this call each second. A job that
+    /// is enqueued does not wait for that, on whichever machine, nor does one whose ordering key or slot becomes free. A job of plain
+    /// SQL does unless its moment is after the next look.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self

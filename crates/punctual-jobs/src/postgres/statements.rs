@@ -61,6 +61,18 @@ pub(crate) const GREETING: &str = greeting!("100ms");
 /// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
 pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
 
+/// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
+/// asks again for the [next](super::coming) before it comes.
+macro_rules! told {
+    ($due:literal) => {
+        concat!(
+            "case when ",
+            $due,
+            " then pg_notify('@channel', '') when run_at < clock_timestamp() + interval '1 minute' then pg_notify('@channel', 'at ' || (extract(epoch from run_at) * 1000000)::int8) end"
+        )
+    };
+}
+
 /// The version of the tables.
 pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 
@@ -69,7 +81,7 @@ pub(crate) const VERSION: &str = "select max(version) from @schema.job_version";
 /// again.
 ///
 /// A job with that key that runs loses it, and is retired: it is over when its attempt is.
-pub(crate) const SEND: &str = "\
+pub(crate) const SEND: &str = concat!("\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), runs as (
@@ -87,33 +99,33 @@ with moment as materialized (
     attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
     limit_key = excluded.limit_key, traceparent = excluded.traceparent
    where j.claim is null
-  returning id, due
+  returning id, due, run_at
 )
-select id, false, case when due then pg_notify('@channel', '') end from sent";
+select id, false, ", told!("due"), " from sent");
 
 /// The same without $11, and skipped if a job with that key waits or runs: the row has its id then, and says so. No row
 /// if that job has ended or come just now: to be asked again.
 ///
 /// A job that is only locked is there all the same, so this waits for less than [`SEND`]: for a transaction that has
 /// inserted, moved or removed a job with that key and is not committed.
-pub(crate) const SEND_UNIQUE: &str = "\
+pub(crate) const SEND_UNIQUE: &str = concat!("\
 with moment as materialized (
   select coalesce($4, clock_timestamp() + make_interval(secs => $5)) as run_at, clock_timestamp() as time
 ), sent as (
   insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
   select $1, $2, $3, run_at, run_at <= time, $6, $7, $8, $9, $10 from moment
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, due
+  returning id, due, run_at
 ), told as (
-  select pg_notify('@channel', '') from sent where due
+  select ", told!("due"), " from sent
 )
 select id, false, (select count(*) from told) from sent
 union all
 select id, true, 0 from @schema.job
- where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)";
+ where key = $7 and (claim is not null or attempts < max_attempts) and not exists (select from sent)");
 
 /// $1 key, $2 moment, $3 delay in seconds
-pub(crate) const RESCHEDULE: &str = "\
+pub(crate) const RESCHEDULE: &str = concat!("\
 with moment as materialized (
   select coalesce($2, clock_timestamp() + make_interval(secs => $3)) as run_at, clock_timestamp() as time
 ), found as (
@@ -121,9 +133,9 @@ with moment as materialized (
    where key = $1 and (claim is not null or attempts < max_attempts) for update nowait
 ), moved as (
   update @schema.job j set run_at = moment.run_at, due = moment.run_at <= time
-    from found, moment where j.id = found.id and not runs returning due
+    from found, moment where j.id = found.id and not runs returning due, j.run_at
 )
-select exists (select 1 from moved), (select pg_notify('@channel', '') from moved where due) from found";
+select exists (select 1 from moved), (select ", told!("due"), " from moved) from found");
 
 /// $1 key
 pub(crate) const CANCEL: &str = "\
@@ -286,14 +298,21 @@ pub(crate) const END_WITH_HISTORY: &str = end!(
 )"
 );
 
-/// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
-/// it has no run; one that is younger than the lease may have its answer under way.
-pub(crate) const BEAT: &str = "\
-with beat as (
-  insert into @schema.job_worker (id, until) values ($1, clock_timestamp() + make_interval(secs => $2))
-  on conflict (id) do update set until = excluded.until
-), unknown as (
-  select id, retired from @schema.job
+macro_rules! lives {
+    () => {
+        "insert into @schema.job_worker (id, until, lease_us)
+  values ($1, clock_timestamp() + make_interval(secs => $2), ($2 * 1000000)::int8)
+  on conflict (id) do update set until = excluded.until, lease_us = excluded.lease_us"
+    };
+}
+
+macro_rules! freeing {
+    ($columns:literal, $history:literal) => {
+        concat!(
+            "unknown as (
+  select id, retired",
+            $columns,
+            " from @schema.job
    where claim is not null and worker = $1 and not claim = any($3)
      and claimed_at < now() - make_interval(secs => $2)
    for update skip locked
@@ -301,36 +320,67 @@ with beat as (
   delete from @schema.job j using unknown where j.id = unknown.id and unknown.retired returning 1
 ), freed as (
   update @schema.job j set claim = null, worker = null, claimed_at = null, cancelled = false,
-    attempts = attempts - case when cancelled then 0 else 1 end
+    attempts = j.attempts - case when j.cancelled then 0 else 1 end
     from unknown where j.id = unknown.id and not unknown.retired returning 1
-)
-select pg_notify('@channel', '') from (select from freed union all select from gone) any_of_them limit 1";
-
-/// $1 worker
-pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
-
-/// Forgets workers that have ended without a word.
-pub(crate) const FORGET: &str =
-    "delete from @schema.job_worker where until < now() - interval '1 hour'";
-
-/// The claims of workers whose lease is over. One whose lease ended while the server was down counts as alive for so many seconds
-/// after the server's start.
-macro_rules! of_the_dead {
-    ($seconds:literal) => {
-        concat!(
-            " from @schema.job j
-   where claim is not null and not exists (
-     select 1 from @schema.job_worker w
-      where w.id = j.worker and (w.until >= clock_timestamp() or w.until < pg_postmaster_start_time()
-        and pg_postmaster_start_time() + make_interval(secs => ",
-            $seconds,
-            ") >= clock_timestamp()))"
+)",
+            $history,
+            "
+select pg_notify('@channel', '') from (select from freed union all select from gone) any_of_them limit 1"
         )
     };
 }
 
-/// $1 seconds, as for [`SWEEP`]: the ids of the jobs that it would free. In no order: each is reached at some time, however many are refused.
-pub(crate) const DEAD: &str = concat!("select id", of_the_dead!("$1"), " order by random()");
+/// $1 worker, $2 lease in seconds, $3 claims that it knows. A claim of which the answer was lost is freed, since
+/// it has no run; one that is younger than the lease may have its answer under way.
+pub(crate) const BEAT: &str = concat!("with beat as (\n  ", lives!(), "\n), ", freeing!("", ""));
+
+/// $1 worker, $2 lease in seconds: the same for a machine that keeps a history, which waits for no lock of that table. It frees by
+/// [`FREE_WITH_HISTORY`].
+pub(crate) const BEAT_ALONE: &str = lives!();
+
+/// The parameters of [`BEAT`]: frees the claims of which the answer was lost, and writes each into the history.
+pub(crate) const FREE_WITH_HISTORY: &str = concat!(
+    "with ",
+    freeing!(
+        ", name, key, schedule, tick, attempts, worker, claimed_at",
+        ", noted as (
+  insert into @schema.job_run (job, name, key, schedule, tick, attempt, machine, began, outcome, error)
+  select id, name, key, schedule, tick, attempts, split_part(coalesce(worker, ''), ' ', 1),
+    coalesce(claimed_at, clock_timestamp()), case when retired then 'cancelled' else 'freed' end,
+    'the answer to the claim was lost, and nothing has run' from unknown
+)"
+    )
+);
+
+/// $1 worker
+pub(crate) const LEAVE: &str = "delete from @schema.job_worker where id = $1";
+
+/// Whether the worker of the job j has left, or is one of these [dead](super::dead) ones and was not heard of since.
+macro_rules! is_dead {
+    ($workers:literal, $untils:literal) => {
+        concat!(
+            "not exists (
+     select 1 from @schema.job_worker w where w.id = j.worker and not exists (
+       select 1 from unnest(",
+            $workers,
+            "::text[], ",
+            $untils,
+            "::timestamptz[]) as dead(id, until) where dead.id = w.id and dead.until = w.until))"
+        )
+    };
+}
+
+/// $1 dead workers, $2 their moments: forgets those that ended long ago without a word.
+pub(crate) const FORGET: &str = "\
+delete from @schema.job_worker w using unnest($1::text[], $2::timestamptz[]) as dead(id, until)
+ where dead.id = w.id and dead.until = w.until and w.until < now() - interval '1 hour'";
+
+/// $1 dead workers, $2 their moments: the ids of the jobs that [`SWEEP`] would free. In no order: each is reached at some time, however many are refused.
+pub(crate) const DEAD: &str = concat!(
+    "select id from @schema.job j where claim is not null and ",
+    is_dead!("$1", "$2"),
+    " order by random()"
+);
 
 macro_rules! sweep {
     ($columns:literal, $history:literal) => {
@@ -338,8 +388,9 @@ macro_rules! sweep {
             "with dead as (
   select id, name, retired, ordering_key is not null or slot_claim is not null or key_claim is not null as wakes",
             $columns,
-            of_the_dead!("$2"),
-            " and ($3 is null or id = $3)
+            " from @schema.job j where claim is not null and ",
+            is_dead!("$2", "$3"),
+            " and ($4 is null or id = $4)
    for update skip locked
 ), gone as (
   delete from @schema.job j using dead where j.id = dead.id and dead.retired
@@ -358,9 +409,8 @@ select name, count(*), (select count(*) from told) from dead group by name"
     };
 }
 
-/// $1 error, $2 seconds for which the server has to be up if the lease ended before its start, $3 a job if it is for that one alone: fails the attempts of workers whose lease is over, each by the end that
-/// it has set itself. Who
-/// [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
+/// $1 error, $2 dead workers, $3 their moments, $4 a job if it is for that one alone: fails the attempts of these workers, and of those
+/// that have left. Who [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
 /// told if one of them had an ordering key or a slot, for which another job may wait.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
@@ -374,18 +424,21 @@ pub(crate) const SWEEP_WITH_HISTORY: &str = sweep!(
 )"
 );
 
-/// $1 worker, $2 jobs that it is telling of: discarded jobs that are to be told by this worker, some at a time. They
-/// are its own, and those of workers whose lease is over.
-pub(crate) const TELL: &str = "\
+/// $1 worker, $2 jobs that it is telling of, $3 dead workers, $4 their moments: discarded jobs that are to be told by this worker, some
+/// at a time. They are its own, and those of the dead.
+pub(crate) const TELL: &str = concat!(
+    "\
 with picked as (
   select id from @schema.job j
    where untold and claim is null and attempts >= max_attempts and not id = any($2)
-     and (worker = $1 or not exists (
-       select 1 from @schema.job_worker w where w.id = j.worker and w.until >= clock_timestamp()))
+     and (worker = $1 or ",
+    is_dead!("$3", "$4"),
+    ")
    order by id limit 100 for update skip locked
 )
 update @schema.job j set worker = $1 from picked where j.id = picked.id
-returning j.id, name, payload, attempts, coalesce(last_error, '')";
+returning j.id, name, payload, attempts, coalesce(last_error, '')"
+);
 
 /// $1 worker, $2 jobs that it has told of, $3 after how many attempts: a job that was retried since and is discarded again
 /// is another one to tell of. The rows are those for which that is written down, or that are not this

@@ -14,8 +14,9 @@ use super::{connection::Address, statements};
 use crate::OpenError;
 
 /// The steps from each version to the next. A step that was released is not changed any more.
-const STEPS: &[&str] =
-    &[FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, PAUSES, SCHEDULED, TRACES, RESULTS];
+const STEPS: &[&str] = &[
+    FIRST, SCHEDULES, PRIORITIES, LOOKING, SLOTS, KEYS, PAUSES, SCHEDULED, TRACES, RESULTS, LEASES,
+];
 
 const FIRST: &str = "\
 create sequence @schema.job_claim;
@@ -52,7 +53,7 @@ create index job_due on @schema.job (name, ordering_key)
 create index job_not_due on @schema.job (run_at)
   where ordering_key is not null and claim is null and attempts < max_attempts and not due;
 create index job_untold on @schema.job (id) where untold;
-comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (…, …)';
+comment on table @schema.job is 'The jobs of punctual. To enqueue one: insert into job (name, payload) values (..., ...)';
 ";
 
 /// A program of version 1 that is open meanwhile goes on: it knows neither the table nor the columns.
@@ -187,6 +188,11 @@ const RESULTS: &str = "\
 create table @schema.job_result (job bigint primary key, value text not null, until timestamptz not null);
 create index job_result_until on @schema.job_result (until);
 comment on table @schema.job_result is 'The results of jobs of punctual, until a moment.';
+";
+
+/// A program of an older version that is open meanwhile goes on: it does not write how long its lease is.
+const LEASES: &str = "\
+alter table @schema.job_worker add column lease_us bigint;
 ";
 
 const PREPARE: &str = "\

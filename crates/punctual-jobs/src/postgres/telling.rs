@@ -65,7 +65,13 @@ impl PostgresEngine {
         let _turn = self.telling.turn.lock().await;
         self.write_told().await?;
         let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
-        let params = [(&self.worker as _, Type::TEXT), (&known as _, Type::INT8_ARRAY)];
+        let dead = self.watch.lock().dead();
+        let params = [
+            (&self.worker as _, Type::TEXT),
+            (&known as _, Type::INT8_ARRAY),
+            (&dead.workers as _, Type::TEXT_ARRAY),
+            (&dead.untils as _, Type::TIMESTAMPTZ_ARRAY),
+        ];
         for row in self.pulse.ask(statements::TELL, &params).await? {
             self.begin_telling(discarded(&row));
         }
@@ -165,7 +171,7 @@ fn discarded(row: &Row) -> DiscardedJob {
     DiscardedJob {
         id: JobId(row.get(0)),
         name: row.get(1),
-        payload: row.get::<_, Payload>(2).value(),
+        payload: row.get::<_, Payload>(2).to_text(),
         attempts: u32::try_from(row.get::<_, i32>(3)).unwrap_or(0),
         last_error: row.get(4),
     }

@@ -832,7 +832,7 @@ fn a_key_that_is_enqueued_again_while_its_run_is_written_down_retires_the_run() 
             tell.send(job.number)?;
             if job.number == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
         })
-        .backoff::<Work>(|_| Duration::ZERO);
+        .backoff::<Work>(punctual::Backoff::constant(Duration::ZERO));
     let app = jobs.open(postgres(&executor, &url)).unwrap();
     let first = app.now(Work { number: 1, millis: 0 }).key("k").enqueue().unwrap();
     assert_eq!(receive(&told, "the first"), 1);

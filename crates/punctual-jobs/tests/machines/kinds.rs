@@ -16,6 +16,17 @@ impl Job for Work {
     const NAME: &'static str = "work";
 }
 
+/// A kind that says how often it is tried, and has a text.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+}
+
+impl Job for Named {
+    const NAME: &'static str = "named";
+    const MAX_ATTEMPTS: u32 = 3;
+}
+
 /// Ends its process.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Abort {}

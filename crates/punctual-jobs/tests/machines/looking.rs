@@ -1,14 +1,19 @@
 //! A look inside from another machine, and changes that meet a claim, a run, or a transaction.
 
-use std::{collections::BTreeSet, thread, time::Duration};
+use std::{
+    collections::BTreeSet,
+    thread,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
     Cancellation, JobDiscard, JobFilter, JobHandle, JobRemoval, JobRetry, JobStage, JobState,
+    JobWait, Schedule,
 };
 
 use crate::{
-    kinds::{Wait, Work},
+    kinds::{Named, RATIONED_AT_ONCE, Rationed, Wait, Work},
     machine::{drained, end_lease, sender, start},
     size,
     support::{block_on, server::Server, wait_until},
@@ -138,4 +143,64 @@ fn discards_and_retries_race_with_claims() {
     assert!(never.is_subset(&again), "each that was retried has run");
     let twice = "select count(*) from punctual.job where attempts > 2";
     assert_eq!(server.value(twice), "0");
+}
+
+/// A program that sends jobs and handles none stores what their kind says, by whichever way.
+#[test]
+fn a_sender_without_handlers_stores_the_attempts_of_the_kind() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let named = || Named { name: "job".to_owned() };
+    queue.after(Duration::from_secs(600), named()).enqueue().unwrap();
+    assert_eq!(queue.list(&JobFilter::new()).unwrap()[0].max_attempts, 3);
+    let schedule = Schedule::every("hourly", Duration::from_secs(3600), &named());
+    queue.schedules().put(schedule).call().unwrap();
+    assert_eq!(server.value("select max_attempts from punctual.job_schedule"), "3");
+    queue.schedules().run_now("hourly").call().unwrap();
+    assert_eq!(server.value("select min(max_attempts) from punctual.job"), "3");
+}
+
+/// The years of the server's clock end later than those of a calendar with four digits.
+#[test]
+fn a_moment_of_any_year_is_listed_as_it_was_asked_for() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let year = Duration::from_secs(365 * 86_400);
+    let moments = [100, 8_100, 290_000].map(|years| UNIX_EPOCH + years * year);
+    for moment in moments {
+        queue.at(moment, Work { number: 1, millis: 0 }).enqueue().unwrap();
+    }
+    let due: Vec<_> = queue.list(&JobFilter::new()).unwrap().iter().map(|job| job.due).collect();
+    assert_eq!(due, moments.map(Some));
+    queue.after(Duration::MAX, Work { number: 1, millis: 0 }).enqueue().unwrap();
+    let insert = "insert into punctual.job (name, payload, run_at) values ('work', '{}',";
+    server.sql(&format!("{insert} 'infinity'), ('work', '{{}}', '-infinity')"));
+    assert_eq!(queue.list(&JobFilter::new()).unwrap().len(), moments.len() + 3);
+    assert_eq!(queue.counts().unwrap()[0].waiting, 6);
+}
+
+/// The limit is that of another program: what this one sees is that all places up to the last are taken.
+#[test]
+fn a_list_of_another_program_says_that_a_job_waits_for_its_limit() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let machine = start(&server, 0);
+    let most = RATIONED_AT_ONCE as usize;
+    for number in 0..most as i64 + 2 {
+        queue.now(Rationed { number, millis: 600_000 }).enqueue().unwrap();
+    }
+    queue.after(Duration::from_secs(600), Rationed { number: 99, millis: 0 }).enqueue().unwrap();
+    let mut waits = Vec::new();
+    wait_until("as many run as may", || {
+        let all = queue.list(&JobFilter::new()).unwrap();
+        let running = all.iter().filter(|job| job.stage == JobStage::Running).count();
+        waits = all.iter().map(|job| job.waits_for).collect();
+        running == most
+    });
+    let limit = waits.iter().filter(|wait| **wait == Some(JobWait::Limit)).count();
+    assert_eq!((limit, waits.last()), (2, Some(&None)), "{waits:?}");
+    drop(machine.kill());
 }

@@ -44,7 +44,7 @@ fn workers_of(process: u32) -> String {
 
 /// Ends the lease of a machine that is dead, or frozen: what time does as well.
 pub(crate) fn end_lease(server: &Server, process: u32) {
-    let ended = "set until = clock_timestamp()";
+    let ended = "set until = clock_timestamp(), lease_us = 0";
     let workers = workers_of(process).replace(" where", &format!(" {ended} where"));
     server.sql(&format!("update {workers}"));
 }
@@ -201,7 +201,7 @@ fn handled() -> Jobs {
                 Ok(())
             }
         })
-        .backoff::<Metered>(|_| Duration::from_millis(50))
+        .backoff::<Metered>(punctual::Backoff::constant(Duration::from_millis(50)))
         .limit::<Metered>(
             JobLimit::in_window(METERED.0, Duration::from_millis(METERED.1) * METERED.0)
                 .for_each_key(),
@@ -212,14 +212,14 @@ fn handled() -> Jobs {
             say("stubborn_ends", &[job.number, run.attempt().into()]);
             if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
         })
-        .backoff::<Stubborn>(|_| Duration::from_millis(100))
+        .backoff::<Stubborn>(punctual::Backoff::constant(Duration::from_millis(100)))
         .on(|run: &JobRun, job: Directed| {
             say("directed", &[job.number, run.attempt().into()]);
             let word = job.word_for(run.attempt());
             say("directed_ends", &[job.number, run.attempt().into()]);
             if word == FAILS { Err(JobError::new("directed")) } else { Ok(()) }
         })
-        .backoff::<Directed>(|_| Duration::from_millis(100))
+        .backoff::<Directed>(punctual::Backoff::constant(Duration::from_millis(100)))
         .on(|run: &JobRun, _: Abort| {
             say("aborts", &[run.attempt().into()]);
             std::process::abort();

@@ -16,6 +16,9 @@
 mod backlog;
 mod batches;
 mod claims;
+mod clocks;
+mod coming;
+mod encodings;
 #[cfg(feature = "tls")]
 mod encrypted;
 mod faults;

@@ -203,3 +203,24 @@ fn without_a_word_there_is_no_history() {
     drained(&server);
     assert_eq!(queue.history(&HistoryFilter::new()).unwrap(), []);
 }
+
+/// No run of the claim has begun: its machine does not know of it.
+#[test]
+fn a_claim_without_an_answer_is_in_the_history() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let machine = start_with_history(&server, 0);
+    server.sql(
+        "insert into punctual.job (name, payload, attempts, claim, worker, claimed_at, retired, run_at) \
+         select 'work', '{}', 1, nextval('punctual.job_claim'), id, now() - interval '1 day', retired, now() + interval '1 hour' \
+           from punctual.job_worker, (values (true), (false)) how(retired)",
+    );
+    let freed = runs(&queue, &HistoryFilter::new(), 2);
+    let mut outcomes: Vec<_> = freed.iter().map(|run| run.outcome.to_string()).collect();
+    outcomes.sort_unstable();
+    assert_eq!(outcomes, ["cancelled", "freed"]);
+    assert!(freed.iter().all(|run| run.error.as_ref().unwrap().contains("lost")), "{freed:?}");
+    assert_eq!(server.value("select attempts from punctual.job"), "0", "it was no attempt");
+    drop(machine);
+}

@@ -43,7 +43,7 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
                 tell.send(job.number)?;
                 if run.attempt() == 1 { Err(punctual_jobs::JobError::new("again")) } else { Ok(()) }
             })
-            .backoff::<Work>(|_| Duration::from_millis(1))
+            .backoff::<Work>(punctual::Backoff::constant(Duration::from_millis(1)))
             .on(move |_: &JobRun, _: Tick| Ok(ticks.send(0)?))
             .every(punctual_jobs::aligned(Duration::from_secs(1)), Tick {});
         jobs.open(postgres(&executor, &url))

@@ -88,7 +88,7 @@ impl Desk {
                 std::thread::sleep(Duration::from_millis(job.millis));
                 if job.fails { Err(JobError::new("stubborn")) } else { Ok(()) }
             })
-            .backoff::<Stubborn>(|_| Duration::from_secs(3600))
+            .backoff::<Stubborn>(punctual::Backoff::constant(Duration::from_secs(3600)))
     }
 
     pub(crate) fn put(&self, schedule: Schedule) -> bool {

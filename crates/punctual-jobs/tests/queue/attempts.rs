@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{Job, JobError, JobRun, JobState, Jobs};
+use punctual::Backoff;
+use punctual_jobs::{Job, JobError, JobFilter, JobRetry, JobRun, JobState, Jobs};
 use serde::{Deserialize, Serialize};
 
-use crate::world::{Flaky, SHORT, World, standard};
+use crate::world::{Flaky, HOUR, SHORT, World, standard};
 
 pub(crate) fn a_failed_attempt_is_tried_again<W: World>() {
     let world = W::open(standard);
@@ -31,7 +32,7 @@ pub(crate) fn the_id_is_the_same_in_every_attempt<W: World>() {
                 if run.is_last_attempt() { Ok(()) } else { Err(JobError::new("once more")) }
             })
             .max_attempts::<Probe>(3)
-            .backoff::<Probe>(|_| SHORT)
+            .backoff::<Probe>(punctual::Backoff::constant(SHORT))
     });
     let ticket = world.queue().now(Probe {}).enqueue().unwrap();
     let id = ticket.id().to_string();
@@ -60,7 +61,7 @@ struct Scarce {}
 impl Job for Scarce {
     const NAME: &'static str = "scarce";
     const MAX_ATTEMPTS: u32 = 2;
-    const TIME_LIMIT: Option<Duration> = Some(SHORT);
+    const TIMEOUT: Option<Duration> = Some(SHORT);
 }
 
 /// The two numbers of the kind hold without a word where it is defined.
@@ -73,7 +74,7 @@ pub(crate) fn a_kind_says_its_attempts_and_its_time_limit<W: World>() {
                 run.token().wait();
                 Ok(())
             })
-            .backoff::<Scarce>(|_| SHORT)
+            .backoff::<Scarce>(punctual::Backoff::constant(SHORT))
             .on_discarded(move |job| told.say(job.last_error.contains("time limit").to_string()))
     });
     world.queue().now(Scarce {}).enqueue().unwrap();
@@ -96,16 +97,37 @@ pub(crate) fn a_panic_fails_the_attempt<W: World>() {
     assert!(world.log().lines()[0].contains("has panicked: attempt 1 was too early"));
 }
 
-pub(crate) fn the_delay_is_asked_for_with_the_attempts<W: World>() {
+#[derive(Serialize, Deserialize)]
+struct Slowly {}
+
+impl Job for Slowly {
+    const NAME: &'static str = "slowly";
+    const BACKOFF: Option<Backoff> =
+        Some(Backoff::exponential(HOUR, Duration::from_secs(4 * 3600)).max_attempts(3));
+}
+
+/// The delays are the kind's, without a word where it is defined, and so is the end of them.
+pub(crate) fn a_kind_says_its_backoff<W: World>() {
     let world = W::open(|scene| {
-        let log = scene.log.clone();
-        standard(scene).backoff::<Flaky>(move |attempts| {
-            log.say(format!("after {attempts}"));
-            SHORT / 10
-        })
+        let (log, told) = (scene.log.clone(), scene.log.clone());
+        Jobs::new()
+            .on(move |run: &JobRun, _: Slowly| {
+                log.say(run.attempt().to_string());
+                Err(JobError::new("not yet"))
+            })
+            .on_discarded(move |job| told.say(format!("discarded after {}", job.attempts)))
     });
-    world.queue().now(Flaky::new("call", 2)).enqueue().unwrap();
-    world.expect(&["call 1", "after 1", "call 2", "after 2", "call 3"]);
+    let job = world.queue().now(Slowly {}).enqueue().unwrap();
+    for attempts in [1, 2] {
+        let failed =
+            |state| matches!(state, JobState::Waiting { attempts: it, .. } if it == attempts);
+        world.until("it has failed", || failed(world.queue().state(job.id()).unwrap()));
+        let due = world.queue().list(&JobFilter::new()).unwrap()[0].due.unwrap();
+        let ahead = due.duration_since(world.wall()).unwrap();
+        assert!(ahead > HOUR * (2 * attempts - 1) / 2 && ahead <= HOUR * attempts, "{ahead:?}");
+        assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
+    }
+    world.expect(&["1", "2", "3", "discarded after 3"]);
 }
 
 /// A kind as the program that sends it knows it, and as the one that runs it does.
@@ -146,7 +168,7 @@ pub(crate) fn a_payload_that_cannot_be_decoded_fails_with_its_name<W: World>() {
 }
 
 pub(crate) fn a_waiting_job_shows_its_last_error<W: World>() {
-    let hour = |_| Duration::from_secs(3600);
+    let hour = punctual::Backoff::constant(Duration::from_secs(3600));
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(hour));
     let ticket = world.queue().now(Flaky::new("call", 1)).enqueue().unwrap();
     world.expect(&["call 1"]);
@@ -168,7 +190,7 @@ pub(crate) fn a_time_limit_raises_the_token_and_fails_the_attempt<W: World>() {
                 Ok(())
             })
             .max_attempts::<Probe>(1)
-            .time_limit::<Probe>(SHORT)
+            .timeout::<Probe>(SHORT)
             .on_discarded(move |job| discarded.say(job.last_error.clone()))
     });
     world.queue().now(Probe {}).enqueue().unwrap();
@@ -189,7 +211,7 @@ pub(crate) fn success_after_the_time_limit_is_a_failure<W: World>() {
                 Ok(())
             })
             .max_attempts::<Probe>(1)
-            .time_limit::<Probe>(SHORT)
+            .timeout::<Probe>(SHORT)
             .on_discarded(move |_| discarded.say("discarded"))
     });
     world.queue().now(Probe {}).enqueue().unwrap();

@@ -47,7 +47,8 @@ pub(crate) fn a_signalled_job_may_still_succeed<W: World>() {
 }
 
 pub(crate) fn a_job_between_two_attempts_is_removed<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     world.queue().now(Flaky::new("call", 9)).key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
     world.until("its end", || world.queue().reschedule("k", HOUR).unwrap() == Rescheduling::Moved);

@@ -108,7 +108,7 @@ pub(crate) fn a_removed_job_leaves_its_history<W: World>() {
         let log = scene.log.clone();
         Jobs::new()
             .on(|_: &JobRun, _: Flaky| Err(JobError::new("never")))
-            .backoff::<Flaky>(|_| 36_000 * SHORT)
+            .backoff::<Flaky>(punctual::Backoff::constant(36_000 * SHORT))
             .on_discarded(move |_| log.say("discarded"))
     });
     let job = world.queue().now(Flaky::new("call", 9)).enqueue().unwrap();
@@ -154,7 +154,7 @@ pub(crate) fn each_end_is_counted_as_the_history_has_it<W: World>() {
                 1 => panic!("a panic is a failure"),
                 _ => Err(JobError::discard("of no use")),
             })
-            .backoff::<Snoozer>(|_| SHORT)
+            .backoff::<Snoozer>(punctual::Backoff::constant(SHORT))
     });
     let queue = world.queue();
     let handled: Vec<_> = queue.outcomes().into_iter().map(|kind| kind.kind).collect();

@@ -1,5 +1,7 @@
 //! The effects of a key.
 
+use std::time::Duration;
+
 use punctual_jobs::{Cancellation, Job, JobRun, Rescheduling};
 use serde::{Deserialize, Serialize};
 
@@ -61,17 +63,15 @@ pub(crate) fn replacing_can_keep_the_moment<W: World>() {
 }
 
 pub(crate) fn a_replaced_job_has_all_its_attempts<W: World>() {
-    let world = W::open(|scene| {
-        // The attempts of the first one are far apart, and those of the second one are not.
-        let waits = std::sync::atomic::AtomicBool::new(true);
-        standard(scene).backoff::<Flaky>(move |_| {
-            if waits.swap(false, std::sync::atomic::Ordering::SeqCst) { HOUR } else { SHORT }
-        })
-    });
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     world.queue().now(Flaky::new("old", 9)).key("k").max_attempts(2).enqueue().unwrap();
     world.until("an attempt", || world.log().has("old 1"));
     world.until("its end", || world.queue().reschedule("k", HOUR).unwrap() == Rescheduling::Moved);
     world.queue().now(Flaky::new("new", 1)).key("k").max_attempts(2).enqueue().unwrap();
+    world.until("an attempt", || world.log().has("new 1"));
+    let again = || world.queue().reschedule("k", Duration::ZERO).unwrap();
+    world.until("its end", || again() == Rescheduling::Moved);
     world.expect(&["old 1", "new 1", "new 2"]);
 }
 

@@ -41,7 +41,7 @@ fn counted(scene: &Scene) -> Jobs {
         }
         Ok(())
     };
-    standard(scene).on(handler).backoff::<Counted>(|_| SHORT / 10)
+    standard(scene).on(handler).backoff::<Counted>(punctual::Backoff::constant(SHORT / 10))
 }
 
 /// Runs jobs of three tenants, of which the first has no limit key, and some have an ordering key. Returns the most that ran at
@@ -94,7 +94,7 @@ pub(crate) fn a_limit_of_the_kind_and_one_of_each_key_hold_together<W: World>() 
 fn held<W: World>() -> W {
     let world = W::open(|scene| {
         let jobs = standard(scene).limit::<Hold>(for_each_key(1));
-        jobs.limit::<Flaky>(for_each_key(1)).backoff::<Flaky>(|_| HOUR)
+        jobs.limit::<Flaky>(for_each_key(1)).backoff::<Flaky>(punctual::Backoff::constant(HOUR))
     });
     world.queue().now(Hold::new("a")).limit_key("a").key("first").enqueue().unwrap();
     world.until("its begin", || world.log().has("a begins"));

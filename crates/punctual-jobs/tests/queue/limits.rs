@@ -34,7 +34,8 @@ fn counted(scene: &Scene, limit: u32) -> Jobs {
         }
         Ok(())
     };
-    let jobs = standard(scene).on(handler).backoff::<Counted>(|_| SHORT / 10);
+    let jobs =
+        standard(scene).on(handler).backoff::<Counted>(punctual::Backoff::constant(SHORT / 10));
     jobs.limit::<Counted>(JobLimit::at_once(limit))
 }
 
@@ -151,7 +152,7 @@ pub(crate) fn a_job_that_is_cancelled_or_fails_gives_its_slot_back<W: World>() {
 pub(crate) fn a_job_between_two_attempts_has_no_slot<W: World>() {
     let world = W::open(|scene| {
         let jobs = standard(scene).limit::<Flaky>(JobLimit::at_once(1));
-        jobs.backoff::<Flaky>(|_| HOUR)
+        jobs.backoff::<Flaky>(punctual::Backoff::constant(HOUR))
     });
     world.queue().now(Flaky::new("a", 1)).key("a").enqueue().unwrap();
     world.until("an attempt", || world.log().has("a 1"));

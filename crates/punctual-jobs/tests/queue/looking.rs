@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use punctual_jobs::{
-    Cancellation, JobDiscard, JobError, JobFilter, JobId, JobRemoval, JobRetry, JobRun, JobStage,
-    JobState, JobStatus, Jobs, Priority,
+    Cancellation, Job, JobDiscard, JobError, JobFilter, JobId, JobLimit, JobRemoval, JobRetry,
+    JobRun, JobStage, JobState, JobStatus, JobWait, Jobs, Priority,
 };
+use serde::{Deserialize, Serialize};
 
 use crate::world::{Flaky, HOUR, Hold, Note, SHORT, World, standard};
 
@@ -52,7 +53,9 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     assert_eq!((waits.attempts, waits.max_attempts, waits.key.as_deref()), (0, 7, Some("k")));
     assert_eq!((runs.priority, waits.priority), (Priority::Normal, Priority::Low));
     assert_eq!((&runs.limit_key, waits.limit_key.as_deref()), (&None, Some("tenant/1")));
-    assert_eq!(waits.payload["text"], "tea");
+    assert!(all.iter().all(|job| job.payload.is_none()), "they are not asked for");
+    let asked = queue.list(&JobFilter::new().key("k").with_payloads()).unwrap();
+    assert_eq!(asked[0].payload.as_deref(), Some(r#"{"text":"tea"}"#));
     let due = waits.due.unwrap().duration_since(before).unwrap();
     assert!(due + Duration::from_secs(1) > HOUR && due < HOUR + Duration::from_secs(60), "{due:?}");
     assert!((waits.machine.is_none(), waits.since.is_none()) == (true, true), "{waits}");
@@ -96,7 +99,8 @@ pub(crate) fn a_discarded_job_that_is_retried_has_one_more_attempt<W: World>() {
 }
 
 pub(crate) fn a_waiting_job_that_is_retried_is_due<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     let job = world.queue().after(HOUR, Flaky::new("call", 1)).max_attempts(2).enqueue().unwrap();
     assert_eq!(world.queue().retry(job.id()).unwrap(), JobRetry::Due);
     world.until("the first", || one(&world, job.id()).last_error.is_some());
@@ -263,4 +267,49 @@ pub(crate) fn counts_say_how_many_jobs_stand_where<W: World>() {
     assert_eq!(seen, [("flaky", [0, 0, 0, 1]), ("hold", [1, 1, 1, 0]), ("note", [2, 0, 0, 0])]);
     assert!(counts[0].latency.is_zero() && counts[2].latency.is_zero(), "{counts:?}");
     assert!(counts[1].latency < HOUR, "{counts:?}");
+}
+
+#[derive(Serialize, Deserialize, PartialEq, Debug)]
+struct Large {
+    most: u128,
+    least: i128,
+}
+
+impl Job for Large {
+    const NAME: &'static str = "large";
+}
+
+/// A value of JSON would have the nearest float.
+pub(crate) fn a_list_has_the_payload_that_was_sent<W: World>() {
+    let world = W::open(|scene| standard(scene).on(|_: &JobRun, _: Large| Ok(())));
+    let large = || Large { most: u128::MAX - 1, least: i128::MIN + 1 };
+    world.queue().after(HOUR, large()).enqueue().unwrap();
+    let listed = world.queue().list(&JobFilter::new().with_payloads()).unwrap();
+    let text = listed[0].payload.as_deref().unwrap();
+    assert_eq!(serde_json::from_str::<Large>(text).unwrap(), large());
+}
+
+pub(crate) fn a_list_says_what_a_due_job_waits_for<W: World>() {
+    let world = W::open(|scene| {
+        let limit = JobLimit::at_once;
+        standard(scene).limit::<Hold>(limit(2)).limit::<Hold>(limit(1).for_each_key())
+    });
+    let queue = world.queue();
+    let hold = |text: &str, key: &str| queue.now(Hold::new(text)).limit_key(key);
+    hold("first", "t").ordering_key("line").enqueue().unwrap();
+    hold("other", "u").enqueue().unwrap();
+    world.until("both", || world.log().has("first begins") && world.log().has("other begins"));
+    let tenant = hold("tenant", "t").enqueue().unwrap().id();
+    let kind = hold("kind", "v").enqueue().unwrap().id();
+    let line = queue.now(Note::new("line")).ordering_key("line").enqueue().unwrap().id();
+    let later = queue.after(HOUR, Note::new("later")).ordering_key("line").enqueue().unwrap().id();
+    world.until("they are in their lines", || one(&world, line).waits_for.is_some());
+    world.until("the limit", || one(&world, kind).waits_for.is_some());
+    assert_eq!(one(&world, tenant).waits_for, Some(JobWait::LimitOfKey));
+    assert_eq!(one(&world, kind).waits_for, Some(JobWait::Limit));
+    assert_eq!(one(&world, line).waits_for, Some(JobWait::OrderingKey));
+    assert_eq!(one(&world, later).waits_for, None);
+    let shown = one(&world, line).to_string();
+    assert!(shown.contains("waiting for its ordering key"), "{shown}");
+    world.scene().gate.cancel();
 }

@@ -96,7 +96,7 @@ suite! {
         a_job_has_as_many_attempts_as_it_was_sent_with,
         a_kind_says_its_attempts_and_its_time_limit,
         a_panic_fails_the_attempt,
-        the_delay_is_asked_for_with_the_attempts,
+        a_kind_says_its_backoff,
         a_payload_that_cannot_be_decoded_fails_with_its_name,
         a_waiting_job_shows_its_last_error,
         a_time_limit_raises_the_token_and_fails_the_attempt,
@@ -120,7 +120,6 @@ suite! {
         a_job_can_be_snoozed_during_a_shutdown,
         what_an_error_says_has_no_meaning,
         an_error_with_a_nul_is_kept_without_it,
-        a_panic_in_the_backoff_leaves_the_default,
         a_panic_that_panics_when_it_is_dropped_ends_the_attempt,
     },
     keys::{
@@ -163,6 +162,8 @@ suite! {
     },
     looking::{
         a_list_says_how_each_job_stands,
+        a_list_has_the_payload_that_was_sent,
+        a_list_says_what_a_due_job_waits_for,
         a_list_is_filtered_and_paged,
         a_discarded_job_that_is_retried_has_one_more_attempt,
         a_waiting_job_that_is_retried_is_due,

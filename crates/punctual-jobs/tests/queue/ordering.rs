@@ -64,7 +64,8 @@ pub(crate) fn ordering_keys_do_not_wait_for_each_other<W: World>() {
 }
 
 pub(crate) fn a_failed_job_lets_the_others_go_first<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     world.queue().now(Flaky::new("call", 1)).ordering_key("s").key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
     world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();

@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use punctual_jobs::{
-    Cancellation, HistoryFilter, Job, JobError, JobRun, JobState, Jobs, Rescheduling,
-};
+use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs, Rescheduling};
 use serde::{Deserialize, Serialize};
 
 use crate::world::{HOUR, LONG, Note, SHORT, Scene, World, standard};
@@ -134,7 +132,7 @@ pub(crate) fn a_job_that_lost_its_key_is_gone_whatever_it_says<W: World>() {
 
 pub(crate) fn after_its_time_limit_a_job_can_be_discarded_and_not_snoozed<W: World>() {
     for (verdict, error) in [(discard(), "in vain"), (snooze(HOUR, 9), "its time limit is 100ms")] {
-        let world = W::open(|scene| judging(scene).time_limit::<Verdict>(SHORT));
+        let world = W::open(|scene| judging(scene).timeout::<Verdict>(SHORT));
         let job = Verdict { holds: true, ..verdict };
         let job = world.queue().now(job).max_attempts(1).enqueue().unwrap();
         world.expect(&["verdict at 1", "verdict is discarded after 1"]);
@@ -180,7 +178,7 @@ pub(crate) fn what_an_error_says_has_no_meaning<W: World>() {
                 log.say("probe");
                 Err(JobError::new(words[run.attempt() as usize - 1]))
             })
-            .backoff::<Probe>(|_| Duration::ZERO)
+            .backoff::<Probe>(punctual::Backoff::constant(Duration::ZERO))
             .max_attempts::<Probe>(words.len() as u32)
     });
     let job = world.queue().now(Probe {}).key("k").enqueue().unwrap();
@@ -207,29 +205,6 @@ pub(crate) fn an_error_with_a_nul_is_kept_without_it<W: World>() {
     }
 }
 
-pub(crate) fn a_panic_in_the_backoff_leaves_the_default<W: World>() {
-    let world = W::open(|scene| {
-        let log = scene.log.clone();
-        standard(scene)
-            .on(move |run: &JobRun, _: Probe| {
-                log.say(format!("probe {}", run.attempt()));
-                if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
-            })
-            .backoff::<Probe>(|_| panic!("on purpose"))
-    });
-    let begun = world.now();
-    let job = world.queue().now(Probe {}).ordering_key("s").enqueue().unwrap();
-    let error = "not yet; the backoff function has panicked: on purpose";
-    let ended = HistoryFilter::new().job(job.id());
-    world.until("the first attempt", || !world.queue().history(&ended).unwrap().is_empty());
-    let first = world.queue().history(&ended).unwrap().pop().unwrap();
-    assert_eq!((first.attempt, first.error.as_deref()), (1, Some(error)), "{first:?}");
-    world.queue().now(Note::new("other")).ordering_key("s").enqueue().unwrap();
-    world.until("all", || world.log().has("other") && world.log().has("probe 2"));
-    assert!(world.now() - begun > Duration::from_millis(2700), "the delay is the default");
-    world.until("the end", || world.queue().state(job.id()).unwrap() == JobState::Gone);
-}
-
 /// Panics again when it is dropped.
 struct Bomb;
 
@@ -246,7 +221,7 @@ pub(crate) fn a_panic_that_panics_when_it_is_dropped_ends_the_attempt<W: World>(
                 run.token().wait();
                 std::panic::panic_any(Bomb)
             })
-            .time_limit::<Probe>(SHORT)
+            .timeout::<Probe>(SHORT)
             .max_attempts::<Probe>(1)
     });
     world.queue().now(Probe {}).ordering_key("s").enqueue().unwrap();

@@ -73,7 +73,7 @@ pub(crate) fn a_failed_tick_is_tried_again<W: World>() {
                 log.say(run.attempt().to_string());
                 if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
-            .backoff::<Sweep>(|_| SHORT)
+            .backoff::<Sweep>(punctual::Backoff::constant(SHORT))
             .every(once(), Sweep::new())
     });
     world.expect(&["1", "2"]);
@@ -121,7 +121,7 @@ pub(crate) fn a_tick_makes_the_next_attempt_due<W: World>() {
                 log.say(run.attempt().to_string());
                 if run.attempt() == 1 { Err(JobError::new("not yet")) } else { Ok(()) }
             })
-            .backoff::<Sweep>(|_| 36_000 * SHORT)
+            .backoff::<Sweep>(punctual::Backoff::constant(36_000 * SHORT))
             .every(aligned(2 * SHORT), Sweep::new())
     });
     world.until("a second attempt", || world.log().has("2"));

@@ -101,7 +101,8 @@ pub(crate) fn a_job_keeps_its_priority_when_it_is_moved<W: World>() {
 }
 
 pub(crate) fn each_attempt_has_the_priority<W: World>() {
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(|_| HOUR));
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(HOUR)));
     let flaky = world.queue().now(Flaky::new("high", 1)).priority(Priority::High);
     flaky.key("flaky").enqueue().unwrap();
     world.until("an attempt", || world.log().has("high 1"));

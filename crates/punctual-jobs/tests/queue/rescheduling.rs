@@ -46,7 +46,8 @@ pub(crate) fn a_running_job_is_not_moved<W: World>() {
 
 pub(crate) fn a_job_between_two_attempts_can_be_moved<W: World>() {
     let hour = std::time::Duration::from_secs(3600);
-    let world = W::open(|scene| standard(scene).backoff::<Flaky>(move |_| hour));
+    let world =
+        W::open(|scene| standard(scene).backoff::<Flaky>(punctual::Backoff::constant(hour)));
     world.queue().now(Flaky::new("call", 1)).key("k").enqueue().unwrap();
     world.until("an attempt", || world.log().has("call 1"));
     world.until("its end", || world.queue().reschedule("k", SHORT).unwrap() == Rescheduling::Moved);

@@ -31,7 +31,7 @@ fn adding(scene: &Scene, keep: Duration) -> Jobs {
             _ => Ok(job.numbers.iter().sum::<u128>()),
         }
     };
-    standard(scene).on_returning(keep, add).backoff::<Add>(|_| SHORT)
+    standard(scene).on_returning(keep, add).backoff::<Add>(punctual::Backoff::constant(SHORT))
 }
 
 fn add(queue: &JobQueue, says: &str, after: Duration) -> JobId {

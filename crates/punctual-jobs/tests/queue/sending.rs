@@ -312,7 +312,7 @@ pub(crate) fn each_run_has_the_trace_context_of_its_sender<W: World>() {
                 free.say(said(run, &job.text));
                 if run.attempt() == 1 { Err(JobError::new("again")) } else { Ok(()) }
             })
-            .backoff::<Note>(|_| SHORT)
+            .backoff::<Note>(punctual::Backoff::constant(SHORT))
             .on(move |run: &JobRun, job: crate::world::Hold| {
                 limited.say(said(run, &job.text));
                 Ok(())

@@ -27,7 +27,7 @@ pub(crate) fn a_job_that_gives_up_when_asked_is_released<W: World>() {
     let [back] = &report.released[..] else { panic!("{report:?}") };
     assert_eq!((back.id, back.name, back.attempts), (ticket.id(), "hold", 0));
     assert_eq!(back.key.as_deref(), Some("k"));
-    assert_eq!(back.payload["text"], "job");
+    assert!(back.payload.contains(r#""text":"job""#), "{}", back.payload);
     assert!(report.ran.is_empty() && report.still_running.is_empty(), "{report:?}");
 }
 

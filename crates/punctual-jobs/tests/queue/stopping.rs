@@ -62,17 +62,17 @@ pub(crate) fn a_shutdown_is_a_reason_to_stop<W: World>() {
 }
 
 pub(crate) fn a_time_limit_is_a_reason_to_stop<W: World>() {
-    let world = W::open(|scene| stopping(scene).time_limit::<Stops>(SHORT));
+    let world = W::open(|scene| stopping(scene).timeout::<Stops>(SHORT));
     begun(&world, PLAIN);
-    world.expect(&["begins: no reason", "TimeLimit"]);
-    assert_eq!(StopReason::TimeLimit.to_string(), "its time limit is exceeded");
+    world.expect(&["begins: no reason", "TimedOut"]);
+    assert_eq!(StopReason::TimedOut.to_string(), "its time limit is exceeded");
 }
 
 pub(crate) fn the_first_reason_to_stop_stays<W: World>() {
     for time_limit in [true, false] {
         let world = W::open(|scene| {
             let jobs = stopping(scene);
-            if time_limit { jobs.time_limit::<Stops>(SHORT) } else { jobs }
+            if time_limit { jobs.timeout::<Stops>(SHORT) } else { jobs }
         });
         begun(&world, Stops { stays: true, ..PLAIN });
         if !time_limit {
@@ -82,7 +82,7 @@ pub(crate) fn the_first_reason_to_stop_stays<W: World>() {
         let gate = world.scene().gate.clone();
         world.scene().executor.schedule(3 * SHORT, move || gate.cancel()).unwrap();
         world.shutdown(SHORT, LONG);
-        let reason = if time_limit { "TimeLimit" } else { "Cancelled" };
+        let reason = if time_limit { "TimedOut" } else { "Cancelled" };
         world.expect(&["begins: no reason", reason, reason]);
     }
 }

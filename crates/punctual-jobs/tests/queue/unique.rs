@@ -50,7 +50,7 @@ pub(crate) fn a_unique_job_is_skipped_while_one_runs<W: World>() {
 }
 
 pub(crate) fn a_unique_job_is_skipped_between_two_attempts<W: World>() {
-    let hour = |_| Duration::from_secs(3600);
+    let hour = punctual::Backoff::constant(Duration::from_secs(3600));
     let world = W::open(|scene| standard(scene).backoff::<Flaky>(hour).max_attempts::<Flaky>(2));
     let first = world.queue().now(Flaky::new("call", 9)).unique("k").enqueue().unwrap();
     let state = || world.queue().state(first.id()).unwrap();

@@ -79,7 +79,9 @@ pub(crate) fn a_window_and_a_limit_at_once_hold_together<W: World>() {
 /// An attempt that fails has spent its token, and the next one takes another.
 pub(crate) fn each_attempt_takes_a_token<W: World>() {
     let world = W::open(|scene| {
-        standard(scene).limit::<Flaky>(window(1)).backoff::<Flaky>(|_| Duration::ZERO)
+        standard(scene)
+            .limit::<Flaky>(window(1))
+            .backoff::<Flaky>(punctual::Backoff::constant(Duration::ZERO))
     });
     let since = world.now();
     world.queue().now(Flaky::new("x", 3)).enqueue().unwrap();

@@ -185,7 +185,7 @@ pub(crate) fn standard(scene: &Scene) -> Jobs {
             flaky.log.say(format!("{} {}", job.text, run.attempt()));
             if run.attempt() <= job.fails { Err(JobError::new("not yet")) } else { Ok(()) }
         })
-        .backoff::<Flaky>(|_| SHORT)
+        .backoff::<Flaky>(punctual::Backoff::constant(SHORT))
         .on(move |run: &JobRun, job: Hold| {
             hold.log.say(format!("{} begins", job.text));
             let was_opened = hold.hold(run);
@@ -194,7 +194,7 @@ pub(crate) fn standard(scene: &Scene) -> Jobs {
             let is_well = if was_opened { !job.fails } else { job.forgives };
             if is_well { Ok(()) } else { Err(JobError::new("stopped")) }
         })
-        .backoff::<Hold>(|_| SHORT)
+        .backoff::<Hold>(punctual::Backoff::constant(SHORT))
         .on_discarded(move |job| {
             discarded.say(format!("{} is discarded after {}", job.name, job.attempts));
         })

@@ -19,7 +19,7 @@ pub struct ScheduleStatus {
     /// The name of the kind of its jobs.
     pub kind: String,
     /// The payload of its jobs.
-    pub payload: serde_json::Value,
+    pub payload: String,
     /// Its cron expression, if it has no period.
     pub expression: Option<String>,
     /// The zone of the expression.
@@ -85,7 +85,7 @@ impl ScheduleStatus {
         Self {
             name: row.get(1),
             kind: row.get(16),
-            payload: row.get::<_, Payload>(17).value(),
+            payload: row.get::<_, Payload>(17).to_text(),
             expression: row.get(3),
             zone: row.get(4),
             period: period.map(Duration::from_micros),

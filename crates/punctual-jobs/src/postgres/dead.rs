@@ -1,0 +1,142 @@
+//! Which workers are dead, by a clock that the server's cannot move.
+//!
+//! A worker lives as long as it changes its row. So each machine that sweeps looks at the rows of all workers, and remembers when it
+//! first saw each as it is: one that it has seen unchanged for the length of that worker's lease is dead. How long that was is
+//! measured by this machine's monotonic clock. A server's clock that is set ahead ends no lease, and one that is set back prolongs none.
+//!
+//! A statement that frees the claims of the dead names each with the moment that its row had, so a worker that has come back
+//! meanwhile keeps its claims. A worker without a row has left, and is dead at once.
+//!
+//! **An outage is not held against the machines.** While the server is away no machine can change its row. So what was seen is forgotten
+//! after a question without an answer, and each worker has the length of its lease again to be heard.
+//!
+//! A program of an older version does not write how long its lease is. It is dead if its lease is over by the server's clock at two looks.
+
+use std::{
+    collections::HashMap,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+/// All workers.
+pub(crate) const WORKERS: &str =
+    "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";
+
+/// A row of [`WORKERS`].
+struct Worker {
+    id: String,
+    until: SystemTime,
+    lease: Option<Duration>,
+    is_over: bool,
+}
+
+/// What was seen of the workers.
+#[derive(Default)]
+pub(super) struct Watch {
+    /// The row of each worker, and since when it is seen.
+    seen: HashMap<String, (SystemTime, Instant)>,
+    dead: Dead,
+}
+
+/// The dead workers, with the moments that their rows have, as the statements take them.
+#[derive(Clone, Default)]
+pub(super) struct Dead {
+    pub(super) workers: Vec<String>,
+    pub(super) untils: Vec<SystemTime>,
+}
+
+impl Watch {
+    /// Takes in the rows of all workers, which were asked for at a moment and are there now.
+    pub(super) fn look(&mut self, rows: &[Row], asked: Instant) {
+        let micros = |us| Duration::from_micros(u64::try_from(us).unwrap_or(0));
+        let workers = rows.iter().map(|row| Worker {
+            id: row.get(0),
+            until: row.get(1),
+            lease: row.get::<_, Option<i64>>(2).map(micros),
+            is_over: row.get(3),
+        });
+        self.take_in(workers, (asked, Instant::now()));
+    }
+
+    fn take_in(
+        &mut self,
+        workers: impl Iterator<Item = Worker>,
+        (asked, answered): (Instant, Instant),
+    ) {
+        let before = std::mem::take(&mut self.seen);
+        self.dead = Dead::default();
+        for worker in workers {
+            let same = before.get(&worker.id).filter(|(until, _)| *until == worker.until);
+            let since = same.map_or(answered, |(_, since)| *since);
+            let silent = asked.saturating_duration_since(since);
+            let is_dead = worker.lease.map_or(worker.is_over, |lease| silent >= lease);
+            if same.is_some() && is_dead {
+                self.dead.workers.push(worker.id.clone());
+                self.dead.untils.push(worker.until);
+            }
+            self.seen.insert(worker.id, (worker.until, since));
+        }
+    }
+
+    pub(super) fn dead(&self) -> Dead {
+        self.dead.clone()
+    }
+
+    /// Forgets all: there was a question without an answer.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn worker(until: u64, lease: Option<u64>, is_over: bool) -> Worker {
+        let until = SystemTime::UNIX_EPOCH + Duration::from_secs(until);
+        Worker { id: "w".to_owned(), until, lease: lease.map(Duration::from_secs), is_over }
+    }
+
+    /// Looks at these rows of one worker, each a second after the one before, and returns whether it is dead then.
+    fn looks(rows: Vec<Worker>) -> Vec<bool> {
+        let (mut watch, begun) = (Watch::default(), Instant::now());
+        let look = |(row, second)| {
+            let at = begun + Duration::from_secs(second);
+            watch.take_in(std::iter::once(row), (at, at));
+            !watch.dead().workers.is_empty()
+        };
+        rows.into_iter().zip(0..).map(look).collect()
+    }
+
+    #[test]
+    fn a_worker_is_dead_when_its_row_is_seen_unchanged_for_its_lease() {
+        // Whatever the clock of the server says.
+        for is_over in [true, false] {
+            let row = |until| worker(until, Some(2), is_over);
+            assert_eq!(looks(vec![row(9), row(9), row(9), row(9)]), [false, false, true, true]);
+            assert_eq!(
+                looks(vec![row(9), row(9), row(5), row(5), row(5)]),
+                [false, false, false, false, true]
+            );
+        }
+        let older = |is_over| worker(9, None, is_over);
+        assert_eq!(looks(vec![older(true), older(true), older(true)]), [false, true, true]);
+        assert_eq!(looks(vec![older(false), older(false), older(false)]), [false; 3]);
+    }
+
+    #[test]
+    fn a_question_without_an_answer_has_each_worker_be_heard_again() {
+        let (mut watch, begun) = (Watch::default(), Instant::now());
+        let look = |watch: &mut Watch, second| {
+            let at = begun + Duration::from_secs(second);
+            watch.take_in(std::iter::once(worker(9, Some(2), true)), (at, at));
+            !watch.dead().workers.is_empty()
+        };
+        assert!(!look(&mut watch, 0));
+        watch.forget();
+        assert!(!look(&mut watch, 3));
+        assert!(look(&mut watch, 5));
+    }
+}
