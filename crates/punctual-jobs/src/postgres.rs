@@ -13,7 +13,7 @@
 //! * [`telling`]: each job that is discarded is told once.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
-//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: the lines for events that no program hears.
+//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!
@@ -36,26 +36,25 @@
 //! The lock of [`claims`] protects which runs there are. Under it nothing is called. The lock of a
 //! connection is one of tokio's, held while the connection is made.
 
-pub(crate) mod claiming;
+mod claiming;
 mod claims;
 mod connection;
 mod encryption;
 mod ending;
 mod engine;
 mod heartbeat;
-pub(crate) mod limiting;
+mod limiting;
 mod listening;
 mod looking;
 mod moment;
 mod past;
+mod postgres_queue;
 mod running;
 mod schedules;
 mod schema;
 mod settings;
-#[cfg(test)]
-mod simulated;
 mod sources;
-pub(crate) mod statements;
+mod statements;
 mod tables;
 mod telling;
 mod ticks;
@@ -64,8 +63,7 @@ mod unheard;
 mod verbs;
 mod worker;
 
+pub use self::postgres_queue::PostgresQueue;
 pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
+pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, QueueEvent};
-pub(crate) use self::{schedules::Boxed, schema::Schema};
-#[cfg(test)]
-pub(crate) use self::{schedules::texts as schedule_texts, simulated::Simulated};
