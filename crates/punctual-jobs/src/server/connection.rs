@@ -4,34 +4,12 @@
 //! or is not the primary any more. A statement that was under way then has failed, and is not repeated here: whether the server has
 //! carried it out is not known.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::{sync::Mutex, time::timeout};
-use tokio_postgres::{Client, Config};
+use tokio::sync::Mutex;
 
-use super::{
-    dial::{Dial, Driver},
-    error::AskError,
-    session::Session,
-};
-
-/// How long making a connection may take.
-pub(crate) const CONNECTING: Duration = Duration::from_secs(5);
-
-/// Which server, and how to get there.
-#[derive(Clone)]
-pub(crate) struct Address {
-    pub(crate) config: Config,
-    pub(crate) dial: Arc<dyn Dial>,
-}
-
-impl Address {
-    /// Connects. The client works while the other one is polled.
-    pub(crate) async fn connect(&self) -> Result<(Client, Driver), AskError> {
-        let connected = timeout(CONNECTING, self.dial.connect(self.config.clone())).await;
-        connected.map_err(|_| AskError::Silent(CONNECTING))?.map_err(AskError::Server)
-    }
-}
+pub(crate) use super::dial::{Address, CONNECTING};
+use super::{error::AskError, session::Session};
 
 /// See the [module](self).
 pub(crate) struct Connection {

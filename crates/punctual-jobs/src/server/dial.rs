@@ -13,11 +13,14 @@ use punctual::Handle;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime,
+    time::timeout,
 };
 use tokio_postgres::{
     AsyncMessage, CancelToken, Client, Config, Error, Socket,
     tls::{MakeTlsConnect, TlsConnect},
 };
+
+use super::error::AskError;
 
 /// A future whose type is not known.
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -116,6 +119,24 @@ where
         let tls = self.0.clone();
         // It has no answer: whether it came in time is not known.
         Box::pin(async move { drop(token.cancel_query(tls).await) })
+    }
+}
+
+/// How long making a connection may take.
+pub(crate) const CONNECTING: Duration = Duration::from_secs(5);
+
+/// Which server, and how to get there.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) config: Config,
+    pub(crate) dial: Arc<dyn Dial>,
+}
+
+impl Address {
+    /// Connects. The client works while the other one is polled.
+    pub(crate) async fn connect(&self) -> Result<(Client, Driver), AskError> {
+        let connected = timeout(CONNECTING, self.dial.connect(self.config.clone())).await;
+        connected.map_err(|_| AskError::Silent(CONNECTING))?.map_err(AskError::Server)
     }
 }
 

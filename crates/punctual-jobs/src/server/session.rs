@@ -18,7 +18,7 @@ use tokio_postgres::{
 #[cfg(feature = "postgres")]
 use tokio_postgres::{Error, Row, Statement};
 
-use super::{connection::Address, error::AskError};
+use super::{dial::Address, error::AskError};
 
 /// A parameter of a statement.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
