@@ -37,8 +37,8 @@ if [[ "$form" == short ]]; then
   # As in ci/replicas.sh, which is optimised and has more seeds, and the case that is left out here: a seed takes some four
   # seconds of a core here. All of it is built once, in a folder of its own.
   export PUNCTUAL_REPLICAS=8 PUNCTUAL_FIRST_SEED=$PUNCTUAL_SEED RUSTFLAGS="${RUSTFLAGS:-} --cfg tokio_unstable"
-  cargo test --package punctual-jobs --package punctual-thread-pool --features punctual-jobs/postgres --target-dir target/beyond \
-    --lib --test queue --test api --test same -- --skip nothing_is_run_by_a_claim_of_a_lease_that_ends
+  cargo test --package punctual-jobs --package punctual-thread-pool --package punctual-replicas \
+    --features punctual-jobs/postgres --target-dir target/beyond --lib --test replicas --test queue --test api --test same -- --skip nothing_is_run_by_a_claim_of_a_lease_that_ends
   exit 0
 fi
 
@@ -56,5 +56,5 @@ if [[ "$form" == long ]]; then
   export PUNCTUAL_GATE=long PUNCTUAL_JOBS=long PROPTEST_CASES=4000
 fi
 # The simulated replicas are a step of their own: ci/replicas.sh.
-cargo test --package punctual-jobs --all-features -- --skip replicas::
+cargo test --package punctual-jobs --all-features
 cargo test --package punctual-jobs --no-default-features

@@ -9,8 +9,7 @@ cd "$(dirname "$0")/.."
 root=$PWD
 
 # Each published crate, and how large its package may be, in KiB. The one that `[patch]` needs is not published.
-# Of punctual-jobs 40 KiB are its simulated replicas, which its unit tests are made of, and 50 are priorities, limits, the
-# look inside and the history.
+# Of punctual-jobs 50 KiB are priorities, limits, the look inside and the history.
 declare -A limits=([punctual]=640 [punctual-thread-pool]=48 [punctual-jobs]=264)
 packed=$root/target/packages
 export CARGO_TARGET_DIR=$packed
@@ -23,7 +22,7 @@ trap 'rm -rf "$outside"' EXIT
 # All at once, because the companions depend on a version of the core that no registry has yet: cargo then
 # takes it from what it packs. What is not committed is packed as well.
 rm -f "$packed"/package/*.crate
-cargo package --workspace --exclude scheduled-thread-pool --exclude jobs --exclude top --exclude house --exclude punctual-doors --no-verify --allow-dirty 2>"$outside/said" \
+cargo package --workspace --exclude scheduled-thread-pool --exclude jobs --exclude top --exclude house --exclude punctual-doors --exclude punctual-replicas --no-verify --allow-dirty 2>"$outside/said" \
   || { cat "$outside/said" >&2; exit 1; }
 # Cargo names each test and benchmark that the `include` of the manifest leaves out, and cannot be told not to.
 left_out='^warning: ignoring (test|benchmark) `[a-z_]+` as `(tests|benches)/[a-z_/]+\.rs` is not included in the published package$'

@@ -11,5 +11,4 @@ export PUNCTUAL_REPLICAS="${1:-3000}" PUNCTUAL_FIRST_SEED="${2:-$PUNCTUAL_SEED}"
 # With it a runtime of tokio draws from the seed what it draws; nothing else of it is used.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg tokio_unstable"
 
-cargo test --package punctual-jobs --features postgres --quiet --profile replicas --target-dir target/replicas \
-  --lib replicas::
+cargo test --package punctual-replicas --quiet --profile replicas --target-dir target/replicas

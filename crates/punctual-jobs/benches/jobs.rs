@@ -117,7 +117,7 @@ fn with_queue<T>(
         counts.fetch_add(1, Ordering::SeqCst);
         Ok(())
     });
-    let queue: JobQueue = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
+    let queue = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
     let result = round(&queue, &(runs, times));
     queue.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
     result

@@ -60,7 +60,7 @@ fn open(
     match std::env::args().skip_while(|word| word != "--postgres").nth(1) {
         None => Ok(jobs.open(InMemory::on(executor))?),
         #[cfg(feature = "postgres")]
-        Some(url) => Ok(jobs.open(Postgres::on(executor, url))?),
+        Some(url) => Ok(jobs.open(Postgres::on(executor, url))?.into()),
         #[cfg(not(feature = "postgres"))]
         Some(_) => Err("the program was built without the feature `postgres`".into()),
     }

@@ -153,6 +153,12 @@ use tokio::sync::mpsc::UnboundedSender;
 /// The driver, in the version that the functions of this module take and return.
 pub use tokio_postgres;
 
+use self::{
+    boot_clock::BootClock,
+    event::Reporter,
+    keeper::{HeldList, Request},
+    sql::Statements,
+};
 pub use self::{
     builder::GateBuilder,
     catching_up::CaughtUp,
@@ -161,16 +167,6 @@ pub use self::{
     guard::is_stale_fencing_token,
     named::NamedGate,
     rules::OnHolderDeath,
-};
-#[cfg(all(test, feature = "postgres"))]
-pub(crate) use self::{
-    connection::{Boxed, Connector, Driver},
-    sql::Statements as AllStatements,
-};
-use self::{
-    event::Reporter,
-    keeper::{HeldList, Request},
-    sql::Statements,
 };
 
 /// A table of a database in which replicas claim ticks. See the [module](self).
@@ -190,6 +186,7 @@ struct Inner {
     lease: Duration,
     request_timeout: Duration,
     on_holder_death: OnHolderDeath,
+    clock: BootClock,
 }
 
 impl Gate {

@@ -85,6 +85,8 @@ impl InMemory {
 impl Sealed for InMemory {}
 
 impl OpenQueue for InMemory {
+    type Queue = JobQueue;
+
     fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError> {
         #[cfg(feature = "postgres")]
         if !opening.declared.is_empty() {
@@ -245,6 +247,11 @@ impl Engine for Board {
 
     fn close(&self) {
         drop(self.begin_closing());
+    }
+
+    #[cfg(feature = "postgres")]
+    fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync> {
+        self
     }
 
     fn request_timeout(&self) -> Duration {

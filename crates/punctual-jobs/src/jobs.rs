@@ -17,7 +17,7 @@ use punctual::{Backoff, Trigger};
 use serde::Serialize;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobLimit, JobQueue, JobRun, OpenError, backoff, job_limit::Limits,
+    DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError, backoff, job_limit::Limits,
     names::Names, outcomes::Outcomes, payload::Payload, results::Returned, schedule::BoxedTrigger,
 };
 
@@ -265,7 +265,7 @@ impl Jobs {
     }
 
     /// Declares a [schedule](crate::Schedule) that is a row of the database: it is listed, paused and changed by
-    /// [`JobQueue::schedules`](crate::JobQueue::schedules), and its missed ticks are made up for. Opening a queue writes the row unless
+    /// [`PostgresQueue::schedules`](crate::PostgresQueue::schedules), and its missed ticks are made up for. Opening a queue writes the row unless
     /// it is there as this program says; if a person has put or removed it since, [`Schedule::on_edit`](crate::Schedule::on_edit)
     /// says who wins. It ticks while a program that has declared it has a queue open. An in-memory queue refuses to open with one.
     ///
@@ -316,7 +316,7 @@ impl Jobs {
     /// # Errors
     ///
     /// [`OpenError`], if a definition is wrong or the engine cannot be reached.
-    pub fn open(self, engine: impl OpenQueue) -> Result<JobQueue, OpenError> {
+    pub fn open<E: OpenQueue>(self, engine: E) -> Result<E::Queue, OpenError> {
         if let Some(name) = self.defined_twice {
             return Err(OpenError::DefinedTwice { name });
         }
@@ -483,8 +483,11 @@ pub struct Opening {
 
 /// An engine that a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.
 pub trait OpenQueue: sealed::Sealed {
+    /// What opening returns: a [`JobQueue`], or a `PostgresQueue`, which is one and has more.
+    type Queue;
+
     #[doc(hidden)]
-    fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError>;
+    fn open_queue(self, opening: Opening) -> Result<Self::Queue, OpenError>;
 }
 
 pub(crate) mod sealed {

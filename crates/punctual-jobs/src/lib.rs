@@ -102,6 +102,7 @@ mod counts;
 mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
+mod handling;
 mod history;
 mod in_memory;
 mod job;
@@ -121,21 +122,24 @@ mod postgres;
 mod priority;
 mod queue;
 mod queue_future;
-#[cfg(all(test, feature = "postgres"))]
-#[path = "../../../tests/proof/replicas/mod.rs"]
-mod replicas;
 mod report;
 mod results;
 mod run;
 mod schedule;
+#[cfg(feature = "gate")]
+mod server;
 mod stop;
 
 #[cfg(feature = "gate")]
 pub use crate::catch_up::CatchUp;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{
-    OnEdit, Overlap, Postgres, QueueEvent, Schedule, ScheduleCall, ScheduleStatus, Schedules,
+    OnEdit, Overlap, Postgres, PostgresQueue, QueueEvent, Schedule, ScheduleCall, ScheduleStatus,
+    Schedules,
 };
+#[cfg(feature = "gate")]
+#[doc(hidden)]
+pub use crate::server::dial::{Boxed, Dial, Driver, Seam};
 pub use crate::{
     aligned::{Aligned, aligned},
     by_id::{JobDiscard, JobRemoval, JobRetry},

@@ -14,7 +14,7 @@
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
-//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`unheard`]: the lines for events that no program hears.
+//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!
@@ -38,30 +38,29 @@
 //! connection is one of tokio's, held while the connection is made.
 
 mod batches;
-pub(crate) mod claiming;
+mod claiming;
 mod claims;
 mod coming;
 mod connection;
-pub(crate) mod dead;
+mod dead;
 mod encryption;
 mod ending;
 mod engine;
 mod heartbeat;
-pub(crate) mod limiting;
+mod limiting;
 mod listening;
 mod looking;
 mod moment;
 mod past;
 mod pauses;
+mod postgres_queue;
 mod results;
 mod running;
 mod schedules;
 mod schema;
 mod settings;
-#[cfg(test)]
-mod simulated;
 mod sources;
-pub(crate) mod statements;
+mod statements;
 mod tables;
 mod telling;
 mod ticks;
@@ -70,10 +69,7 @@ mod unheard;
 mod verbs;
 mod worker;
 
-#[cfg(test)]
-pub(crate) use self::coming::NEXT;
+pub use self::postgres_queue::PostgresQueue;
 pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
+pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, QueueEvent};
-pub(crate) use self::{schedules::Boxed, schema::Schema};
-#[cfg(test)]
-pub(crate) use self::{schedules::texts as schedule_texts, simulated::Simulated};

@@ -21,11 +21,11 @@ use crate::{
     JobRetry, JobState, JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture,
     Rescheduling, ShutdownReport, When,
     batch::Batch,
+    handling,
     jobs::{Definitions, attempts_of, clamped},
     names::Names,
     outcomes::Outcomes,
     payload::Payload,
-    run,
 };
 
 /// The engine that keeps the jobs.
@@ -50,26 +50,14 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn close(&self);
     /// How long a verb may block.
     fn request_timeout(&self) -> Duration;
-    /// Asks a statement about schedules.
+    /// The engine as what it is, for those who know it.
     #[cfg(feature = "postgres")]
-    fn ask_about_schedules(&self, question: Question) {
-        (question.keep)(Err(QueueError::Unsupported(
-            "an in-memory queue has no schedules as rows: use Jobs::every",
-        )));
-    }
+    fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync>;
     /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
     #[cfg(feature = "postgres")]
     fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
         None
     }
-}
-
-/// A statement about schedules, and what is called with the rows of its answer.
-#[cfg(feature = "postgres")]
-pub(crate) struct Question {
-    pub(crate) statement: &'static str,
-    pub(crate) params: Vec<crate::postgres::Boxed>,
-    pub(crate) keep: Box<dyn FnOnce(Result<Vec<tokio_postgres::Row>, QueueError>) + Send>,
 }
 
 /// A job that is to be stored.
@@ -211,14 +199,6 @@ impl JobQueue {
         self.engine.state(id)
     }
 
-    /// Returns the schedules of the queue's database, to put, change and list. An in-memory queue has none, and answers
-    /// [`Unsupported`](QueueError::Unsupported).
-    #[cfg(feature = "postgres")]
-    #[must_use]
-    pub fn schedules(&self) -> crate::Schedules<'_> {
-        crate::Schedules::of(self)
-    }
-
     #[cfg(feature = "postgres")]
     pub(crate) fn max_attempts_of(&self, name: &str, of_kind: u32) -> u32 {
         self.definitions.max_attempts(name, of_kind)
@@ -262,7 +242,7 @@ impl JobQueue {
         patience: Duration,
         grace: Duration,
     ) -> Result<ShutdownReport, WouldDeadlock> {
-        if run::is_in_handler_of(&self.engine) {
+        if handling::is_in_handler_of(&self.engine) {
             return Err(WouldDeadlock::new());
         }
         Ok(self.engine.shutdown(patience, grace))

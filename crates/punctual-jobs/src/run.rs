@@ -8,51 +8,18 @@
 
 use std::{
     any::Any,
-    cell::RefCell,
     fmt,
     panic::{self, AssertUnwindSafe},
-    sync::{Arc, OnceLock},
+    sync::OnceLock,
     time::{Duration, Instant, SystemTime},
 };
 
 use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
-    JobError, JobId, JobQueue, QueueError, StopReason, job_error::Verdict, jobs::Definition,
-    payload::Payload, queue::Engine, results::Returned, stop::StopSignal,
+    JobError, JobId, JobQueue, QueueError, StopReason, handling::Handling, job_error::Verdict,
+    jobs::Definition, payload::Payload, results::Returned, stop::StopSignal,
 };
-
-thread_local! {
-    /// The engines whose handlers the thread is in, the innermost last: a handler may run a task of another
-    /// executor itself.
-    static HANDLING: RefCell<Vec<*const ()>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Returns `true` if the calling thread is in a handler or callback of this engine.
-pub(crate) fn is_in_handler_of(engine: &Arc<dyn Engine>) -> bool {
-    HANDLING.with_borrow(|handling| handling.contains(&address(engine)))
-}
-
-/// Which engine it is. It is compared with others that are alive and nothing else.
-fn address(engine: &Arc<dyn Engine>) -> *const () {
-    Arc::as_ptr(engine).cast()
-}
-
-/// A handler or callback that the thread is in, until this is dropped.
-pub(crate) struct Handling;
-
-impl Handling {
-    pub(crate) fn begin(engine: &Arc<dyn Engine>) -> Self {
-        HANDLING.with_borrow_mut(|handling| handling.push(address(engine)));
-        Self
-    }
-}
-
-impl Drop for Handling {
-    fn drop(&mut self) {
-        HANDLING.with_borrow_mut(|handling| handling.pop());
-    }
-}
 
 /// Draws the fencing token of a run; see [`JobRun::fencing_token`].
 pub(crate) type DrawFencingToken = Box<dyn Fn() -> Result<u64, QueueError> + Send + Sync>;

@@ -19,7 +19,9 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
     routing::{get, post},
 };
-use punctual_jobs::{HistoryFilter, JobFilter, JobId, JobQueue, JobStage, QueueError};
+use punctual_jobs::{
+    HistoryFilter, JobFilter, JobId, JobQueue, JobStage, PostgresQueue, QueueError,
+};
 use serde::Deserialize;
 
 /// Returns the routes of the page: `GET /`, and `POST /do` for the buttons.
@@ -65,11 +67,10 @@ async fn show(
         filter = filter.after(JobId::from(after));
     }
     let (jobs, runs) = (queue.list_async(&filter).await?, queue.history_async(&runs).await?);
-    let schedules = match queue.schedules().list().call_async().await {
-        Ok(schedules) => schedules,
+    let schedules = match PostgresQueue::of(&queue) {
+        Some(queue) => queue.schedules().list().call_async().await?,
         // An in-memory queue has none.
-        Err(QueueError::Unsupported(_)) => Vec::new(),
-        Err(error) => return Err(error.into()),
+        None => Vec::new(),
     };
     let page = page::page(&shown, &jobs, &runs, &schedules);
     Ok(([(header::CACHE_CONTROL, "no-store")], Html(page)))
@@ -84,15 +85,17 @@ async fn act(
     if headers.get("sec-fetch-site").is_some_and(|site| site != "same-origin") {
         return Err(Failure::OtherSite);
     }
-    let schedules = queue.schedules();
+    // A queue in memory has no schedules that a button could name.
+    let rows = PostgresQueue::of(&queue);
+    let schedules = rows.as_ref().map(PostgresQueue::schedules);
     // Whatever a verb has found, the page that follows shows how things are.
-    match (verb.as_str(), id.map(JobId::from), name.as_deref()) {
+    match (verb.as_str(), id.map(JobId::from), name.as_deref().zip(schedules)) {
         ("retry", Some(id), _) => drop(queue.retry_async(id).await?),
         ("discard", Some(id), _) => drop(queue.discard_async(id).await?),
         ("remove", Some(id), _) => drop(queue.remove_async(id).await?),
-        ("run", _, Some(name)) => drop(schedules.run_now(name).call_async().await?),
-        ("pause", _, Some(name)) => drop(schedules.pause(name).call_async().await?),
-        ("resume", _, Some(name)) => drop(schedules.resume(name).call_async().await?),
+        ("run", _, Some((name, schedules))) => drop(schedules.run_now(name).call_async().await?),
+        ("pause", _, Some((name, schedules))) => drop(schedules.pause(name).call_async().await?),
+        ("resume", _, Some((name, schedules))) => drop(schedules.resume(name).call_async().await?),
         _ => return Err(Failure::NoSuchButton),
     }
     Ok(Redirect::to("/"))

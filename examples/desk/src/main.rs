@@ -5,7 +5,9 @@ use std::{error::Error, time::Duration};
 
 use desk::desk;
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{InMemory, Job, JobError, JobRun, Jobs, Postgres, Schedule};
+use punctual_jobs::{
+    InMemory, Job, JobError, JobQueue, JobRun, Jobs, Postgres, PostgresQueue, Schedule,
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -33,8 +35,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         .backoff::<Mail>(punctual::Backoff::constant(Duration::from_secs(2)))
         .on(|run: &JobRun, _: Export| Ok(run.token().sleep(Duration::from_secs(60))?));
     let keep = Duration::from_secs(86_400);
-    let queue = match std::env::var("DATABASE_URL") {
-        Ok(url) => jobs.open(Postgres::on(&executor, url).history(keep))?,
+    let queue: JobQueue = match std::env::var("DATABASE_URL") {
+        Ok(url) => jobs.open(Postgres::on(&executor, url).history(keep))?.into(),
         Err(_) => jobs.open(InMemory::on(&executor).history(keep))?,
     };
     for to in ["ann", "bob", "nobody"] {
@@ -45,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
             .enqueue()?;
     }
     queue.now(Export {}).unique("export").enqueue()?;
-    if std::env::var_os("DATABASE_URL").is_some() {
+    if let Some(queue) = PostgresQueue::of(&queue) {
         let schedules = queue.schedules();
         schedules
             .put(Schedule::cron("nightly", "0 3 * * *", "Europe/Paris", &Export {})?)

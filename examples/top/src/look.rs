@@ -50,16 +50,18 @@ fn schedules(_: &JobQueue) -> Asked<Vec<ScheduleLook>> {
     Box::pin(async { Ok(Vec::new()) })
 }
 
-/// A queue in memory has no such schedules, and says so by an error.
+/// A queue in memory has no such schedules.
 #[cfg(feature = "postgres")]
 fn schedules(queue: &JobQueue) -> Asked<Vec<ScheduleLook>> {
+    use punctual_jobs::PostgresQueue;
+
     use crate::values::short;
 
-    let listed = queue.schedules().list().call_async();
+    let listed = PostgresQueue::of(queue).map(|queue| queue.schedules().list().call_async());
     Box::pin(async move {
-        let listed = match listed.await {
-            Err(QueueError::Unsupported(_)) => Vec::new(),
-            listed => listed?,
+        let listed = match listed {
+            Some(listed) => listed.await?,
+            None => Vec::new(),
         };
         let look = |it: punctual_jobs::ScheduleStatus| ScheduleLook {
             ticks: match (it.expression, it.period) {

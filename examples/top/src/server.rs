@@ -14,7 +14,7 @@ pub(crate) fn open(executor: &Handle, url: &str) -> Result<JobQueue, Box<dyn Err
 
     let engine = Postgres::on(executor, url).request_timeout(Duration::from_secs(5));
     // The page says when there is no answer.
-    Ok(Jobs::new().open(engine.on_event(|_| ()))?)
+    Ok(Jobs::new().open(engine.on_event(|_| ()))?.into())
 }
 
 #[cfg(not(feature = "postgres"))]

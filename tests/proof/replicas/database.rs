@@ -30,7 +30,8 @@ pub(super) type Carry =
 
 static STATEMENTS: LazyLock<BTreeMap<String, Box<Carry>>> = LazyLock::new(|| {
     let all = [gate_rows::statements(), job_rows::statements(), schedule_rows::statements()];
-    all.into_iter().flatten().collect()
+    let nothing: Statement = ("select".to_owned(), Box::new(|_, _, _| Answer::row(Vec::new())));
+    all.into_iter().flatten().chain([nothing]).collect()
 });
 
 /// What a statement has come to.
@@ -42,13 +43,15 @@ pub(super) struct Answer {
     pub(super) writes: bool,
     /// The worker is told at the commit that it may look for jobs.
     pub(super) notifies: bool,
+    /// The statement was prepared, and its columns were said then.
+    pub(super) is_prepared: bool,
 }
 
 impl Answer {
     pub(super) fn reply(&self) -> Reply {
         match self.error {
-            Some(code) => Reply::error(code),
-            None => Reply::rows(&self.rows),
+            Some(code) => Reply::error(code, self.is_prepared),
+            None => Reply::rows(&self.rows, self.is_prepared),
         }
     }
 

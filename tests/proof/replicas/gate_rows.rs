@@ -7,7 +7,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value},
 };
-use crate::gate::AllStatements;
+use crate::gate_texts::Statements as AllStatements;
 
 /// The row of a name.
 #[derive(Clone, Debug)]

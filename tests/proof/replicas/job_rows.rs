@@ -6,7 +6,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value, text_or_null},
 };
-use crate::postgres::{NEXT, Schema, claiming, dead, limiting, statements};
+use crate::postgres::{Schema, claiming, limiting, statements};
 
 /// A job.
 #[derive(Clone, Debug, Default)]
@@ -67,8 +67,8 @@ pub(super) fn statements() -> Vec<Statement> {
         (statements::TOLD, |it| it.told()),
         (statements::TICK, |it| it.tick()),
         (statements::MARK_DUE, |it| it.mark_due()),
-        (NEXT, |it| it.next()),
-        (dead::WORKERS, |it| it.workers()),
+        (statements::NEXT, |it| it.next()),
+        (statements::WORKERS, |it| it.workers()),
         (statements::LEAVE, |it| it.leave()),
         (statements::FORGET, |it| it.forget()),
         (limiting::CLAIM_TURNS, |it| it.claim_turns()),

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use punctual_jobs::JobLimit;
+
 use super::{
     plan::{Millis, REPLICAS},
     random::Random,
 };
-use crate::JobLimit;
 
 /// How many jobs begin in a window: so many tokens, and one more after each gap.
 pub(super) type Window = Option<(u32, Millis)>;

@@ -3,14 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
+use punctual_jobs::{Boxed, Dial, Driver};
 use tokio::time::sleep;
-use tokio_postgres::{CancelToken, Client, Config, Connection, Error, NoTls, tls::NoTlsStream};
+use tokio_postgres::{CancelToken, Client, Config, Error, NoTls};
 
-use super::wire::{News, ServerEnd, Wire, connection};
-use crate::gate::{Boxed, Connector, Driver};
+use super::wire::{News, ServerEnd, connection};
 
 /// The network of one process.
-pub(crate) struct Network {
+pub(super) struct Network {
     news: Arc<News>,
     /// The connections that were begun and that the database has not heard of.
     begun: Mutex<Vec<ServerEnd>>,
@@ -24,28 +24,19 @@ impl Network {
     pub(super) fn take_begun(&self) -> Vec<ServerEnd> {
         std::mem::take(&mut *self.begun.lock())
     }
-
-    /// Connects.
-    pub(crate) async fn dial(
-        &self,
-        config: Config,
-    ) -> Result<(Client, Connection<Wire, NoTlsStream>), Error> {
-        let (wire, server) = connection(&self.news);
-        self.begun.lock().push(server);
-        config.connect_raw(wire, NoTls).await
-    }
 }
 
-/// What the gate connects by.
-pub(super) struct GateConnector(pub(super) Arc<Network>);
+/// What the gate and the queue connect by.
+pub(super) struct Dialler(pub(super) Arc<Network>);
 
-impl Connector for GateConnector {
+impl Dial for Dialler {
     fn connect(&self, config: Config) -> Boxed<Result<(Client, Driver), Error>> {
         let network = Arc::clone(&self.0);
         Box::pin(async move {
-            let (client, connection) = network.dial(config).await?;
-            let driver: Driver = Box::pin(connection);
-            Ok((client, driver))
+            let (wire, server) = connection(&network.news);
+            network.begun.lock().push(server);
+            let (client, connection) = config.connect_raw(wire, NoTls).await?;
+            Ok((client, Driver::new(connection)))
         })
     }
 

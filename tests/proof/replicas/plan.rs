@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use punctual_jobs::CatchUp;
+
 use super::{limits::DrawnLimits, random::Random};
-use crate::CatchUp;
 
 /// In milliseconds, of the simulation or as a span.
 pub(super) type Millis = u64;

@@ -13,6 +13,11 @@ use punctual::{
     DrivenExecutor, DropPolicy, FailurePolicy, ManualClock, MissedRuns,
     ScheduledThreadPoolExecutor, TaskContext, Trigger, with_context,
 };
+use punctual_jobs::{
+    Job, JobError, JobLimit, JobRun, Jobs, OnEdit, Overlap, Postgres, PostgresQueue, Schedule,
+    Seam, aligned,
+    gate::{Gate, GateEvent, NamedGate, OnHolderDeath},
+};
 use serde::{Deserialize, Serialize};
 use tokio::{
     runtime::{self, Runtime},
@@ -22,19 +27,15 @@ use tokio::{
 
 use super::{
     actor::{self, Actor},
+    boot_clock,
     caught_ledger::CAUGHT,
     database::Moment,
     ledger::{BEGIN, DELAY, Ledger},
     limit_ledger::METERED,
     limits::DrawnLimits,
-    network::{GateConnector, Network},
+    network::{Dialler, Network},
     plan::{self, Act, Drawn, Millis, Plan},
     wire::News,
-};
-use crate::{
-    Job, JobError, JobLimit, JobQueue, JobRun, Jobs, OnEdit, Overlap, Postgres, Schedule, aligned,
-    gate::{Gate, GateEvent, NamedGate, OnHolderDeath},
-    postgres::Simulated,
 };
 
 pub(super) type Shared = Arc<Mutex<Ledger>>;
@@ -113,10 +114,11 @@ pub(super) struct Process {
     clock: ManualClock,
     news: Arc<News>,
     pub(super) network: Arc<Network>,
-    planner: Option<DrivenExecutor>,
+    /// Notes the ticks of schedules in code.
+    planner: DrivenExecutor,
     actors: Vec<Actor>,
     gate: Option<Gate>,
-    queue: Option<JobQueue>,
+    queue: Option<PostgresQueue>,
 }
 
 pub(super) fn wall(moment: Moment) -> SystemTime {
@@ -146,6 +148,8 @@ impl Process {
         let news = Arc::new(News::default());
         let begun = runtime.block_on(async { Instant::now() });
         let network = Network::new(&news);
+        let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
+        let planner = builder.on_drop(DropPolicy::ShutdownNow).build_driven().expect("an executor");
         let mut process = Self {
             number,
             replica,
@@ -156,7 +160,7 @@ impl Process {
             clock,
             news,
             network,
-            planner: None,
+            planner,
             actors: Vec::new(),
             gate: None,
             queue: None,
@@ -169,6 +173,15 @@ impl Process {
 
     fn handle(&self) -> runtime::Handle {
         self.runtime.as_ref().expect("the process lives").handle().clone()
+    }
+
+    fn seam(&self) -> Seam {
+        Seam {
+            dial: Arc::new(Dialler(Arc::clone(&self.network))),
+            runtime: self.handle(),
+            planner: self.planner.handle(),
+            clock: boot_clock::now,
+        }
     }
 
     fn begin_actor(&mut self) {
@@ -192,8 +205,7 @@ impl Process {
         };
         let lease = Duration::from_millis(plan.gate_lease);
         let gate = Gate::postgres(URL).lease(lease).on_event(listener);
-        let connector = Arc::new(GateConnector(Arc::clone(&self.network)));
-        let gate = gate.start_on(&self.handle(), connector).expect("the settings are right");
+        let gate = gate.through(self.seam()).open().expect("the settings are right");
         let period = Duration::from_millis(plan.period);
         let named = |name| gate.for_name(name).expect("a name");
         let delay = Duration::from_millis(DELAY);
@@ -245,8 +257,6 @@ impl Process {
     fn open_queue(&mut self, plan: &Plan, shared: &Shared) {
         self.begin_actor();
         let executor = self.actors.last().expect("there is one").handle.clone();
-        let builder = ScheduledThreadPoolExecutor::builder().clock(self.clock.clone());
-        let planner = builder.on_drop(DropPolicy::ShutdownNow).build_driven().expect("an executor");
         let number = self.number;
         let ledger = || Arc::clone(shared);
         let (plain, keyed, sweep, tells) = (ledger(), ledger(), ledger(), ledger());
@@ -264,7 +274,7 @@ impl Process {
             .every(aligned(2 * period), Sweep {})
             .on_discarded(move |discarded| {
                 actor::end_if_killed();
-                tells.lock().tells(discarded.id.0, number);
+                tells.lock().tells(discarded.id.get(), number);
             });
         if let Some(limits) = &plan.limits {
             let metered = ledger();
@@ -281,11 +291,8 @@ impl Process {
         let lease = Duration::from_millis(plan.job_lease);
         let poll = Duration::from_millis(plan.poll);
         let settings = Postgres::on(&executor, URL).lease(lease).poll(poll).slots(2);
-        let (planner_handle, runtime) = (planner.handle(), self.handle());
-        let network = Arc::clone(&self.network);
-        let queue = Simulated { settings, planner: planner_handle, runtime, network };
-        self.queue = Some(jobs.open(queue).expect("the settings are right"));
-        self.planner = Some(planner);
+        let opened = jobs.open(settings.through(self.seam()));
+        self.queue = Some(opened.expect("the settings are right"));
     }
 
     /// Goes on until that moment, or until something was written that the database has to hear of. Timers may take
@@ -321,7 +328,7 @@ impl Process {
     }
 
     fn planned(&mut self) -> Option<Millis> {
-        let next = self.planner.as_mut()?.time_until_next()?;
+        let next = self.planner.time_until_next()?;
         Some(self.local + next.as_nanos().div_ceil(1_000_000) as Millis)
     }
 
@@ -332,9 +339,7 @@ impl Process {
         }
         shared.lock().set_now(self.local);
         if self.planned().is_some_and(|at| at <= self.local) {
-            if let Some(planner) = &mut self.planner {
-                planner.run_due();
-            }
+            self.planner.run_due();
         }
         for actor in &mut self.actors {
             if actor.next(self.local).is_some_and(|at| at <= self.local) {
@@ -517,7 +522,7 @@ impl Ledger {
 /// The handler of all jobs.
 fn job(run: &JobRun, process: u64, ledger: &Shared) -> Result<(), JobError> {
     actor::end_if_killed();
-    let id = run.id().0;
+    let id = run.id().get();
     let is_lost = || run.token().is_cancelled();
     let (claim, span, steps, ending) = {
         let mut ledger = ledger.lock();

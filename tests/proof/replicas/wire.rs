@@ -1,12 +1,12 @@
 //! A connection: a stream in memory, and what the two sides say on it.
 //!
 //! The client is the real one, `tokio-postgres`. Of PostgreSQL's protocol the other side speaks what that client needs:
-//! a greeting, a text with parameters in binary, a script, and notifications. So nothing of the gate or the queue is
+//! a greeting, a text with parameters in binary, one that is prepared, a script, and notifications. So nothing of the gate or the queue is
 //! left out but the socket: parameters are encoded, columns are decoded by their types, and a connection that is
 //! cut is one of which the client reads the end.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
     io,
     pin::Pin,
     sync::{
@@ -57,8 +57,12 @@ impl News {
 pub(super) enum Said {
     /// A connection begins.
     Hello,
-    /// One statement with its parameters.
-    Ask(String, Parameters),
+    /// A statement that is to be prepared, and the types of its parameters.
+    Prepare(String, Vec<i32>),
+    /// One statement with its parameters, and whether it was prepared.
+    Ask(String, Parameters, bool),
+    /// A prepared statement is needed no more.
+    Close,
     /// Several statements, of which no answer is read.
     Script(String),
     /// The connection is of no use any more.
@@ -69,8 +73,8 @@ pub(super) enum Said {
 struct Pipe {
     written: Vec<u8>,
     has_begun: bool,
-    /// The statement that was parsed last.
-    text: String,
+    /// The statements that were parsed, by their names: the last one without a name has the empty one.
+    texts: HashMap<String, String>,
     arrived: VecDeque<u8>,
     reader: Option<Waker>,
     is_cut: bool,
@@ -196,13 +200,20 @@ impl Pipe {
                 Some(Said::Hello)
             }
             Some(b'P') => {
-                reader.text();
-                self.text = reader.text();
-                None
+                let (name, text) = (reader.text(), reader.text());
+                self.texts.insert(name.clone(), text.clone());
+                let types = reader.types();
+                (!name.is_empty()).then_some(Said::Prepare(text, types))
             }
             Some(b'B') => {
-                let parameters = Parameters(reader.parameters());
-                Some(Said::Ask(std::mem::take(&mut self.text), parameters))
+                let (name, parameters) = reader.parameters();
+                let text = self.texts.get(&name).expect("a statement that was parsed").clone();
+                Some(Said::Ask(text, Parameters(parameters), !name.is_empty()))
+            }
+            Some(b'C') => {
+                reader.take(1);
+                self.texts.remove(&reader.text());
+                Some(Said::Close)
             }
             Some(b'Q') => Some(Said::Script(reader.text())),
             Some(b'X') => Some(Said::Goodbye),
@@ -241,16 +252,21 @@ impl Reader<'_> {
         Some(self.take(length))
     }
 
-    /// Reads the rest of a message that binds parameters.
-    fn parameters(&mut self) -> Vec<Option<Vec<u8>>> {
+    /// Reads the types that a message gives to the parameters of a statement.
+    fn types(&mut self) -> Vec<i32> {
+        (0..self.short()).map(|_| self.int()).collect()
+    }
+
+    /// Reads a message that binds parameters: the name of the statement, and their values.
+    fn parameters(&mut self) -> (String, Vec<Option<Vec<u8>>>) {
         self.text();
-        self.text();
+        let name = self.text();
         let formats = self.short();
         for _ in 0..formats {
             assert_eq!(self.short(), 1, "parameters are binary");
         }
         let count = self.short();
-        (0..count).map(|_| self.value()).collect()
+        (name, (0..count).map(|_| self.value()).collect())
     }
 }
 
@@ -377,20 +393,37 @@ pub(super) enum Kind {
     Int8,
     Float8,
     Text,
+    Int8s,
     Time,
 }
 
-impl Value {
-    fn oid(&self) -> u32 {
+impl Kind {
+    pub(super) fn oid(self) -> u32 {
         match self {
-            Self::Bool(_) | Self::Null(Kind::Bool) => 16,
-            Self::Int8(_) | Self::Null(Kind::Int8) => 20,
-            Self::Int4(_) | Self::Null(Kind::Int4) => 23,
-            Self::Int8s(_) => 1016,
-            Self::Text(_) | Self::Null(Kind::Text) => 25,
-            Self::Float8(_) | Self::Null(Kind::Float8) => 701,
-            Self::Time(_) | Self::Null(Kind::Time) => 1184,
+            Self::Bool => 16,
+            Self::Int8 => 20,
+            Self::Int4 => 23,
+            Self::Int8s => 1016,
+            Self::Text => 25,
+            Self::Float8 => 701,
+            Self::Time => 1184,
         }
+    }
+}
+
+impl Value {
+    pub(super) fn oid(&self) -> u32 {
+        let kind = match self {
+            Self::Bool(_) => Kind::Bool,
+            Self::Int4(_) => Kind::Int4,
+            Self::Int8(_) => Kind::Int8,
+            Self::Float8(_) => Kind::Float8,
+            Self::Text(_) => Kind::Text,
+            Self::Int8s(_) => Kind::Int8s,
+            Self::Time(_) => Kind::Time,
+            Self::Null(kind) => *kind,
+        };
+        kind.oid()
     }
 
     fn bytes(&self) -> Option<Vec<u8>> {
@@ -462,25 +495,54 @@ impl Reply {
         reply
     }
 
-    pub(super) fn error(code: &str) -> Self {
-        let body = ["SERROR\0VERROR\0C", code, "\0Mrefused\0\0"].concat();
+    /// Says what a statement is that was prepared.
+    pub(super) fn prepared(types: &[i32], columns: &[Kind]) -> Self {
         let mut reply = Self::default();
-        reply.message(b'1', &[]).message(b'2', &[]).message(b'E', body.as_bytes());
-        reply.message(b'Z', b"I");
+        let mut body = (types.len() as u16).to_be_bytes().to_vec();
+        body.extend(types.iter().flat_map(|oid| oid.to_be_bytes()));
+        reply.message(b'1', &[]).message(b't', &body);
+        reply.columns(columns.iter().map(|column| column.oid())).message(b'Z', b"I");
         reply
     }
 
-    pub(super) fn rows(rows: &[Vec<Value>]) -> Self {
+    pub(super) fn closed() -> Self {
         let mut reply = Self::default();
-        reply.message(b'1', &[]).message(b'2', &[]);
-        let columns = rows.first().map_or(&[][..], |row| row);
-        let mut body = (columns.len() as u16).to_be_bytes().to_vec();
-        for column in columns {
+        reply.message(b'3', &[]).message(b'Z', b"I");
+        reply
+    }
+
+    fn columns(&mut self, oids: impl ExactSizeIterator<Item = u32>) -> &mut Self {
+        let mut body = (oids.len() as u16).to_be_bytes().to_vec();
+        for oid in oids {
             body.extend([b'c', 0, 0, 0, 0, 0, 0, 0]);
-            body.extend(column.oid().to_be_bytes());
+            body.extend(oid.to_be_bytes());
             body.extend([0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 1]);
         }
-        reply.message(b'T', &body);
+        self.message(b'T', &body)
+    }
+
+    /// Begins the answer to a statement.
+    fn bound(is_prepared: bool) -> Self {
+        let mut reply = Self::default();
+        if !is_prepared {
+            reply.message(b'1', &[]);
+        }
+        reply.message(b'2', &[]);
+        reply
+    }
+
+    pub(super) fn error(code: &str, is_prepared: bool) -> Self {
+        let body = ["SERROR\0VERROR\0C", code, "\0Mrefused\0\0"].concat();
+        let mut reply = Self::bound(is_prepared);
+        reply.message(b'E', body.as_bytes()).message(b'Z', b"I");
+        reply
+    }
+
+    pub(super) fn rows(rows: &[Vec<Value>], is_prepared: bool) -> Self {
+        let mut reply = Self::bound(is_prepared);
+        if !is_prepared {
+            reply.columns(rows.first().map_or(&[][..], |row| row).iter().map(Value::oid));
+        }
         for row in rows {
             let mut body = (row.len() as u16).to_be_bytes().to_vec();
             for value in row {

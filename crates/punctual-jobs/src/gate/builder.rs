@@ -16,14 +16,18 @@ use tokio_postgres::{
 };
 
 use super::{
-    Gate, Inner,
-    connection::{Connection, Connector, Through},
+    Gate, Inner, boot_clock,
+    connection::Connection,
     error::{GateError, GateErrorKind},
     event::{GateEvent, Listener, Reporter},
     keeper::{HeldList, Keeper, Request, Settings},
     rules::OnHolderDeath,
     sql::Statements,
     tables::Tables,
+};
+use crate::server::{
+    connection::Address,
+    dial::{Dial, Seam, Through},
 };
 
 /// How long [`GateBuilder::open`] waits for the database.
@@ -41,7 +45,8 @@ pub struct GateBuilder {
     request_timeout: Option<Duration>,
     on_holder_death: OnHolderDeath,
     listener: Option<Listener>,
-    connector: Arc<dyn Connector>,
+    dial: Arc<dyn Dial>,
+    seam: Option<Seam>,
 }
 
 impl GateBuilder {
@@ -53,7 +58,8 @@ impl GateBuilder {
             request_timeout: None,
             on_holder_death: OnHolderDeath::default(),
             listener: None,
-            connector: Arc::new(Through(NoTls)),
+            dial: Arc::new(Through(NoTls)),
+            seam: None,
         }
     }
 
@@ -104,7 +110,16 @@ impl GateBuilder {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.connector = Arc::new(Through(tls));
+        self.dial = Arc::new(Through(tls));
+        self
+    }
+
+    /// Takes the place of the socket, the thread and the clock, for a simulation. Then [`open`](Self::open) makes no tables and does not
+    /// wait for the database.
+    #[doc(hidden)]
+    pub fn through(mut self, seam: Seam) -> Self {
+        self.dial = Arc::clone(&seam.dial);
+        self.seam = Some(seam);
         self
     }
 
@@ -117,6 +132,11 @@ impl GateBuilder {
     /// be reached in that time or refuses to make the tables, or if a newer version of this crate has made them.
     /// Nothing is left running.
     pub fn open(self) -> Result<Gate, GateError> {
+        if let Some(seam) = self.seam.clone() {
+            let (inner, keep) = self.prepare()?;
+            drop(seam.runtime.spawn(keep));
+            return Ok(Gate(Arc::new(inner)));
+        }
         let gate = self.start()?;
         gate.migrate()?;
         Ok(gate)
@@ -132,22 +152,9 @@ impl GateBuilder {
         Ok(Gate(Arc::new(inner)))
     }
 
-    /// Starts the gate without a thread of its own, on a runtime that the simulation drives, and makes no tables.
-    #[cfg(all(test, feature = "postgres"))]
-    pub(crate) fn start_on(
-        mut self,
-        runtime: &runtime::Handle,
-        connector: Arc<dyn Connector>,
-    ) -> Result<Gate, GateError> {
-        self.connector = connector;
-        let (inner, keep) = self.prepare()?;
-        drop(runtime.spawn(keep));
-        Ok(Gate(Arc::new(inner)))
-    }
-
     /// Checks the settings; returns a gate without a thread, and what that thread is to do.
     fn prepare(self) -> Result<(Inner, impl Future<Output = ()> + Send + use<>), GateError> {
-        let Self { url, schema, lease, request_timeout, on_holder_death, listener, connector } =
+        let Self { url, schema, lease, request_timeout, on_holder_death, listener, dial, seam } =
             self;
         check_schema(&schema)?;
         let request_timeout = request_timeout.unwrap_or(USUAL_TIMEOUT.min(lease));
@@ -158,7 +165,9 @@ impl GateBuilder {
         }
         let statements = Statements::new(&schema);
         let tables = Tables::new(&schema);
-        let settings = Settings { lease, request_timeout, holder: holder(), statements, tables };
+        let clock = seam.map_or(boot_clock::now as _, |seam| seam.clock);
+        let holder = holder();
+        let settings = Settings { lease, request_timeout, holder, statements, tables, clock };
         let (requests, receiver) = unbounded_channel();
         let held = Arc::new(HeldList::default());
         let reporter = Arc::new(Reporter::new(listener));
@@ -166,7 +175,7 @@ impl GateBuilder {
             let (requests, reporter, held) =
                 (requests.clone(), Arc::clone(&reporter), Arc::clone(&held));
             async move {
-                let connection = Connection::begin(config, connector);
+                let connection = Connection::begin(Address { config, dial });
                 let keeper = Keeper::new(settings, connection, reporter, requests, held);
                 keeper.run(receiver).await;
             }
@@ -181,6 +190,7 @@ impl GateBuilder {
             lease,
             request_timeout,
             on_holder_death,
+            clock,
         };
         Ok((inner, keep))
     }

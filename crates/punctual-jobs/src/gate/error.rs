@@ -2,7 +2,7 @@
 
 use std::{error::Error, fmt, io};
 
-use super::connection::{AskError, in_words};
+use crate::{job::with_sources, server::error::AskError};
 
 /// The error if a [`Gate`](super::Gate) could not be opened, or a name of it could not be made.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl GateError {
     }
 
     pub(crate) fn url(error: tokio_postgres::Error) -> Self {
-        let detail = in_words(&error);
+        let detail = with_sources(&error);
         Self { kind: GateErrorKind::BadUrl, detail, source: Some(Box::new(error)) }
     }
 
@@ -51,7 +51,7 @@ impl GateError {
     }
 
     pub(crate) fn database(error: &AskError) -> Self {
-        Self::bad(GateErrorKind::Database, error.to_string())
+        Self::bad(GateErrorKind::Database, with_sources(error))
     }
 
     pub(crate) fn bad(kind: GateErrorKind, detail: impl Into<String>) -> Self {

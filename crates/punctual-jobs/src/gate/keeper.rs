@@ -32,15 +32,20 @@ use tokio::{
 use tokio_postgres::types::Type;
 
 use super::{
-    Gate, boot_clock,
+    Gate,
+    boot_clock::BootClock,
     catching_up::{Asked, CatchingUp},
-    connection::{AskError, Connection},
+    connection::Connection,
     error::GateError,
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
     sql::{Statements, seconds},
     tables::Tables,
+};
+use crate::{
+    job::with_sources,
+    server::{error::AskError, session::Param},
 };
 
 /// The keeper looks again after this time at a row that another transaction had locked; twice as long each time.
@@ -139,6 +144,7 @@ pub(crate) struct Settings {
     pub(crate) holder: String,
     pub(crate) statements: Statements,
     pub(crate) tables: Tables,
+    pub(crate) clock: BootClock,
 }
 
 /// See the [module](self).
@@ -247,7 +253,7 @@ impl Keeper {
     /// Answers a request for a tick.
     async fn serve(self: Arc<Self>, ask: Ask) {
         let answer =
-            self.answer(&ask).await.unwrap_or_else(|why| Answer::Unreachable(why.to_string()));
+            self.answer(&ask).await.unwrap_or_else(|why| Answer::Unreachable(with_sources(&why)));
         // If the task waits no longer, a grant is given back.
         (ask.reply)(answer);
     }
@@ -276,7 +282,7 @@ impl Keeper {
             Verdict::Ahead => Ok(Answer::Ahead),
             Verdict::SetBack(by) => self.set_right(ask, seen.row.as_ref(), by).await,
             Verdict::Free => {
-                let sent = boot_clock::now();
+                let sent = (self.settings.clock)();
                 let Some(fence) = self.take(ask, seen.row.as_ref()).await? else {
                     return Ok(self.locked());
                 };
@@ -303,7 +309,7 @@ impl Keeper {
     ) -> Result<Answer, AskError> {
         let Some(row) = seen else { return Ok(self.locked()) };
         let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
-        let parameters: [super::connection::Parameter<'_>; 5] = [
+        let parameters: [Param<'_>; 5] = [
             (&name, Type::TEXT),
             (&row.fence, Type::INT8),
             (&row.lease_until, Type::TIMESTAMPTZ),
@@ -321,7 +327,8 @@ impl Keeper {
 
     fn granted(&self, ask: &Ask, fence: i64, sent: Duration) -> Answer {
         let lease = self.settings.lease;
-        let state = Arc::new(LeaseState::new(Arc::clone(&ask.name), fence, sent, lease));
+        let name = Arc::clone(&ask.name);
+        let state = Arc::new(LeaseState::new(name, fence, sent, lease, self.settings.clock));
         let gate = ask.gate.clone();
         let grant = Grant { state: Arc::clone(&state), gate, is_left: false };
         if state.is_lost() {
@@ -369,7 +376,7 @@ impl Keeper {
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
         let Settings { lease, holder, statements, .. } = &self.settings;
         let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
-        let mut parameters: Vec<super::connection::Parameter<'_>> = vec![
+        let mut parameters: Vec<Param<'_>> = vec![
             (&name, Type::TEXT),
             (&ask.tick, Type::TIMESTAMPTZ),
             (holder, Type::TEXT),
@@ -391,12 +398,11 @@ impl Keeper {
         &self,
         state: &LeaseState,
         statement: &str,
-        third: Option<super::connection::Parameter<'_>>,
+        third: Option<Param<'_>>,
         deadline: Instant,
     ) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let mut parameters: Vec<super::connection::Parameter<'_>> =
-            vec![(&name, Type::TEXT), (&state.fence, Type::INT8)];
+        let mut parameters: Vec<Param<'_>> = vec![(&name, Type::TEXT), (&state.fence, Type::INT8)];
         parameters.extend(third);
         Ok(!self.connection.ask(deadline, statement, &parameters).await?.is_empty())
     }
@@ -427,7 +433,7 @@ impl Keeper {
             for state in self.held.states() {
                 self.take_off_if_over(&state);
             }
-            for state in self.held.begin_renewals(boot_clock::now()) {
+            for state in self.held.begin_renewals((self.settings.clock)()) {
                 if state.lapse_unless_begun() {
                     self.held.remove(&state);
                     drop(
@@ -443,7 +449,7 @@ impl Keeper {
 
     async fn renew(self: Arc<Self>, state: Arc<LeaseState>) {
         let Settings { lease, request_timeout, statements, .. } = &self.settings;
-        let sent = boot_clock::now();
+        let sent = (self.settings.clock)();
         let deadline = Instant::now() + *request_timeout;
         let third = seconds(*lease);
         let third = Some((&third as _, Type::FLOAT8));

@@ -3,7 +3,7 @@
 //! A holder must not trust its lease longer than the database does. It counts from *before* it sent the
 //! request that granted or renewed it, and the database from when it carried the request out, which is
 //! later. It stops a tenth of the lease sooner, since the two clocks need not run at the same speed. It
-//! counts on a clock that goes on while the machine sleeps ([`boot_clock`]).
+//! counts on a clock that goes on while the machine sleeps ([`boot_clock`](super::boot_clock)).
 //!
 //! So a lease ends by the holder's own clock, whether or not the database can be asked. Each look
 //! ([`is_lost`](LeaseState::is_lost)) compares the clock: a process that was frozen for a minute sees at
@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use punctual::CancellationToken;
 
-use super::boot_clock;
+use super::boot_clock::BootClock;
 
 /// How much of the lease a holder trusts, in tenths.
 const TRUSTED_TENTHS: u32 = 9;
@@ -31,6 +31,7 @@ const TRUSTED_TENTHS: u32 = 9;
 pub(crate) struct LeaseState {
     pub(crate) name: Arc<str>,
     pub(crate) fence: i64,
+    clock: BootClock,
     inner: Mutex<Inner>,
 }
 
@@ -43,7 +44,7 @@ struct Inner {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Standing {
-    /// Until then, on the clock of [`boot_clock`].
+    /// Until then, on the clock of [`boot_clock`](super::boot_clock).
     Until(Duration),
     /// The run has been ended in the database, in a transaction of the body: no lease is needed any more.
     Finished,
@@ -52,15 +53,21 @@ enum Standing {
 
 impl LeaseState {
     /// Makes the state of a lease of this length, whose request was sent at `sent`.
-    pub(crate) fn new(name: Arc<str>, fence: i64, sent: Duration, lease: Duration) -> Self {
+    pub(crate) fn new(
+        name: Arc<str>,
+        fence: i64,
+        sent: Duration,
+        lease: Duration,
+        clock: BootClock,
+    ) -> Self {
         let standing = Standing::Until(end(sent, lease));
         let inner = Inner { standing, has_begun: false, tokens: Vec::new() };
-        Self { name, fence, inner: Mutex::new(inner) }
+        Self { name, fence, clock, inner: Mutex::new(inner) }
     }
 
     /// Returns `true` if the lease is over. Reads the clock.
     pub(crate) fn is_lost(&self) -> bool {
-        self.is_lost_at(boot_clock::now())
+        self.is_lost_at((self.clock)())
     }
 
     pub(super) fn is_lost_at(&self, now: Duration) -> bool {
@@ -75,7 +82,7 @@ impl LeaseState {
     /// Notes a renewal whose request was sent at `sent`. Returns `false` if the lease had ended before its
     /// answer arrived.
     pub(crate) fn renewed(&self, sent: Duration, lease: Duration) -> bool {
-        self.renewed_at(boot_clock::now(), sent, lease)
+        self.renewed_at((self.clock)(), sent, lease)
     }
 
     pub(super) fn renewed_at(&self, now: Duration, sent: Duration, lease: Duration) -> bool {
@@ -148,12 +155,12 @@ fn end(sent: Duration, lease: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::boot_clock, *};
 
     const SECOND: Duration = Duration::from_secs(1);
 
     fn lease() -> LeaseState {
-        LeaseState::new("a".into(), 1, 100 * SECOND, 10 * SECOND)
+        LeaseState::new("a".into(), 1, 100 * SECOND, 10 * SECOND, boot_clock::now)
     }
 
     #[test]

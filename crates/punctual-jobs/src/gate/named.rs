@@ -15,7 +15,7 @@ use punctual::{
 use tokio::sync::mpsc::error::SendError;
 
 use super::{
-    CaughtUp, Gate, boot_clock,
+    CaughtUp, Gate,
     catching_up::CatchingUp,
     event::{GateEvent, Reporter, SkipReason},
     keeper::{Answer, Ask, Grant, Request, fence_of},
@@ -240,7 +240,7 @@ impl Question {
         let NamedGate { gate: Gate(inner), name, unasked, .. } = &self.named;
         let (name, tick) = (Arc::clone(name), self.tick);
         inner.reporter.report(&GateEvent::Unreachable { name, tick, error });
-        let now = boot_clock::now();
+        let now = (inner.clock)();
         let since = {
             let mut unasked = unasked.lock();
             let entry = unasked.entry(self.task).or_insert((tick, now));

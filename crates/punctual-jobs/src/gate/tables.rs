@@ -11,8 +11,10 @@
 use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
+use crate::server::error::AskError;
+
 use super::{
-    connection::{AskError, Connection},
+    connection::Connection,
     error::{GateError, GateErrorKind},
 };
 
@@ -111,7 +113,7 @@ impl Tables {
     async fn look(&self, connection: &Connection, deadline: Instant) -> Result<i32, GateError> {
         let found = match connection.ask(deadline, &self.version, &[]).await {
             Ok(rows) => rows.first().and_then(|row| row.get::<_, Option<i32>>(0)).unwrap_or(0),
-            Err(AskError::Refused(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
+            Err(AskError::Server(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
             Err(why) => return Err(GateError::database(&why)),
         };
         if found > newest() {

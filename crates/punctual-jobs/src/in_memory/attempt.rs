@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
+    handling::Handling,
     jobs::Definition,
     payload::Payload,
     queue::Engine,
@@ -171,7 +172,7 @@ impl Board {
     fn tell_discarded(&self, discarded: Option<DiscardedJob>) {
         if let Some(discarded) = discarded {
             let engine = self.arc().map(|board| board as Arc<dyn Engine>);
-            let _handling = engine.as_ref().map(run::Handling::begin);
+            let _handling = engine.as_ref().map(Handling::begin);
             self.definitions.tell_discarded(&discarded);
         }
     }

@@ -4,7 +4,7 @@
 //! asked only if there are some, because they must not lie in the way of those that look for jobs without one
 //! ([`limiting`](super::limiting)).
 
-use super::pauses::not_paused;
+use super::statements::not_paused;
 
 /// The due jobs without an ordering key and with these limit keys, by priority and moment.
 macro_rules! claim {

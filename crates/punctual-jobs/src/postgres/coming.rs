@@ -17,24 +17,7 @@ use tokio::{
 };
 use tokio_postgres::types::Type;
 
-use super::{connection::AskError, engine::PostgresEngine};
-
-/// $1 names. One row: the first moment that comes of a job of these kinds, or of any job with an ordering key or a limit key, and the
-/// server's time, in microseconds since 1970.
-///
-/// Each priority of each kind is one look at the index of [`CLAIM`](super::claiming::CLAIM), behind all jobs that are due.
-pub(crate) const NEXT: &str = "\
-select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from now()) * 1000000)::int8 from (
-  select (select run_at from @schema.job
-     where limit_key = '' and ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and priority = level.priority and run_at > now() and run_at < 'infinity'
-     order by run_at limit 1) as run_at
-    from unnest($1::text[]) kind(name), (values (-1::int2), (0::int2), (1::int2)) level(priority)
-  union all (
-  select run_at from @schema.job
-   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due
-     and run_at > now() order by run_at limit 1)
-) coming";
+use super::{connection::AskError, engine::PostgresEngine, statements::NEXT};
 
 /// How long this is content with an answer, however seldom the queue polls.
 const LONGEST: Duration = Duration::from_secs(30);

@@ -20,11 +20,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
-/// All workers.
-pub(crate) const WORKERS: &str =
-    "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";
-
-/// A row of [`WORKERS`].
+/// A row of [`WORKERS`](super::statements::WORKERS).
 struct Worker {
     id: String,
     until: SystemTime,

@@ -5,6 +5,7 @@
 //! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime.
 
 use std::{
+    any::Any,
     future::Future,
     sync::{Arc, Weak, mpsc},
     thread,
@@ -23,6 +24,7 @@ use super::{
     heartbeat::beat_on,
     listening::listen_on,
     past::prune_on,
+    postgres_queue::PostgresQueue,
     schedules::{self, Declared},
     schema::Schema,
     settings::{QueueEvent, Settings},
@@ -40,7 +42,8 @@ use crate::{
     job::with_sources,
     jobs::{Definitions, Opening, Periodic},
     pooler,
-    queue::{Engine, NewJob, Question, until},
+    queue::{Engine, NewJob, until},
+    server::dial::Seam,
 };
 
 pub(super) struct PostgresEngine {
@@ -73,7 +76,7 @@ pub(super) struct PostgresEngine {
     /// Raised when the queue is closed.
     pub(super) stop: CancellationToken,
     /// Raised when the thread is about to end.
-    ended: CancellationToken,
+    pub(super) ended: CancellationToken,
     /// Notes the ticks of schedules, if there are any.
     planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
     /// The tasks that take the ticks of each.
@@ -89,26 +92,48 @@ pub(super) fn open(
     executor: Handle,
     settings: Settings,
     opening: Opening,
-) -> Result<JobQueue, OpenError> {
-    let runtime = new_runtime()?;
+) -> Result<PostgresQueue, OpenError> {
     let definitions = opening.definitions;
     let declared =
         Declared::of(opening.declared, |kind, default| definitions.max_attempts(kind, default))?;
-    let engine =
-        PostgresEngine::new(executor, settings, &definitions, declared, runtime.handle().clone());
+    let seam = settings.seam.clone();
+    let engine_on =
+        |runtime| PostgresEngine::new(executor, settings, &definitions, declared, runtime);
+    let (engine, planner) = match seam {
+        Some(Seam { runtime, planner, .. }) => {
+            let engine = engine_on(runtime.clone());
+            runtime.spawn(begin_in_a_simulation(Arc::clone(&engine)));
+            (engine, Some(planner))
+        }
+        None => {
+            let runtime = new_runtime()?;
+            let engine = engine_on(runtime.handle().clone());
+            begin_on_a_thread(Arc::clone(&engine), runtime)?;
+            (engine, None)
+        }
+    };
+    // From here on its drop closes it.
+    let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
+    engine.begin_schedules(opening.periodic, planner)?;
+    Ok(PostgresQueue { queue, engine })
+}
+
+fn begin_on_a_thread(
+    engine: Arc<PostgresEngine>,
+    runtime: runtime::Runtime,
+) -> Result<(), OpenError> {
     let (tell, told) = mpsc::channel();
-    let on_thread = Arc::clone(&engine);
     let body = move || {
         runtime.block_on(async {
-            match on_thread.begin().await {
+            match engine.begin().await {
                 Ok(()) => {
                     let _ = tell.send(Ok(()));
-                    on_thread.run().await;
+                    engine.run().await;
                 }
                 Err(error) => drop(tell.send(Err(error))),
             }
         });
-        on_thread.ended.cancel();
+        engine.ended.cancel();
         // The requests that are not done: their promises are dropped, and so kept.
         drop(runtime);
     };
@@ -116,12 +141,15 @@ pub(super) fn open(
         .name("punctual-jobs".to_owned())
         .spawn(body)
         .map_err(OpenError::Thread)?;
-    told.recv()
-        .unwrap_or_else(|_| Err(OpenError::Server("the queue's thread has ended".into())))?;
-    // From here on its drop closes it.
-    let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
-    engine.begin_schedules(opening.periodic)?;
-    Ok(queue)
+    told.recv().unwrap_or_else(|_| Err(OpenError::Server("the queue's thread has ended".into())))
+}
+
+/// A real queue would not open without the server, and its process would be started again.
+async fn begin_in_a_simulation(engine: Arc<PostgresEngine>) {
+    while engine.begin_to_ask().await.is_err() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    engine.run().await;
 }
 
 /// Runs a future on a runtime of its own.
@@ -160,7 +188,7 @@ impl PostgresEngine {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: settings.connection(settings.request_timeout).for_verbs(),
+            verbs: Connection::for_verbs(&settings.address, settings.request_timeout),
             looks: settings.connection(settings.request_timeout),
             work: settings.connection(silence),
             pulse: settings.connection(silence),
@@ -188,7 +216,7 @@ impl PostgresEngine {
         let request_timeout = self.settings.request_timeout;
         let begin = async {
             let address = &self.settings.address;
-            let shared = pooler::shares_backends(&address.config, address.connector()).await;
+            let shared = pooler::shares_backends(address.config(), address.connector()).await;
             if shared.map_err(|error| OpenError::Server(error.into()))? {
                 let what = "two connections that are open at the same time have one backend";
                 return Err(OpenError::TransactionPooling(what.into()));
@@ -216,14 +244,24 @@ impl PostgresEngine {
         self.beat().await
     }
 
-    fn begin_schedules(&self, periodic: Vec<Periodic>) -> Result<(), OpenError> {
+    fn begin_schedules(
+        &self,
+        periodic: Vec<Periodic>,
+        planner: Option<Handle>,
+    ) -> Result<(), OpenError> {
         if periodic.is_empty() {
             return Ok(());
         }
-        let planner = new_planner(self.executor.clock())?;
-        let handle = planner.handle();
-        *self.planner.lock() = Some(planner);
-        periodic.into_iter().try_for_each(|periodic| self.begin_periodic(&handle, periodic))
+        let planner = match planner {
+            Some(planner) => planner,
+            None => {
+                let planner = new_planner(self.executor.clock())?;
+                let handle = planner.handle();
+                *self.planner.lock() = Some(planner);
+                handle
+            }
+        };
+        periodic.into_iter().try_for_each(|periodic| self.begin_periodic(&planner, periodic))
     }
 
     pub(super) async fn run(self: &Arc<Self>) {
@@ -438,22 +476,12 @@ impl Engine for PostgresEngine {
         }
     }
 
-    fn ask_about_schedules(&self, question: Question) {
-        let Question { statement, params, keep } = question;
-        let Some(me) = self.me.upgrade().filter(|_| !self.ended.is_cancelled()) else {
-            return keep(Err(QueueError::ShutDown));
-        };
-        if statement == schedules::texts::RUN_NOW && self.claims.is_closing() {
-            return keep(Err(QueueError::ShutDown));
-        }
-        self.runtime.spawn(async move {
-            let rows = me.ask_of_schedules(statement, &params).await;
-            keep(rows.map_err(|error| QueueError::Server(error.into_source())));
-        });
-    }
-
     fn request_timeout(&self) -> Duration {
         self.settings.request_timeout
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
     }
 
     fn tables(&self) -> Option<(punctual::Clock, Schema)> {

@@ -27,11 +27,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
 
 use super::{
-    connection::AskError,
-    dead::{self, Dead},
-    engine::PostgresEngine,
-    limiting,
-    settings::QueueEvent,
+    connection::AskError, dead::Dead, engine::PostgresEngine, limiting, settings::QueueEvent,
     statements,
 };
 use crate::{JobId, job::with_sources};
@@ -168,7 +164,7 @@ impl PostgresEngine {
 
     async fn look_at_workers(&self) -> Result<(), AskError> {
         let asked = Instant::now();
-        let answer = self.pulse.ask(dead::WORKERS, &[]).await;
+        let answer = self.pulse.ask(statements::WORKERS, &[]).await;
         let mut watch = self.watch.lock();
         match answer {
             Ok(rows) => watch.look(&rows, asked),

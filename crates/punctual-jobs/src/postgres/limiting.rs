@@ -42,7 +42,7 @@
 //! another machine does so at the same moment, the one that is second claims nothing. Each window of a kind has buckets
 //! of its own: of two versions with different windows neither waits for what the other has spent.
 
-use super::pauses::not_paused;
+use super::statements::not_paused;
 
 /// The rows that wait and have no ordering key.
 macro_rules! waits {

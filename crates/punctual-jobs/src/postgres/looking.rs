@@ -12,9 +12,7 @@ use std::time::Duration;
 use tokio_postgres::{Row, error::SqlState, types::Type};
 
 use super::{
-    connection::AskError,
-    engine::PostgresEngine,
-    pauses::{not_paused, pause_of},
+    connection::AskError, engine::PostgresEngine, pauses::pause_of, statements::not_paused,
 };
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,

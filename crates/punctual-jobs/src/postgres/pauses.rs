@@ -1,6 +1,6 @@
 //! Pauses of kinds: a row for each kind that is paused, or was.
 //!
-//! The statements that claim jobs leave out the kinds for which there is a row whose moment has not come ([`not_paused!`]). A row is read
+//! The statements that claim jobs leave out the kinds for which there is a row whose moment has not come (`not_paused!`). A row is read
 //! and not locked, so no claim waits for a pause, and no pause for a claim. A pause that has ended by itself leaves its row, which the
 //! next pause of the kind takes over: there are as many rows as kinds.
 
@@ -10,18 +10,6 @@ use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, moment::moment};
 use crate::{KindPause, When};
-
-/// Whether a kind is not paused, as a condition on its name.
-macro_rules! not_paused {
-    ($name:literal) => {
-        concat!(
-            "not exists (select from @schema.job_pause pause where pause.name = ",
-            $name,
-            " and pause.until > clock_timestamp())"
-        )
-    };
-}
-pub(super) use not_paused;
 
 /// $1 kind, $2 moment, $3 delay in seconds; without either the pause has no end.
 const PAUSE: &str = "\

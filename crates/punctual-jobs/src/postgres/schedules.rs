@@ -34,7 +34,6 @@ pub(crate) mod texts;
 mod ticker;
 mod timing;
 
-pub(crate) use self::row::Boxed;
 pub(super) use self::ticker::{Declared, tick_on};
 pub use self::{
     calls::{ScheduleCall, Schedules},

@@ -8,13 +8,15 @@ use tokio_postgres::Config;
 use super::{
     connection::{Address, Connection},
     encryption, engine,
+    postgres_queue::PostgresQueue,
     schema::Schema,
     tables,
 };
 use crate::{
-    JobQueue, OpenError, OpenQueue,
+    OpenError, OpenQueue,
     jobs::{Opening, sealed::Sealed},
     machine,
+    server::dial::{Dial, Seam, Through},
 };
 
 type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
@@ -79,6 +81,7 @@ pub struct Postgres {
     machine: Option<String>,
     history: Option<Duration>,
     on_event: Option<OnEvent>,
+    seam: Option<Seam>,
 }
 
 /// The settings, checked.
@@ -95,12 +98,14 @@ pub(super) struct Settings {
     /// For how long runs are kept, if at all.
     pub(super) history: Option<Duration>,
     pub(super) on_event: Option<OnEvent>,
+    /// What a simulation has put in.
+    pub(super) seam: Option<Seam>,
 }
 
 impl Settings {
     /// Returns a connection that connects at the first statement, and again if the server was silent for that long.
     pub(super) fn connection(&self, silence: Duration) -> Connection {
-        Connection::new(self.address.clone(), silence)
+        Connection::new(&self.address, silence)
     }
 }
 
@@ -248,6 +253,7 @@ impl Postgres {
             machine: None,
             history: None,
             on_event: None,
+            seam: None,
         }
     }
 
@@ -327,6 +333,14 @@ impl Postgres {
         self
     }
 
+    /// Takes the place of the sockets and the threads, for a simulation. Then opening makes no tables and does not wait for the
+    /// database.
+    #[doc(hidden)]
+    pub fn through(mut self, seam: Seam) -> Self {
+        self.seam = Some(seam);
+        self
+    }
+
     /// Makes the tables, or brings them up to date, and opens nothing. Blocks; has a thread and connections
     /// for the length of the call.
     ///
@@ -353,9 +367,13 @@ impl Postgres {
         }
         let schema = self.schema.map_or_else(|| Ok(Schema::default()), Schema::new)?;
         let connector = encryption::connector().map_err(OpenError::Server)?;
+        let seam = self.seam;
+        #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
+        let dial = || -> Arc<dyn Dial> { Arc::new(Through(connector.clone())) };
+        let dial = seam.as_ref().map_or_else(dial, |seam| Arc::clone(&seam.dial));
         let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size());
         let settings = Settings {
-            address: Address::new(config, connector, schema),
+            address: Address::new(config, dial, connector, schema),
             lease,
             heartbeat,
             poll: self.poll.min(LONGEST),
@@ -367,6 +385,7 @@ impl Postgres {
                 .machine
                 .map_or_else(machine::name_of_this, |it| machine::without_space(&it)),
             on_event: self.on_event,
+            seam,
         };
         Ok((self.executor, settings))
     }
@@ -384,7 +403,9 @@ const MOST_SLOTS: usize = 10_000;
 impl Sealed for Postgres {}
 
 impl OpenQueue for Postgres {
-    fn open_queue(self, opening: Opening) -> Result<JobQueue, OpenError> {
+    type Queue = PostgresQueue;
+
+    fn open_queue(self, opening: Opening) -> Result<PostgresQueue, OpenError> {
         let (executor, settings) = self.checked()?;
         engine::open(executor, settings, opening)
     }

@@ -28,6 +28,18 @@
 //! All moments are the server's. `clock_timestamp()` is the time of the statement; `now()` would be when a
 //! transaction of the program's own has begun. On the queue's connections there is none, and both are one.
 
+/// Whether a kind is not paused, as a condition on its name.
+macro_rules! not_paused {
+    ($name:literal) => {
+        concat!(
+            "not exists (select from @schema.job_pause pause where pause.name = ",
+            $name,
+            " and pause.until > clock_timestamp())"
+        )
+    };
+}
+pub(super) use not_paused;
+
 macro_rules! greeting {
     ($lock_timeout:literal) => {
         concat!(
@@ -462,3 +474,24 @@ select told.id from told
 pub(crate) fn waiting(statement: &str) -> String {
     statement.replace(" nowait", "").replace(" skip locked", "")
 }
+
+/// $1 names. One row: the first moment that comes of a job of these kinds, or of any job with an ordering key or a limit key, and the
+/// server's time, in microseconds since 1970.
+///
+/// Each priority of each kind is one look at the index of [`CLAIM`](super::claiming::CLAIM), behind all jobs that are due.
+pub(crate) const NEXT: &str = "\
+select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from now()) * 1000000)::int8 from (
+  select (select run_at from @schema.job
+     where limit_key = '' and ordering_key is null and claim is null and attempts < max_attempts
+       and name = kind.name and priority = level.priority and run_at > now() and run_at < 'infinity'
+     order by run_at limit 1) as run_at
+    from unnest($1::text[]) kind(name), (values (-1::int2), (0::int2), (1::int2)) level(priority)
+  union all (
+  select run_at from @schema.job
+   where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due
+     and run_at > now() order by run_at limit 1)
+) coming";
+
+/// All workers.
+pub(crate) const WORKERS: &str =
+    "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";

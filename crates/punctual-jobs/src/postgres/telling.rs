@@ -24,7 +24,7 @@ use tokio::{
 use tokio_postgres::{Row, types::Type};
 
 use super::{connection::AskError, engine::PostgresEngine, statements};
-use crate::{DiscardedJob, JobId, payload::Payload, queue::Engine, run};
+use crate::{DiscardedJob, JobId, handling::Handling, payload::Payload, queue::Engine};
 
 /// The discarded jobs of which this worker is telling.
 #[derive(Default)]
@@ -148,7 +148,7 @@ impl Call {
         // A callback that panics was called: it is not called again.
         self.has_begun = true;
         let engine = Arc::clone(&self.engine) as Arc<dyn Engine>;
-        let _handling = run::Handling::begin(&engine);
+        let _handling = Handling::begin(&engine);
         self.engine.definitions.tell_discarded(discarded);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::{Handle, ScheduledThreadPoolExecutor};
-use punctual_jobs::{JobError, JobLimit, JobQueue, JobRun, Jobs, Postgres, QueueEvent};
+use punctual_jobs::{JobError, JobLimit, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent};
 
 use crate::{
     kinds::{
@@ -158,7 +158,7 @@ fn ordered(executor: &Handle, orders: &Orders) -> Postgres {
 }
 
 /// A queue of this process that sends and runs nothing. It has no heartbeat, and finds nothing of dead machines.
-pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> JobQueue {
+pub(crate) fn sender(executor: &ScheduledThreadPoolExecutor, url: &str) -> PostgresQueue {
     connected(opened(|| Jobs::new().open(postgres(executor, url))))
 }
 

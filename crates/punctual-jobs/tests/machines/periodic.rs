@@ -7,7 +7,7 @@ use std::{
 };
 
 use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Job, JobQueue, JobRun, Jobs, Postgres, QueueEvent, aligned};
+use punctual_jobs::{Job, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent, aligned};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -35,7 +35,7 @@ fn executor_on(clock: &ManualClock) -> ScheduledThreadPoolExecutor {
 /// The fates of the ticks of a schedule with a tick each second: each run counts as one, and a report of merged or
 /// lost ticks as the number that it tells.
 struct Fates {
-    queue: JobQueue,
+    queue: PostgresQueue,
     told: Receiver<(&'static str, u64)>,
     counts: HashMap<&'static str, u64>,
 }

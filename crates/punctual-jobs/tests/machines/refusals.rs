@@ -10,7 +10,7 @@ use punctual::{
     AbortPolicy, BlockPolicy, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
     RejectedExecutionHandler, ScheduledFuture, ScheduledThreadPoolExecutor,
 };
-use punctual_jobs::{JobQueue, JobRun, JobState, Jobs, QueueEvent};
+use punctual_jobs::{JobRun, JobState, Jobs, PostgresQueue, QueueEvent};
 
 use crate::{
     kinds::Work,
@@ -36,7 +36,10 @@ enum Told {
     Refused(u64),
 }
 
-fn open(server: &Server, executor: &ScheduledThreadPoolExecutor) -> (JobQueue, Receiver<Told>) {
+fn open(
+    server: &Server,
+    executor: &ScheduledThreadPoolExecutor,
+) -> (PostgresQueue, Receiver<Told>) {
     let (tell, told) = mpsc::channel();
     let queue = opened(|| {
         let (runs, tell) = (tell.clone(), tell.clone());

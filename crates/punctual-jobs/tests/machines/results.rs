@@ -3,7 +3,7 @@
 use std::{sync::mpsc, time::Duration};
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobQueue, JobResult, JobRun, Jobs};
+use punctual_jobs::{JobResult, JobRun, Jobs, PostgresQueue};
 
 use crate::{
     kinds::Work,
@@ -13,7 +13,11 @@ use crate::{
 
 const WORD: &str = "'{\"number\": 1, \"millis\": 0}'";
 
-fn returning(executor: &ScheduledThreadPoolExecutor, server: &Server, keep: Duration) -> JobQueue {
+fn returning(
+    executor: &ScheduledThreadPoolExecutor,
+    server: &Server,
+    keep: Duration,
+) -> PostgresQueue {
     opened(|| {
         let jobs = Jobs::new().on_returning(keep, |_: &JobRun, job: Work| Ok(job.number + 1));
         // It removes what is over as often as a history that is kept for so long.

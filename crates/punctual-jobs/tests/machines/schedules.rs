@@ -14,7 +14,7 @@ use std::{
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::{
-    JobError, JobQueue, JobRun, Jobs, Overlap, Postgres, QueueEvent, Schedule, ScheduleStatus,
+    JobError, JobRun, Jobs, Overlap, Postgres, PostgresQueue, QueueEvent, Schedule, ScheduleStatus,
 };
 
 use crate::{
@@ -27,7 +27,7 @@ pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// A queue of this process whose handlers say what they do.
 pub(crate) struct Desk {
-    pub(crate) queue: JobQueue,
+    pub(crate) queue: PostgresQueue,
     pub(crate) said: Receiver<String>,
     pub(crate) events: Receiver<QueueEvent>,
     pub(crate) ticks: Receiver<Option<SystemTime>>,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobError, JobQueue, JobRun, Jobs};
+use punctual_jobs::{JobError, JobRun, Jobs, PostgresQueue};
 
 use crate::{
     kinds::{Stubborn, Work},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// A queue whose jobs fail, and what is told of these.
-fn failing(executor: &ScheduledThreadPoolExecutor, url: &str) -> (JobQueue, Receiver<i64>) {
+fn failing(executor: &ScheduledThreadPoolExecutor, url: &str) -> (PostgresQueue, Receiver<i64>) {
     let (tell, told) = mpsc::channel();
     let queue = opened(|| {
         let tell = tell.clone();
@@ -130,7 +130,7 @@ fn a_shutdown_waits_until_discarded_jobs_are_told() {
     let (open, opened) = mpsc::channel::<()>();
     let opened = Mutex::new(opened);
     let (tell, told) = mpsc::channel();
-    let own: Arc<Mutex<Option<JobQueue>>> = Arc::default();
+    let own: Arc<Mutex<Option<PostgresQueue>>> = Arc::default();
     let asks = Arc::clone(&own);
     let jobs = Jobs::new()
         .on(move |_: &JobRun, _: Work| {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobLimit, JobQueue, JobRun, JobState, Jobs};
+use punctual_jobs::{JobLimit, JobRun, JobState, Jobs, PostgresQueue};
 
 use crate::{
     kinds::{Held, Tick, Work},
@@ -109,7 +109,7 @@ fn with_limits(
     server: &Server,
     limits: &[JobLimit],
     running: &Arc<Mutex<(usize, usize)>>,
-) -> JobQueue {
+) -> PostgresQueue {
     opened(|| {
         let running = Arc::clone(running);
         let mut jobs = Jobs::new().on(move |run: &JobRun, job: Held| {

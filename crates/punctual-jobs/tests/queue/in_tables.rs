@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, ShutdownReport};
+use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, PostgresQueue, ShutdownReport};
 
 use crate::{
     support::{LONG, Patience, connected, opened, server::Server},
@@ -18,7 +18,7 @@ use crate::{
 
 /// A queue with short times.
 pub(crate) struct InTables {
-    queue: Option<JobQueue>,
+    queue: Option<PostgresQueue>,
     scene: Scene,
     _executor: ScheduledThreadPoolExecutor,
 }

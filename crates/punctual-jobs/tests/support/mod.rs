@@ -143,7 +143,7 @@ pub(crate) fn real_micros() -> i64 {
 
 /// Has a queue make the connection of its verbs, which is given up as others are while it is made.
 #[cfg(feature = "postgres")]
-pub(crate) fn connected(queue: punctual_jobs::JobQueue) -> punctual_jobs::JobQueue {
+pub(crate) fn connected(queue: punctual_jobs::PostgresQueue) -> punctual_jobs::PostgresQueue {
     opened(|| queue.state(punctual_jobs::JobId::from(i64::MAX)));
     queue
 }

@@ -1,7 +1,7 @@
 //! The end of a simulation: all trouble is over, everything that is due runs, and the ledger says whether it has.
 
 use super::{Event, Replica, World};
-use crate::replicas::{
+use crate::{
     caught_ledger::CAUGHT,
     database::Moment,
     job_rows::JobRow,

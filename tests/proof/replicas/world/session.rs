@@ -6,9 +6,10 @@
 use std::collections::VecDeque;
 
 use super::{Event, Replica, World};
-use crate::replicas::{
+use crate::{
     database::Answer,
     plan::{Millis, Trouble},
+    prepared,
     table::Transaction,
     wire::{Reply, Said, ServerEnd},
 };
@@ -103,11 +104,19 @@ impl World {
                     self.sessions[session].is_over = true;
                     self.sessions[session].down.clear();
                 }
-                Said::Ask(text, parameters) => {
+                Said::Prepare(text, types) => {
+                    self.answer(session, Reply::prepared(&types, prepared::columns(&text)));
+                }
+                Said::Close => self.answer(session, Reply::closed()),
+                Said::Ask(text, parameters, is_prepared) => {
                     let process = self.sessions[session].process;
                     let mut ledger = self.shared.lock();
                     let transaction = ledger.begin_transaction();
-                    let answer = ledger.database.carry_out(transaction, &text, &parameters);
+                    let mut answer = ledger.database.carry_out(transaction, &text, &parameters);
+                    answer.is_prepared = is_prepared;
+                    if is_prepared {
+                        prepared::check(&text, &answer.rows);
+                    }
                     let leases = ledger.database.workers.changed_by(transaction);
                     let begun = leases.into_iter().filter(|(_, until)| until.is_some());
                     ledger.workers.extend(begun.map(|(worker, _)| (worker, process)));

@@ -1,7 +1,7 @@
 //! What each trouble does to the replicas, the network and the database.
 
 use super::{Event, Replica, World};
-use crate::replicas::{
+use crate::{
     plan::{Millis, Trouble},
     process::Process,
 };

@@ -254,7 +254,13 @@ impl Model {
         match (flight.what, flight.outcome.flatten()) {
             (What::Take { tick, .. }, Some(fence)) => {
                 replica.last_fence = fence;
-                let lease = LeaseState::new("a".into(), fence, flight.sent, LEASE);
+                let lease = LeaseState::new(
+                    "a".into(),
+                    fence,
+                    flight.sent,
+                    LEASE,
+                    crate::gate::boot_clock::now,
+                );
                 if !lease.is_lost_at(now) {
                     replica.run = Some((Arc::new(lease), tick));
                     self.begins(tick, fence);

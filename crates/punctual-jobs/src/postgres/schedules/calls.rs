@@ -1,6 +1,6 @@
 //! What a program asks about schedules: a question that is asked at once, later, or in a transaction of its own.
 
-use std::{fmt, marker::PhantomData, time::Duration};
+use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
 use tokio_postgres::{Row, types::Type};
@@ -11,26 +11,25 @@ use super::{
     texts,
 };
 use crate::{
-    JobId, JobQueue, QueueError, QueueFuture,
+    JobId, PostgresQueue, QueueError, QueueFuture,
     names::Names,
     postgres::{connection::AskError, engine::PostgresEngine, statements},
-    queue::Question,
 };
 
 /// The schedules of a queue on PostgreSQL, which are rows of its database; from
-/// [`JobQueue::schedules`](crate::JobQueue::schedules).
+/// [`PostgresQueue::schedules`](crate::PostgresQueue::schedules).
 ///
 /// Each verb returns a [`ScheduleCall`], which does nothing until it is [made](ScheduleCall::call). What one machine changes
 /// the others follow within a second.
 ///
 /// ```no_run
-/// # use punctual_jobs::{Job, JobQueue};
+/// # use punctual_jobs::{Job, PostgresQueue};
 /// # use serde::{Deserialize, Serialize};
 /// # #[derive(Serialize, Deserialize)] struct Report {}
 /// # impl Job for Report { const NAME: &'static str = "report"; }
 /// use punctual_jobs::Schedule;
 ///
-/// # fn change(queue: &JobQueue) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// # fn change(queue: &PostgresQueue) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// let nine = Schedule::cron("report", "0 9 * * *", "Europe/Paris", &Report {})?;
 /// queue.schedules().put(nine).call()?;
 /// queue.schedules().pause("report").call()?;
@@ -45,13 +44,13 @@ use crate::{
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Schedules<'a> {
-    queue: &'a JobQueue,
+    queue: &'a PostgresQueue,
 }
 
 /// A question about schedules that is not asked yet.
 #[must_use = "nothing is done until it is called"]
 pub struct ScheduleCall<'a, T> {
-    queue: &'a JobQueue,
+    queue: &'a PostgresQueue,
     question: Result<Asked, QueueError>,
     answer: Answer<T>,
     _answers: PhantomData<fn() -> T>,
@@ -64,11 +63,15 @@ struct Asked {
 
 type Answer<T> = fn(&[Row]) -> Result<T, QueueError>;
 
-impl<'a> Schedules<'a> {
-    pub(crate) fn of(queue: &'a JobQueue) -> Self {
-        Self { queue }
+impl PostgresQueue {
+    /// Returns the schedules of the queue's database, to put, change and list.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules<'_> {
+        Schedules { queue: self }
     }
+}
 
+impl<'a> Schedules<'a> {
     /// Puts a schedule into the database, in place of the one that has its name. Ticks up to now are left out, also
     /// those of the one that is replaced, unless both tick at the same moments. Jobs that it has enqueued
     /// go on, and a pause stays. Answers whether there was one before. What it says about
@@ -152,8 +155,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
     ///
     /// # Errors
     ///
-    /// [`QueueError`]: a name or a payload is not accepted, the queue was shut down, the database cannot be asked, or the
-    /// queue is in memory, where there are no schedules as rows.
+    /// [`QueueError`]: a name or a payload is not accepted, the queue was shut down, or the database cannot be asked.
     pub fn call(self) -> Result<T, QueueError> {
         let timeout = self.queue.request_timeout();
         self.call_async().wait(timeout)
@@ -165,13 +167,17 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
             Ok(asked) => asked,
             Err(error) => return QueueFuture::ready(Err(error)),
         };
-        let (promise, reply) = QueueFuture::promised();
+        let engine = Arc::clone(&self.queue.engine);
+        let enqueues = statement == texts::RUN_NOW;
+        if engine.ended.is_cancelled() || enqueues && engine.claims.is_closing() {
+            return QueueFuture::ready(Err(QueueError::ShutDown));
+        }
         let answer = self.answer;
-        let keep = Box::new(move |rows: Result<Vec<Row>, QueueError>| {
-            promise.keep(rows.and_then(|rows| answer(&rows)));
-        });
-        self.queue.engine.ask_about_schedules(Question { statement, params, keep });
-        reply
+        let asks = Arc::clone(&engine);
+        engine.answer(async move {
+            let rows = asks.ask_of_schedules(statement, &params).await;
+            answer(&rows.map_err(|error| QueueError::Server(error.into_source()))?)
+        })
     }
 
     /// The same in a transaction of the program's own, in the same database: the other machines see the change if that
@@ -190,9 +196,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         self,
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
-        let Some((_, schema)) = self.queue.engine.tables() else {
-            return Err(QueueError::Unsupported("an in-memory queue has no transactions"));
-        };
+        let schema = &self.queue.engine.settings.address.schema;
         let Asked { statement, params } = self.question?;
         let text = schema.name_in(&statements::waiting(statement));
         loop {

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use punctual_jobs::{CatchUp, Job, JobLimit, JobQueue, JobRun, Overlap, Schedule};
+use punctual_jobs::{CatchUp, Job, JobLimit, JobRun, Overlap, PostgresQueue, Schedule};
 
 use super::{Desk, SECOND};
 use crate::{
@@ -167,7 +167,8 @@ fn jobs_that_several_run_at_once_have_room() {
         desks[0].put(by_hand(&name, &Work { number: 1, millis: 1 }, Overlap::Allow(1)));
         // They wait: none is claimed.
         server.sql("update punctual.job_schedule set kind = 'unknown'");
-        let run = |queue: &JobQueue| queue.schedules().run_now(&name).call().unwrap().is_some();
+        let run =
+            |queue: &PostgresQueue| queue.schedules().run_now(&name).call().unwrap().is_some();
         let queues: Vec<_> = desks.iter().chain(&desks).map(|desk| &desk.queue).collect();
         let run: usize = std::thread::scope(|scope| {
             let begin = |queue| scope.spawn(move || run(queue));

@@ -1,7 +1,10 @@
 //! Schedules that programs declare, and that persons change.
 
 use punctual::ScheduledThreadPoolExecutor;
-use punctual_jobs::{InMemory, Jobs, OnEdit, OpenError, QueueEvent, Schedule, ScheduleStatus};
+use punctual_jobs::{
+    InMemory, JobQueue, Jobs, OnEdit, OpenError, PostgresQueue, QueueEvent, Schedule,
+    ScheduleStatus,
+};
 
 use super::{Desk, SECOND, each_second, far};
 use crate::{
@@ -197,6 +200,15 @@ fn two_schedules_of_one_name_and_those_in_memory_are_refused() {
     let in_memory = Jobs::new().schedule(far()).open(InMemory::on(&executor));
     assert!(matches!(in_memory, Err(OpenError::Setting(_))));
     let queue = Jobs::new().open(InMemory::on(&executor)).unwrap();
-    let error = queue.schedules().put(far()).call().unwrap_err();
-    assert!(error.to_string().contains("Jobs::every"), "{error}");
+    assert!(PostgresQueue::of(&queue).is_none(), "it has no such verbs");
+}
+
+#[test]
+fn a_queue_that_is_any_queue_is_found_again_as_the_one_on_postgresql() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    desk.put(far());
+    let any: JobQueue = desk.queue.clone().into();
+    let found = PostgresQueue::of(&any).expect("it is on PostgreSQL");
+    assert_eq!(found.schedules().list().call().unwrap().len(), 1);
 }

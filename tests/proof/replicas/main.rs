@@ -3,7 +3,7 @@
 //! Everything is the real thing but three: the *time*, which is simulated; the *socket*, in whose place there is a stream
 //! in memory; and the *database*, which is a translation of the statements to tables in memory ([`gate_rows`],
 //! [`job_rows`]). The seam is the connection: the client is `tokio-postgres`, which speaks its protocol to
-//! the other end of the [`wire`]. So the keeper, the leases, the worker, the heartbeat, the telling and the ticks are
+//! the other end of the [`wire`], also with statements that are prepared. So the keeper, the leases, the worker, the heartbeat, the telling and the ticks are
 //! what a program has, with executors, triggers, policies and jitter.
 //!
 //! # How a process is simulated
@@ -36,6 +36,7 @@
 )]
 
 mod actor;
+mod boot_clock;
 mod caught_ledger;
 mod database;
 mod fault;
@@ -47,6 +48,7 @@ mod limit_rows;
 mod limits;
 mod network;
 mod plan;
+mod prepared;
 mod process;
 mod random;
 mod schedule_ledger;
@@ -55,12 +57,49 @@ mod table;
 mod wire;
 mod world;
 
+/// The texts of the statements are the library's own files, read here once more: what is translated is what is sent.
+#[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/postgres/claiming.rs"]
+mod claiming;
+#[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/gate/sql.rs"]
+mod gate_texts;
+#[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/postgres/limiting.rs"]
+mod limiting;
+#[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/postgres/schedules/texts.rs"]
+mod schedule_texts;
+#[allow(dead_code)]
+#[path = "../../../crates/punctual-jobs/src/postgres/statements.rs"]
+mod statements;
+
+/// What the translations know of the queue.
+mod postgres {
+    pub(crate) use crate::{claiming, limiting, schedule_texts, statements};
+
+    /// The schema that a queue has without a word, in the texts.
+    pub(crate) struct Schema(&'static str);
+
+    impl Default for Schema {
+        fn default() -> Self {
+            Self("punctual")
+        }
+    }
+
+    impl Schema {
+        pub(crate) fn name_in(&self, statement: &str) -> String {
+            let quoted = format!("\"{}\"", self.0);
+            statement.replace("@schema", &quoted).replace("@channel", self.0)
+        }
+    }
+}
+
 use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     thread,
 };
 
-pub(crate) use self::network::Network;
 use self::{
     fault::Fault,
     ledger::Ledger,

@@ -1,0 +1,14 @@
+//! The server that the gate and the queue ask: how they get to it, and what becomes of a connection that is of no use.
+//!
+//! * [`dial`]: how a connection is made, and the one seam at which a simulation takes the place of sockets, threads and clocks.
+//! * [`error`]: why there is no answer.
+//! * [`session`]: what is asked on one connection.
+//! * [`connection`]: a connection that is made again.
+//!
+//! The queue has several of these, makes each when it is asked, and gives up on one that was silent. The
+//! [gate](crate::gate) has one, which a task of its own keeps, and deadlines.
+
+pub(crate) mod connection;
+pub(crate) mod dial;
+pub(crate) mod error;
+pub(crate) mod session;

@@ -1,0 +1,102 @@
+//! Why there is no answer.
+
+use std::{error::Error as StdError, fmt, time::Duration};
+
+use tokio_postgres::Error;
+#[cfg(feature = "postgres")]
+use tokio_postgres::error::SqlState;
+
+#[cfg(feature = "postgres")]
+use crate::error::Source;
+
+/// The reason for which there is no answer.
+#[derive(Debug)]
+pub(crate) enum AskError {
+    /// There is no connection, for this reason.
+    NoConnection(String),
+    /// There was no answer by the deadline.
+    NoAnswer,
+    /// The server did not answer for this time.
+    Silent(Duration),
+    /// There is no connection, it broke, or the server has refused.
+    Server(Error),
+    /// A row was locked by other transactions for so long.
+    #[cfg(feature = "postgres")]
+    Locked(Duration),
+    /// For this long, the server has accepted a job without storing it.
+    #[cfg(feature = "postgres")]
+    LeftOut(Duration),
+}
+
+/// What the queue asks of it.
+#[cfg(feature = "postgres")]
+impl AskError {
+    /// Returns `true` if a row is locked by a transaction that may end soon.
+    pub(crate) fn is_lock(&self) -> bool {
+        self.is(&SqlState::LOCK_NOT_AVAILABLE)
+    }
+
+    /// Returns `true` if the server has refused this statement, and may take another one from this session.
+    pub(crate) fn is_of_the_statement(&self) -> bool {
+        matches!(self, Self::Server(error) if error.code().is_some()) && !self.is_of_the_session()
+    }
+
+    /// Returns `true` if the server has refused what the statement says, and will as long as the rows, the rights and the
+    /// tables are as they are: bad data, a violated constraint, an error of a trigger, missing rights.
+    pub(crate) fn is_of_the_rows(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let class = error.code().and_then(|code| code.code().get(..2));
+        matches!(class, Some("22" | "23" | "42" | "44" | "P0")) && !self.is_of_the_session()
+    }
+
+    /// Returns `true` if the server has refused what the statement does to a row, and may accept the same for another one. A missing
+    /// right or table is not of this kind.
+    pub(crate) fn is_of_one_row(&self) -> bool {
+        let Self::Server(error) = self else { return false };
+        let class = error.code().and_then(|code| code.code().get(..2));
+        matches!(class, Some("22" | "23" | "44" | "P0")) && !self.is_of_the_session()
+    }
+
+    /// Returns `true` if another session is needed: this one is silent, or its server is not the primary.
+    pub(crate) fn is_of_the_session(&self) -> bool {
+        matches!(self, Self::Silent(_)) || self.is(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    }
+
+    pub(crate) fn is(&self, state: &SqlState) -> bool {
+        matches!(self, Self::Server(error) if error.code() == Some(state))
+    }
+
+    pub(crate) fn into_source(self) -> Source {
+        match self {
+            Self::Server(error) => error.into(),
+            other => other.into(),
+        }
+    }
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoConnection(why) => write!(f, "there is no connection to the database ({why})"),
+            Self::NoAnswer => f.write_str("the database did not answer in time"),
+            Self::Silent(limit) => write!(f, "the server did not answer for {limit:?}"),
+            Self::Server(error) => error.fmt(f),
+            #[cfg(feature = "postgres")]
+            Self::Locked(limit) => write!(f, "other transactions kept a row locked for {limit:?}"),
+            #[cfg(feature = "postgres")]
+            Self::LeftOut(limit) => write!(
+                f,
+                "the server has stored no row for {limit:?}: look for a trigger of the program's own that leaves it out"
+            ),
+        }
+    }
+}
+
+impl StdError for AskError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        match self {
+            Self::Server(error) => error.source(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! What a server says of a statement that is prepared, before it has any rows: its columns.
+
+use super::wire::{Kind, Value};
+use crate::postgres::{Schema, schedule_texts, statements};
+
+use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Time};
+
+/// The columns of each statement that the queue prepares.
+const COLUMNS: [(&str, &[Kind]); 3] = [
+    (statements::TICK, &[Time, Bool, Bool, Float8, Float8, Int8]),
+    (schedule_texts::SETTLE, &[Int8, Int8s, Int8]),
+    (
+        schedule_texts::DUE,
+        &[
+            Time, Text, Int8, Text, Text, Text, Text, Int8, Time, Time, Int8, Text, Int8, Text,
+            Int4, Time, Time,
+        ],
+    ),
+];
+
+/// Returns the columns of a statement, as it is sent.
+pub(super) fn columns(text: &str) -> &'static [Kind] {
+    let schema = Schema::default();
+    let found = COLUMNS.iter().find(|(template, _)| schema.name_in(template) == text);
+    let Some((_, columns)) = found else {
+        panic!("the simulated database does not know the columns of the statement {text}")
+    };
+    columns
+}
+
+/// Panics if rows are not what was said of their statement: the client would read something else.
+pub(super) fn check(text: &str, rows: &[Vec<Value>]) {
+    let said: Vec<_> = columns(text).iter().map(|column| column.oid()).collect();
+    for row in rows {
+        let are: Vec<_> = row.iter().map(Value::oid).collect();
+        assert_eq!(are, said, "the columns of {text}");
+    }
+}
