@@ -62,7 +62,7 @@ impl WantedObservers {
 fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
     trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
     let hooks = &handle.pool().callbacks.hooks;
-    hooks.call_aside(FailureSource::Starvation, || callback(it));
+    hooks.call_aside(FailureSource::Starvation, &mut || callback(it));
 }
 
 impl Builder {

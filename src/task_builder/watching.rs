@@ -73,7 +73,7 @@ impl WatchedRun {
         let (number, running_for) = (slow.run_number(), slow.running_for());
         trace::slow_run(self.run.id.0, slow.name(), number, running_for, scheduled_at);
         if let Some(callback) = callback {
-            hooks.call_aside(FailureSource::SlowRun, || callback(&slow));
+            hooks.call_aside(FailureSource::SlowRun, &mut || callback(&slow));
         }
     }
 }
