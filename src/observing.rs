@@ -82,7 +82,7 @@ fn watcher(config: &Config) -> Watcher {
 fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
     trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
     let hooks = &handle.pool().callbacks.hooks;
-    hooks.call_aside(FailureSource::Starvation, || callback(it));
+    hooks.call_aside(FailureSource::Starvation, &mut || callback(it));
 }
 
 /// Reports a run that takes long by an event and by the callback, if there is one.
@@ -90,7 +90,7 @@ fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>
     let (id, running_for) = (it.id().0, it.running_for());
     trace::slow_run(id, it.name(), it.run_number(), running_for, it.scheduled_at());
     if let Some(callback) = callback {
-        hooks.call_aside(FailureSource::SlowRun, || callback(it));
+        hooks.call_aside(FailureSource::SlowRun, &mut || callback(it));
     }
 }
 

@@ -81,6 +81,7 @@ mod verdict;
 mod worker_context;
 
 pub(crate) use self::{
+    alarm::Alarm,
     around::Around,
     call::Call,
     cell::{Extras, Parts},

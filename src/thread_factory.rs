@@ -78,8 +78,12 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     if let Some(size) = worker.stack_size {
         builder = builder.stack_size(size);
     }
-    builder.spawn(move || worker.run()).map(Some)
+    let work: ThreadBody = Box::new(|| worker.run());
+    builder.spawn(work).map(Some)
 }
+
+/// What a thread of the crate calls: one type, so that `spawn` is compiled once.
+pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The work of a thread of an executor, as handed to a [`ThreadFactory`].
 #[must_use = "a worker that is dropped does no work"]

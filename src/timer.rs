@@ -38,7 +38,7 @@ use crate::{
     entry::{Moved, Ticket},
     pool::{Phase, PoolRef},
     schedule::Schedule,
-    task::Node,
+    task::{Alarm, Node},
     time::{Clock, Timestamp},
 };
 
@@ -264,8 +264,7 @@ impl Sleep {
     }
 
     fn enter(&mut self, now: Timestamp, waker: &Waker) -> Result<(), TimerStopped> {
-        let woken = waker.clone();
-        let task = Node::alarm(move || woken.wake());
+        let task = Node::alarm(Alarm::Wake(waker.clone()));
         let admitted = self.pool_ref.admit_timer(task, now, self.deadline);
         let ticket = admitted.map_err(|why| match why {
             RejectionReason::Shutdown => TimerStopped { reason: CancelReason::Shutdown },

@@ -65,16 +65,14 @@ pub(crate) fn discard<T>(value: T) {
     // Also for values that need no drop, because another type in their place may.
     assert_no_lock_is_held();
     if mem::needs_drop::<T>() {
-        shield(|| drop(value));
+        contain(|| drop(value)).unwrap_or_else(discard_payload);
     }
 }
 
 /// Calls user code. A panic goes no further.
 #[inline]
 pub(crate) fn shield(call: impl FnOnce()) {
-    if let Err(payload) = contain(call) {
-        discard_payload(payload);
-    }
+    contain(call).unwrap_or_else(discard_payload);
 }
 
 /// Compiled once, and not for every type of value.
@@ -102,7 +100,8 @@ pub(crate) fn discard_with<T>(value: T, lost: impl FnOnce(Panic)) {
 
 #[inline(never)]
 fn discard_noting<T>(value: T, lost: impl FnOnce(Panic)) {
-    contain_located(|| drop(value)).unwrap_or_else(lost);
+    let mut value = Some(value);
+    contain_noted(&mut || drop(value.take())).unwrap_or_else(lost);
 }
 
 /// A value whose drop is user code. When this is dropped, a panic of the value goes no further.
@@ -292,18 +291,15 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 }
 
 /// Like [`contain`], and also returns where the panic began, if that is known.
-#[inline]
-pub(crate) fn contain_located<R>(call: impl FnOnce() -> R) -> Result<R, Panic> {
-    if !are_locations_noted() {
-        return contain(call).map_err(|payload| (payload, None));
+#[inline(always)]
+pub(crate) fn contain_located(call: &mut dyn FnMut()) -> Result<(), Panic> {
+    if are_locations_noted() {
+        contain_noted(call)
+    } else {
+        contain(call).map_err(|payload| (payload, None))
     }
-    let (mut call, mut returned) = (Some(call), None);
-    contain_noted(&mut || returned = call.take().map(|call| call()))?;
-    let Some(returned) = returned else { unreachable!("it has not panicked") };
-    Ok(returned)
 }
 
-/// Compiled once, and not for every type of call.
 #[cold]
 fn contain_noted(call: &mut dyn FnMut()) -> Result<(), Panic> {
     let replace = |begun| BEGUN.try_with(|noted| noted.replace(begun)).ok().flatten();

@@ -33,6 +33,7 @@ use crate::{
     CancellationToken, Limit, LimitReached,
     queue::{AsyncWaiter, QueueEntry, Source},
     sync::{OnceLock, Parker, thread},
+    thread_factory::ThreadBody,
     time::{Clock, PlaceId, Timestamp, Wakers, set_timer_slack},
     token::Places,
     unwind::{discard, wake_all},
@@ -375,9 +376,11 @@ impl SystemAlarms {
     fn set(&self, clock: &Clock, deadline: Timestamp, waker: Waker) -> Result<PlaceId, Waker> {
         let deadline = self.clock.deadline_of(clock.instant_of(deadline));
         let mut list = self.list.lock();
-        let builder = || thread::Builder::new().name("punctual-alarm".into());
-        if list.was_never_used() && builder().spawn(|| Self::get().wake_when_due()).is_err() {
-            return Err(waker);
+        if list.was_never_used() {
+            let work: ThreadBody = Box::new(|| Self::get().wake_when_due());
+            if thread::Builder::new().name("punctual-alarm".into()).spawn(work).is_err() {
+                return Err(waker);
+            }
         }
         let is_nearer = deadline < list.first();
         let id = list.add(deadline, waker);

@@ -92,7 +92,7 @@ impl Pool {
             self.workers.remove(driver::NUMBER);
         }
         let hooks = &self.callbacks.hooks;
-        hooks.tell(Points::TERMINATED, FailureSource::Terminated, |told| told.terminated());
+        hooks.tell(Points::TERMINATED, FailureSource::Terminated, &|told| told.terminated());
         let waiters = self.lifecycle.terminate();
         trace::lifecycle("terminated", &self.spawner.thread_name);
         wake_all(waiters);

@@ -38,7 +38,7 @@ impl Takes {
         if hooks.observers.has(Points::TAKEN) {
             let taken = pool.clock().shown_at(now);
             let tell = |told: &dyn Observer| told.task_taken(TaskId(id), taken, overdue);
-            hooks.tell(Points::TAKEN, FailureSource::Observer, tell);
+            hooks.tell(Points::TAKEN, FailureSource::Observer, &tell);
         }
     }
 
@@ -57,7 +57,7 @@ impl Takes {
         let Some(facts) = self.ended.take() else { return };
         worker.with_names(facts.id, |names| {
             let run = EndedRun { facts, names, ended: now, clock: worker.clock() };
-            hooks.tell(Points::ENDED, FailureSource::Observer, |told| told.run_ended(&run));
+            hooks.tell(Points::ENDED, FailureSource::Observer, &|told| told.run_ended(&run));
         });
     }
 }

@@ -59,9 +59,9 @@ impl WorkerThread {
         let before = pool.clock().worker_begins(&parker);
         set_timer_slack(pool.spawner.timer_slack);
         trace::worker("started", &self.name);
-        hooks.tell(Points::WORKER, FailureSource::ThreadStart, |told| told.worker_started());
+        hooks.tell(Points::WORKER, FailureSource::ThreadStart, &|told| told.worker_started());
         self.runner.run_tasks();
-        hooks.tell(Points::WORKER, FailureSource::ThreadStop, |told| told.worker_ended());
+        hooks.tell(Points::WORKER, FailureSource::ThreadStop, &|told| told.worker_ended());
         trace::worker("ended", &self.name);
         drop(self);
         // The factory may have lent a thread that goes on with other work.

@@ -1,9 +1,8 @@
 //! The alarm: a payload that only calls a closure of this crate when it is due.
 //!
-//! It is what a [`Sleep`](crate::Sleep) has in the queue, to wake its waker. It is a task like any other, so everything that
-//! holds for the order, the precision, the shutdown and the prompt removal of tasks holds for timers. But it
-//! has no closure of the user's: no hook, no decorator and no span is around it. The timer thread has alarms in its queue
-//! as well, which so is of the same type, and ends each that is due: that makes it act.
+//! It is what a [`Sleep`](crate::Sleep) has in the queue, to wake its waker. It is a task like any other, so all that
+//! holds for order, precision, shutdown and prompt removal of tasks holds for timers. But it has no closure of the
+//! user's: no hook, no decorator and no span is around it. The timer thread ends each alarm of its queue when due.
 //!
 //! The waker goes one of three ways:
 //!
@@ -18,6 +17,8 @@
 //!
 //! Wakers are user code. They are cloned, dropped and woken with no lock held.
 
+use std::task::Waker;
+
 use super::{
     call::Call,
     hooks::Lent,
@@ -26,16 +27,19 @@ use super::{
 };
 use crate::{sync::Arc, unwind::shield};
 
-pub(crate) struct Alarm<F>(F);
+pub(crate) enum Alarm {
+    Wake(Waker),
+    Act(Box<dyn FnOnce() + Send>),
+}
 
-impl<F: FnOnce() + Send + 'static> Node<Alarm<F>> {
+impl Node<Alarm> {
     /// Makes a task that only calls code of this crate.
-    pub(crate) fn alarm(act: F) -> Arc<Self> {
-        Arc::new(Self::new(Alarm(act), ()))
+    pub(crate) fn alarm(alarm: Alarm) -> Arc<Self> {
+        Arc::new(Self::new(alarm, ()))
     }
 }
 
-impl<F: FnOnce() + Send + 'static> Body for Alarm<F> {
+impl Body for Alarm {
     type Value = ();
     type Place = ();
     const ACTS_UNRUN: bool = true;
@@ -46,7 +50,10 @@ impl<F: FnOnce() + Send + 'static> Body for Alarm<F> {
     }
 
     fn will_not_run(self) {
-        shield(self.0);
+        shield(|| match self {
+            Self::Wake(waker) => waker.wake(),
+            Self::Act(act) => act(),
+        });
     }
 
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {

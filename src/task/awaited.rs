@@ -11,7 +11,7 @@ use crate::{unwind::discard, wait::Place};
 impl Task {
     /// Returns `true` if the task has ended; if not, keeps the waker until it has.
     pub(crate) fn poll_done(&self, place: &mut Place, waker: &Waker) -> bool {
-        let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
+        let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::is_done, waker, keep)
     }
 
@@ -23,23 +23,23 @@ impl Task {
 
     /// Like `has_left`; if not, keeps the waker until it has.
     pub(crate) fn poll_left(&self, place: &mut Place, waker: &Waker) -> bool {
-        let keep = |extras: &mut Extras, waker| extras.waiters.register(place, waker);
+        let keep = &mut |extras: &mut Extras, waker| extras.waiters.register(place, waker);
         self.poll_until(Stage::has_left, waker, keep)
     }
 
     pub(crate) fn forget(&self, place: &mut Place) {
-        self.drop_from_extras(|extras| extras.waiters.leave(place));
+        self.drop_from_extras(&mut |extras| extras.waiters.leave(place));
     }
 
     /// Like `poll_done`, for the asynchronous task that awaits the future: only
     /// the last of its wakers is kept.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
-        self.poll_until(Stage::is_done, waker, |extras, waker| extras.awaiting.replace(waker))
+        self.poll_until(Stage::is_done, waker, &mut |extras, waker| extras.awaiting.replace(waker))
     }
 
     /// Drops the waker of an asynchronous task that no longer awaits the future.
     pub(crate) fn deregister_awaiting(&self) {
-        self.drop_from_extras(|extras| extras.awaiting.take());
+        self.drop_from_extras(&mut |extras| extras.awaiting.take());
     }
 
     /// Returns `true` if the task `is_there`, as far as the caller waits for it. If not, `keep` keeps the
@@ -48,7 +48,7 @@ impl Task {
         &self,
         is_there: fn(Stage) -> bool,
         waker: &Waker,
-        keep: impl FnOnce(&mut Extras, Waker) -> Option<Waker>,
+        keep: &mut dyn FnMut(&mut Extras, Waker) -> Option<Waker>,
     ) -> bool {
         if self.with(|parts| is_there(parts.stage)) {
             return true;
@@ -63,7 +63,7 @@ impl Task {
     }
 
     /// Takes a waker out, and drops it after releasing the lock.
-    fn drop_from_extras(&self, take: impl FnOnce(&mut Extras) -> Option<Waker>) {
+    fn drop_from_extras(&self, take: &mut dyn FnMut(&mut Extras) -> Option<Waker>) {
         discard(self.with(|parts| parts.extras_if_any().and_then(take)));
     }
 }

@@ -112,8 +112,9 @@ impl Hooks {
             let report = match around {
                 None => {
                     let mut report = Ok(Next::Nothing);
-                    let called = contained(|| report = lent.run());
-                    called.and(report)
+                    // Inlined, since every run passes here.
+                    let called = contain_located(&mut || report = lent.run());
+                    called.map_err(Failure::of_panic).and(report)
                 }
                 Some(around) => Self::invoke_around(run, around, lent),
             };
@@ -132,33 +133,33 @@ impl Hooks {
     #[inline(never)]
     fn call_before(&self, run: &Run) -> Result<(), Failure> {
         let (context, mut told) = (run.context(), self.observers.at(Points::BEFORE));
-        told.try_for_each(|observer| contained(|| observer.before_run(&context)))
+        told.try_for_each(|observer| contained(&mut || observer.before_run(&context)))
     }
 
     #[inline(never)]
     fn call_after(&self, run: &Run, outcome: Result<(), &Failure>) {
         let context = run.context();
         for observer in self.observers.at(Points::AFTER) {
-            let call = || observer.after_run(&context, outcome);
+            let call = &mut || observer.after_run(&context, outcome);
             discard(self.contain(FailureSource::AfterExecute, run, call));
         }
     }
 
     /// Tells the observers something that concerns no task.
-    pub(crate) fn tell(&self, point: Points, source: FailureSource, say: impl Fn(&dyn Observer)) {
+    pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
         if self.observers.has(point) {
             let told = self.observers.at(point);
-            told.for_each(|observer| self.call_aside(source, || say(observer)));
+            told.for_each(|observer| self.call_aside(source, &mut || say(observer)));
         }
     }
 
     /// Calls one part of a run, and reports its panic.
-    pub(crate) fn contain<R>(
+    pub(crate) fn contain(
         &self,
         part: FailureSource,
         run: &Run,
-        call: impl FnOnce() -> R,
-    ) -> Result<R, Failure> {
+        call: &mut dyn FnMut(),
+    ) -> Result<(), Failure> {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
@@ -168,7 +169,7 @@ impl Hooks {
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
-        let called = contained(|| (around.0)(&mut || report = lent.run()));
+        let called = contained(&mut || (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
         let failure = match (called, run.take_over_limit()) {
             (Ok(()), None) => return report,
@@ -243,7 +244,7 @@ impl Hooks {
     }
 
     /// Calls a hook that belongs to no task. A panic of it is reported and goes no further.
-    pub(crate) fn call_aside(&self, source: FailureSource, call: impl FnOnce()) {
+    pub(crate) fn call_aside(&self, source: FailureSource, call: &mut dyn FnMut()) {
         if let Err(panic) = contained(call) {
             self.report(source, &Subject::default(), &panic, None);
             discard(panic);
@@ -252,8 +253,7 @@ impl Hooks {
 }
 
 /// Calls user code. A panic of it is returned as a failure.
-#[inline]
-fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
+fn contained(call: &mut dyn FnMut()) -> Result<(), Failure> {
     contain_located(call).map_err(Failure::of_panic)
 }
 

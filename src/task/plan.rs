@@ -285,14 +285,15 @@ impl Plan {
         let last = LastRun { planned, planned_wall: None, started, ended, took_place };
         let (runs, failures, missed) = (self.runs, self.failures, self.schedule.missed);
         let Some(triggered) = self.schedule.triggered_mut() else { return Ok(None) };
-        let ask = || {
-            let next = triggered.ask(missed, last, run.clock(), runs, failures)?;
-            let is_counting = missed.has_deadline();
-            Some((next, if is_counting { triggered.skipped(next, run.clock()) } else { 0 }))
-        };
-        let asked = hooks.contain(FailureSource::Trigger, run, ask)?;
-        self.note_skipped(asked.map_or(0, |(_, skipped)| skipped));
-        Ok(asked.map(|(next, _)| next))
+        let (mut next, mut skipped) = (None, 0);
+        hooks.contain(FailureSource::Trigger, run, &mut || {
+            next = triggered.ask(missed, last, run.clock(), runs, failures);
+            if let Some(next) = next.filter(|_| missed.has_deadline()) {
+                skipped = triggered.skipped(next, run.clock());
+            }
+        })?;
+        self.note_skipped(skipped);
+        Ok(next)
     }
 
     /// Tells a run how many moments of its trigger it stands for.
@@ -305,8 +306,9 @@ impl Plan {
         let stands_for_others = self.schedule.missed.stands_for_others();
         let triggered = self.schedule.triggered_mut().filter(|_| stands_for_others);
         let Some(triggered) = triggered else { return Ok(()) };
-        let count = || triggered.covered(run.planned(), run.started(), run.clock());
-        let covered = hooks.contain(FailureSource::Trigger, run, count)?;
+        let mut covered = 0;
+        let count = &mut || covered = triggered.covered(run.planned(), run.started(), run.clock());
+        hooks.contain(FailureSource::Trigger, run, count)?;
         run.missed.set(run.missed.get().saturating_add(covered));
         Ok(())
     }
@@ -324,9 +326,10 @@ impl Plan {
         run: &Run,
         hooks: &Hooks,
     ) -> Result<bool, Failure> {
-        let (planned, now) = (run.planned(), run.started());
-        let look = || self.schedule.is_overdue(planned, asked, now, run.clock());
-        hooks.contain(FailureSource::Trigger, run, look)
+        let (planned, now, mut is_overdue) = (run.planned(), run.started(), false);
+        let look = &mut || is_overdue = self.schedule.is_overdue(planned, asked, now, run.clock());
+        hooks.contain(FailureSource::Trigger, run, look)?;
+        Ok(is_overdue)
     }
 
     /// Leaves this run out, which is overdue, and plans the next, if there is one.
@@ -361,9 +364,10 @@ impl Plan {
         let Some(triggered) = self.schedule.triggered_mut() else {
             return RunOutcome::Again(planned);
         };
-        let ask = || triggered.ask_again(run.clock(), runs, failures);
+        let mut next = None;
+        let ask = &mut || next = triggered.ask_again(run.clock(), runs, failures);
         match hooks.contain(FailureSource::Trigger, run, ask) {
-            Ok(next) => RunOutcome::Again(next.unwrap_or(planned)),
+            Ok(()) => RunOutcome::Again(next.unwrap_or(planned)),
             Err(panic) => RunOutcome::Ended(Err(panic)),
         }
     }

@@ -120,11 +120,15 @@ pub struct FailureReport<'a> {
 /// Returns the text with its control characters escaped: the message of an error may come from far away, and must neither
 /// begin a line of its own nor control a terminal.
 fn in_one_line(text: &str) -> String {
-    let escaped = |letter: char| match letter.is_control() {
-        true => letter.escape_default().to_string(),
-        false => letter.to_string(),
-    };
-    text.chars().map(escaped).collect()
+    let mut line = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() {
+            line.extend(letter.escape_default());
+        } else {
+            line.push(letter);
+        }
+    }
+    line
 }
 
 impl FailureReport<'_> {

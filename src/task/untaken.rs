@@ -39,19 +39,20 @@ fn failure(variant: &dyn Debug, result: &dyn Any, name: &str) -> Option<Failure>
     if format!("{variant:?}") != "Discriminant(1)" {
         return None;
     }
-    let text = text::<io::Error>(result)
-        .or_else(|| text::<BoxedError>(result))
-        .or_else(|| text::<String>(result))
-        .or_else(|| text::<&str>(result));
+    let error = error::<io::Error>(result)
+        .or_else(|| error::<BoxedError>(result))
+        .or_else(|| error::<String>(result))
+        .or_else(|| error::<&str>(result));
+    // User code: an error prints itself.
+    let text = error.and_then(|error| contain(|| error.to_string()).map_err(discard).ok());
     Some(Failure::of_nothing(
         FailureKind::Error,
         text.unwrap_or_else(|| format!("the `Err` of a `{name}`")),
     ))
 }
 
-/// Returns the text of the error, if the result has an error of this type and no other value. User code: an error prints
-/// itself.
-fn text<E: Display + 'static>(result: &dyn Any) -> Option<String> {
+/// Returns the error, if there is one of this type and no other value.
+fn error<E: Display + 'static>(result: &dyn Any) -> Option<&dyn Display> {
     let error = result.downcast_ref::<Result<(), E>>()?.as_ref().err()?;
-    contain(|| error.to_string()).map_err(discard).ok()
+    Some(error)
 }

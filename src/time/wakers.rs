@@ -11,7 +11,7 @@
 //! A waker that comes last and one that leaves cost O(log n) at most, wherever it stands: thousands of futures may lose
 //! their `select` at once. One that comes between others moves those on the shorter side of it.
 
-use std::{collections::VecDeque, mem, task::Waker};
+use std::{collections::VecDeque, task::Waker};
 
 use super::Timestamp;
 
@@ -74,14 +74,14 @@ impl Wakers {
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Vec<Waker> {
         let mut due = Vec::new();
         while self.first() <= now {
-            due.extend(self.take_first());
+            let Some(waker) = self.take_first() else { break };
+            due.push(waker);
         }
         due
     }
 
     pub(crate) fn take_all(&mut self) -> Vec<Waker> {
-        self.gaps = 0;
-        mem::take(&mut self.list).into_iter().filter_map(|(_, waker)| waker).collect()
+        self.take_due(Timestamp::NEVER)
     }
 
     pub(crate) fn len(&self) -> usize {

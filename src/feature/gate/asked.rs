@@ -291,7 +291,8 @@ impl Call<'_> {
     /// Returns `true` if the run holds a lease that is lost before it begins. A lease that panics is none.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
-        let is_lost = self.call_gate(FailureSource::Lease, || lease.is_lost()).unwrap_or(true);
+        let mut is_lost = true;
+        self.call_gate(FailureSource::Lease, &mut || is_lost = lease.is_lost());
         self.hooks.drops(self.run.id()).discard(lease);
         is_lost
     }
@@ -316,23 +317,30 @@ impl Call<'_> {
             is_extra: run.is_extra(),
             clock: run.clock(),
         };
-        self.call_gate(FailureSource::Gate, || gate.enter(&tick))
+        let mut entry = None;
+        self.call_gate(FailureSource::Gate, &mut || entry = Some(gate.enter(&tick)));
+        entry
     }
 
-    /// Calls a part of the gate. User code: the caller holds no lock. Returns `None` if it panics.
-    fn call_gate<R>(&self, part: FailureSource, call: impl FnOnce() -> R) -> Option<R> {
-        let called = self.hooks.contain(part, self.run, || self.run.scoped(call));
-        called.map_err(discard).ok()
+    /// Calls a part of the gate. User code: the caller holds no lock. Returns `false` if it panics.
+    fn call_gate(&self, part: FailureSource, call: &mut dyn FnMut()) -> bool {
+        let called = self.hooks.contain(part, self.run, &mut || self.run.scoped(&mut *call));
+        called.map_err(discard).is_ok()
     }
 
     /// Gives the run a lease, and has the lease watched. Returns `false` if the lease has panicked.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
-        let (watched, raised) = (Arc::clone(&lease), token.clone());
+        let (watched, mut raised) = (Arc::clone(&lease), Some(token.clone()));
         let held = HeldLease { lease, token, replaced: None };
         let before = self.run.worker.held.borrow_mut().replace(held);
         debug_assert!(before.is_none(), "a worker has one run at a time");
-        let is_watched = self.call_gate(FailureSource::Lease, || watched.watch(raised)).is_some();
+        let watch = &mut || {
+            if let Some(token) = raised.take() {
+                watched.watch(token);
+            }
+        };
+        let is_watched = self.call_gate(FailureSource::Lease, watch);
         if !is_watched {
             self.leave_lease(RunEnd::NotRun, None);
         }
@@ -342,7 +350,7 @@ impl Call<'_> {
     fn leave_lease(&self, end: RunEnd<'_>, next: Option<Timestamp>) {
         let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
-        self.call_gate(FailureSource::Lease, || held.lease.leave(end, next));
+        self.call_gate(FailureSource::Lease, &mut || held.lease.leave(end, next));
         self.hooks.drops(self.run.id()).discard(held);
     }
 

@@ -39,7 +39,7 @@ use crate::{
         atomic::{AtomicBool, AtomicUsize, Ordering},
         scoped_thread_local,
     },
-    task::{Drops, Node, Task},
+    task::{Alarm, Drops, Node, Task},
     time::{Clock, Timestamp, set_timer_slack},
     trace,
     unwind::discard,
@@ -52,7 +52,7 @@ scoped_thread_local!(static POOL: Arc<Pool>);
 
 /// Returns what the timer thread does when a limit has come.
 pub(super) fn expiry(act: impl FnOnce(&Pool) + Send + 'static) -> Arc<Task> {
-    Node::alarm(move || POOL.with(|pool| act(pool)))
+    Node::alarm(Alarm::Act(Box::new(|| POOL.with(|pool| act(pool)))))
 }
 
 /// Acts for a limit that has come. The caller is a party of the termination.
