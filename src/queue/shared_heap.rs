@@ -42,7 +42,8 @@ pub(super) struct SharedHeap<E, S> {
 }
 
 struct HeapContents<E, S> {
-    heap: PriorityQueue<E>,
+    /// On lines of its own: a thread that waits for the lock takes the lock's line from the one that holds it.
+    heap: CachePadded<PriorityQueue<E>>,
     state: S,
 }
 
@@ -54,7 +55,7 @@ pub(super) struct LockedHeap<'a, E, S> {
 impl<E, S> SharedHeap<E, S> {
     /// `number` is its place among the heaps of its queue, in which their locks are taken.
     pub(super) fn new(number: usize, state: S) -> Self {
-        let contents = HeapContents { heap: PriorityQueue::new(), state };
+        let contents = HeapContents { heap: CachePadded::new(PriorityQueue::new()), state };
         Self { head: PublishedHead::new(), contents: Mutex::numbered(number, contents) }
     }
 
