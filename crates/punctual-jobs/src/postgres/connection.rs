@@ -259,6 +259,11 @@ impl Connection {
         Self { greeting: statements::GREETING_OF_VERBS, ..self }
     }
 
+    /// Has each statement planned once, as those have to be that claim jobs.
+    pub(super) fn for_work(self) -> Self {
+        Self { greeting: statements::GREETING_OF_WORK, ..self }
+    }
+
     /// Sends a statement, and returns the rows of its answer.
     pub(super) async fn ask(
         &self,

@@ -155,7 +155,7 @@ impl PostgresEngine {
             definitions: Arc::clone(definitions),
             verbs: settings.connection(settings.request_timeout).for_verbs(),
             looks: settings.connection(settings.request_timeout),
-            work: settings.connection(silence),
+            work: settings.connection(silence).for_work(),
             pulse: settings.connection(silence),
             ticking: settings.connection(silence),
             worker: new_name(&settings.machine),

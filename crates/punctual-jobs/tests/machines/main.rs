@@ -29,6 +29,8 @@ mod opening;
 mod outages;
 mod past;
 mod periodic;
+mod pinned;
+mod priorities;
 mod refusals;
 mod rights;
 mod runs;
