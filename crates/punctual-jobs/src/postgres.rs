@@ -7,7 +7,7 @@
 //!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
 //!   [`encryption`].
-//! * [`worker`]: when jobs are claimed, and [`sources`], which; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
+//! * [`worker`]: when jobs are claimed, and [`sources`], which, from which [`frontier`] on; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live.
 //! * [`telling`]: each job that is discarded is told once.
@@ -46,6 +46,7 @@ mod dead;
 mod encryption;
 mod ending;
 mod engine;
+mod frontier;
 mod heartbeat;
 mod limiting;
 mod listening;

@@ -10,6 +10,10 @@
 /// [`Low`](Self::Low), and of one level the one whose moment is earlier. Java: a `PriorityBlockingQueue`; River, Oban,
 /// Sidekiq and Solid Queue have priorities as numbers.
 ///
+/// This holds across all kinds that a machine handles, with limit keys and without. A job that a [limit](crate::JobLimit) keeps from
+/// beginning holds up no other: jobs of a lower priority pass it. On PostgreSQL they also pass a job that was stored for a moment long
+/// past, or given back by a machine, until it is found: mostly for less than a tenth of a second, and for a minute at most.
+///
 /// **Jobs of a low priority starve** while jobs of a higher one keep all workers busy. A job that runs is not interrupted.
 ///
 /// A job with an [ordering key](crate::JobBuilder::ordering_key) has no use for one: of the jobs with one key the moment

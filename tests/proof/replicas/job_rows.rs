@@ -55,7 +55,8 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 18] = [
+    let all: [(&str, Carry); 19] = [
+        (claiming::LEVELS, |it| it.levels()),
         (claiming::CLAIM, |it| it.claim(false)),
         (claiming::CLAIM_KEYED, |it| it.claim(true)),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
@@ -154,7 +155,7 @@ impl JobStatement<'_> {
     }
 
     /// Claims these jobs.
-    fn claimed(&mut self, ids: &[i64], worker: &str) -> Answer {
+    fn claimed(&mut self, ids: &[i64], worker: &str) -> Vec<Vec<Value>> {
         let mut rows = Vec::new();
         for &id in ids {
             let row = self.claim_one(id, worker, None, None);
@@ -172,7 +173,34 @@ impl JobStatement<'_> {
                 Value::Null(Kind::Text),
             ]);
         }
-        Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
+        rows
+    }
+
+    fn levels(&mut self) -> Answer {
+        let names: Vec<String> = self.parameters.texts(1).into_iter().flatten().collect();
+        let rows = self.database.jobs.rows().values();
+        let is_meant =
+            |row: &&JobRow| row.ordering_key.is_none() && row.waits() && names.contains(&row.name);
+        let mut levels: Vec<_> = rows.filter(is_meant).map(|row| i32::from(row.priority)).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels.retain(|level| *level != 0);
+        let rows = levels.into_iter().map(|level| vec![Value::Int4(level)]).collect();
+        Answer { rows, ..Answer::default() }
+    }
+
+    /// Returns behind which place among the jobs of a kind and a priority the claim begins.
+    fn frontiers(&self) -> Vec<(Moment, i64)> {
+        let now = self.database.now;
+        let of_last = self.parameters.int8s_or_null(5);
+        let ages = self.parameters.spans(7);
+        let ids = self.parameters.int8s(6);
+        let all = of_last.into_iter().zip(ages).zip(ids);
+        let frontier = |((last, age), id): ((Option<i64>, Option<i64>), i64)| {
+            let last = last.unwrap_or(Moment::MIN).max(age.map_or(Moment::MIN, |age| now - age));
+            (last.min(now - 1_000_000), id)
+        };
+        all.map(frontier).collect()
     }
 
     fn claim(&mut self, is_keyed: bool) -> Answer {
@@ -182,27 +210,33 @@ impl JobStatement<'_> {
         let early = self.database.has(Fault::ClaimWithoutLookingAtTheClock);
         let again = self.database.has(Fault::ClaimWhatIsClaimed);
         let mut picked = Vec::new();
-        let levels = [-1, 0, 1]
-            .into_iter()
-            .flat_map(|priority| names.iter().map(move |name| (name, priority)));
-        for (name, priority) in levels {
-            let mut of_name = self.unlocked(|_, row| {
+        let levels = names.iter().zip(self.parameters.int4s(4)).zip(self.frontiers());
+        for (place, ((name, priority), frontier)) in (1..).zip(levels) {
+            let mut of_name = self.unlocked(|id, row| {
                 row.ordering_key.is_none()
                     && row.limit_key.is_empty() != is_keyed
                     && (row.waits() || again && row.attempts < row.max_attempts)
                     && row.name == *name
-                    && row.priority == priority
+                    && i32::from(row.priority) == priority
                     && (row.run_at <= now || early)
+                    && (row.run_at, id) > frontier
             });
             of_name.sort_by_key(|id| (self.database.jobs.rows()[id].run_at, *id));
             of_name.truncate(most);
-            picked.extend(of_name);
+            picked.extend(of_name.into_iter().map(|id| (place, id)));
         }
         picked.truncate(most);
         if !self.may_claim(&worker) {
             picked.clear();
         }
-        self.claimed(&picked, &worker)
+        let moments: Vec<_> =
+            picked.iter().map(|(_, id)| self.database.jobs.rows()[id].run_at).collect();
+        let ids: Vec<_> = picked.iter().map(|(_, id)| *id).collect();
+        let mut rows = self.claimed(&ids, &worker);
+        for ((row, (place, _)), moment) in rows.iter_mut().zip(picked).zip(moments) {
+            row.extend([Value::Int8(place), Value::Int8(moment)]);
+        }
+        Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
     }
 
     /// Returns the keys that follow the last one, each with the name of a kind that has a job that is due there.
@@ -255,7 +289,8 @@ impl JobStatement<'_> {
         if !second && picked.iter().any(is_taken) {
             return Answer { error: Some("23505"), ..Answer::default() };
         }
-        self.claimed(&picked, &worker)
+        let rows = self.claimed(&picked, &worker);
+        Answer { writes: !rows.is_empty(), rows, ..Answer::default() }
     }
 
     fn end(&mut self) -> Answer {

@@ -31,6 +31,8 @@ struct Asked {
     key_slots: Option<i32>,
     bucket: Bucket,
     key_bucket: Bucket,
+    /// Only of jobs without an ordering key.
+    priorities: Vec<i16>,
 }
 
 /// A job that may be claimed.
@@ -51,7 +53,7 @@ struct Found {
 }
 
 impl Asked {
-    fn read(parameters: &Parameters) -> Self {
+    fn read(parameters: &Parameters, priorities: Vec<i32>) -> Self {
         let bucket =
             |number| parameters.int8_or_null(number).zip(parameters.int8_or_null(number + 1));
         Self {
@@ -63,6 +65,7 @@ impl Asked {
             key_slots: parameters.int4_or_null(7),
             bucket: bucket(8),
             key_bucket: bucket(10),
+            priorities: priorities.into_iter().map(|it| it as i16).collect(),
         }
     }
 
@@ -141,9 +144,12 @@ impl Database {
 impl JobStatement<'_> {
     /// `CLAIM_TURNS`
     pub(super) fn claim_turns(&mut self) -> Answer {
-        let asked = Asked::read(self.parameters);
+        let asked = Asked::read(self.parameters, self.parameters.int4s(12));
         if !self.may_claim(&asked.worker) {
             return Answer::default();
+        }
+        if self.is_being_claimed(&asked.name) {
+            return Answer { rows: vec![waiting_for(2_000)], ..Answer::default() };
         }
         let room = self.room(&asked);
         let picked = self.in_turn(&asked, room);
@@ -152,13 +158,29 @@ impl JobStatement<'_> {
 
     /// `CLAIM_FIRST_LIMITED`
     pub(super) fn claim_first_limited(&mut self) -> Answer {
-        let asked = Asked::read(self.parameters);
+        let asked = Asked::read(self.parameters, Vec::new());
         if !self.may_claim(&asked.worker) {
             return Answer::default();
+        }
+        if self.is_being_claimed(&asked.name) {
+            return Answer { rows: vec![waiting_for(2_000)], ..Answer::default() };
         }
         let room = self.room(&asked);
         let picked = self.first_of_keys(&asked, room);
         self.claim_picked(&asked, room, &picked, true)
+    }
+
+    /// Whether a claim of this kind is not committed, and so has the lock of the kind.
+    fn is_being_claimed(&self, name: &str) -> bool {
+        if self.database.has(Fault::ClaimATakenSlot) {
+            return false;
+        }
+        let jobs = &self.database.jobs;
+        let mut written = jobs.uncommitted().filter_map(|(id, row)| Some((id, row?)));
+        written.any(|(id, row)| {
+            let before = jobs.rows().get(id).and_then(|row| row.claim);
+            row.name == name && row.claim.is_some() && row.claim != before
+        })
     }
 
     fn room(&self, asked: &Asked) -> usize {
@@ -227,7 +249,7 @@ impl JobStatement<'_> {
     }
 
     fn in_turn(&self, asked: &Asked, room: usize) -> Vec<Picked> {
-        for priority in [-1, 0, 1] {
+        for priority in asked.priorities.iter().copied() {
             let turns = self.turns(asked, priority).into_iter().filter_map(|key| {
                 let rest = self.rest(asked, &key);
                 let ids = self.waiting(asked, priority, &key);

@@ -350,6 +350,11 @@ impl Parameters {
         self.elements(number).into_iter().flatten().map(number_of).collect()
     }
 
+    pub(super) fn int8s_or_null(&self, number: usize) -> Vec<Option<i64>> {
+        let number_of = |bytes: Vec<u8>| i64::from_be_bytes(bytes.try_into().expect("a number"));
+        self.elements(number).into_iter().map(|bytes| bytes.map(number_of)).collect()
+    }
+
     pub(super) fn int4s(&self, number: usize) -> Vec<i32> {
         let number_of = |bytes: Vec<u8>| i32::from_be_bytes(bytes.try_into().expect("a number"));
         self.elements(number).into_iter().flatten().map(number_of).collect()

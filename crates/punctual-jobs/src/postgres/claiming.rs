@@ -3,6 +3,12 @@
 //! A kind without a limit takes no notice of limit keys. Its jobs that have one are claimed by a statement of their own, which is
 //! asked only if there are some, because they must not lie in the way of those that look for jobs without one
 //! ([`limiting`](super::limiting)).
+//!
+//! # Rows that have ended
+//!
+//! While any transaction of the server has an old snapshot, the server keeps each row that has ended since, and its place in the
+//! index. A claim that began at the beginning of the index would walk over all of them. So it begins behind the last job that it
+//! has claimed, and only now and then at the beginning ([`frontier`](super::frontier)).
 
 use super::statements::not_paused;
 
@@ -11,19 +17,22 @@ macro_rules! claim {
     ($which:literal) => {
         concat!(
             "with picked as materialized (
-  select job.id from (
-    select name, priority from unnest($1::text[]) with ordinality as kind(name, place),
-      (values (-1::int2), (0::int2), (1::int2)) level(priority)
+  select job.id, job.run_at, kind.place from (
+    select name, priority, place, id as last_id, least(now() - interval '1 second', greatest(
+        coalesce(timestamptz '2000-01-01 00:00:00+00' + micros * interval '1 microsecond', '-infinity'),
+        now() - make_interval(secs => age))) as last
+      from unnest($1::text[], $4::int4[], $5::int8[], $6::int8[], $7::float8[]) with ordinality
+        as kind(name, priority, micros, id, age, place)
      where ",
             not_paused!("kind.name"),
             "
-     order by priority, place
+     order by place
   ) kind cross join lateral (
-    select id from @schema.job
+    select id, run_at from @schema.job
      where ",
             $which,
             " and ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and priority = kind.priority and run_at <= now()
+       and name = kind.name and priority = kind.priority and run_at <= now() and (run_at, id) > (kind.last, kind.last_id)
      order by run_at, id limit $3 for update skip locked) job
    where exists (select 1 from @schema.job_worker where id = $2 and until > clock_timestamp())
    limit $3
@@ -31,13 +40,19 @@ macro_rules! claim {
 update @schema.job j set
   claim = nextval('@schema.job_claim'), worker = $2, claimed_at = clock_timestamp(), attempts = attempts + 1
   from picked where j.id = picked.id
-returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
+returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent, place,
+  case when isfinite(picked.run_at)
+    then round(extract(epoch from picked.run_at - timestamptz '2000-01-01 00:00:00+00') * 1000000)::int8 end"
         )
     };
 }
 
-/// $1 names, $2 worker, $3 how many: claims jobs without a key, of the first priority first, and of each of the first name
-/// first. A worker whose lease is over gets none: the next sweep would take them for those of a dead process.
+/// $1 names, $2 worker, $3 how many, $4 priorities, $5 to $7 behind which jobs: claims jobs without a key, of the first name and
+/// priority first. A worker whose lease is over gets none: the next sweep would take them for those of a dead process.
+///
+/// It looks at no job before the one with the moment $5 (in microseconds since the year 2000, null for none) and the id $6, and
+/// at none that was due $7 seconds ago or before (null for none); but always at what has become due in the last second. A row
+/// says by its `place` to which name and priority it belongs, and which moment it had.
 ///
 /// Each priority of each name is one look at the index, so jobs of a high priority that are not due cost nothing.
 pub(crate) const CLAIM: &str = claim!("limit_key = ''");
@@ -80,3 +95,19 @@ update @schema.job j set
   from picked where j.id = picked.id
 returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
 );
+
+/// $1 names: which priorities other than the usual one their jobs have that wait without an ordering key, due or not.
+pub(crate) const LEVELS: &str = "\
+select priority::int4 from (values (-1::int2), (1::int2)) level(priority)
+ where exists (
+   select from unnest($1::text[]) kind(name) cross join lateral (
+     select from @schema.job
+      where name = kind.name and priority = level.priority and limit_key = ''
+        and ordering_key is null and claim is null and attempts < max_attempts
+      limit 1) waits)
+    or exists (
+   select from unnest($1::text[]) kind(name) cross join lateral (
+     select from @schema.job
+      where name = kind.name and priority = level.priority and limit_key <> ''
+        and ordering_key is null and claim is null and attempts < max_attempts
+      limit 1) waits)";

@@ -69,6 +69,11 @@ impl Connection {
         Self::greeting(address, limit, statements::GREETING_OF_VERBS)
     }
 
+    /// Has each statement planned once, as those have to be that claim jobs.
+    pub(super) fn for_work(address: &Address, limit: Duration) -> Self {
+        Self::greeting(address, limit, statements::GREETING_OF_WORK)
+    }
+
     fn greeting(address: &Address, limit: Duration, greeting: &'static str) -> Self {
         let server = reconnecting::Connection::new(address.server.clone(), greeting);
         Self { server, schema: address.schema.clone(), limit }

@@ -190,7 +190,7 @@ impl PostgresEngine {
             definitions: Arc::clone(definitions),
             verbs: Connection::for_verbs(&settings.address, settings.request_timeout),
             looks: settings.connection(settings.request_timeout),
-            work: settings.connection(silence),
+            work: Connection::for_work(&settings.address, silence),
             pulse: settings.connection(silence),
             ticking: settings.connection(silence),
             worker: new_name(&settings.machine),

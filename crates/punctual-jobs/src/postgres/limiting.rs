@@ -8,9 +8,12 @@
 //! for each slot, of the rows whose claim is that claim. So there is no counter that could be wrong after a process was
 //! killed: a slot is free as soon as its claim ends, by whatever statement ends it, of whatever version.
 //!
-//! A statement takes slots that are free when it begins. If another machine takes one of them meanwhile, the index refuses
-//! the second claim, and the statement is asked again. Each worker begins its search at another slot, so that happens
-//! rarely while more than one slot is free.
+//! Two machines that took the same slot at the same moment would wait for each other at the index. So a statement first tries an
+//! advisory lock of the kind, which it has until it is committed. If another machine has it, the statement claims nothing, and is
+//! asked again two milliseconds later. No statement waits.
+//!
+//! A statement takes slots that are free when it begins. If another machine has taken one of them between that moment and the
+//! try of the lock, or is of a version that does not know the lock, the index refuses the claim, and the statement is asked again.
 //!
 //! # Turns
 //!
@@ -81,12 +84,15 @@ macro_rules! tokens {
 }
 
 /// $3 how many, $5 how many slots of the kind, if it has a limit, $6 where the search begins, $8 and $9 its window: the room
-/// that there is. No row for a worker whose lease is over, nor for a kind that is paused.
+/// that there is. None for a worker whose lease is over, for a kind that is paused, or while another machine claims: a limit of null
+/// would be none.
 macro_rules! room {
     () => {
         concat!(
             "moment as materialized (
   select clock_timestamp() as time
+), gate as materialized (
+  select pg_try_advisory_xact_lock(hashtextextended('@channel.limit ' || $1, 0)) as is_open
 ), free as materialized (
   select slot, row_number() over (order by (slot - $6 % $5 + $5) % $5) as place
     from generate_series(0, $5 - 1) every(slot)
@@ -100,12 +106,13 @@ macro_rules! room {
             ahead!("$8", "$9", "tat"),
             " now
 ), room as materialized (
-  select least($3, case when $5 is not null then (select count(*) from free) end, ",
+  select case when may_claim then least($3, case when $5 is not null then (select count(*) from free) end, ",
             tokens!("$8", "$9"),
-            ") as most from bucket
-   where exists (select from @schema.job_worker where id = $2 and until > clock_timestamp()) and ",
+            ") else 0 end as most, may_claim from bucket, (
+    select is_open and exists (select from @schema.job_worker where id = $2 and until > clock_timestamp()) and ",
             not_paused!("$1"),
-            "
+            " as may_claim
+      from gate) it
 )"
         )
     };
@@ -141,7 +148,10 @@ macro_rules! turns {
         concat!(
             "turns as materialized (
   select priority, walk.key, rest, row_number() over () as turn
-    from (values (-1::int2, false), (-1, true), (0, false), (0, true), (1, false), (1, true)) level(priority, is_round)
+    from (
+      select priority, is_round from unnest($12::int4[]) priority, (values (false), (true)) round(is_round)
+       order by priority, is_round
+    ) level
     cross join lateral (
       with recursive walk(key) as (
         select case when is_round then '' else (select min(limit_key) from @schema.job
@@ -299,7 +309,9 @@ macro_rules! claiming {
            and tat > (select time from moment) + ($10 - 1) * $11 * interval '1 microsecond' and ",
             $key_waits,
             ") empty)) end as micros
-   where ($8 is not null or $10 is not null) and not exists (select from claimed) and exists (select from room)
+   where ($8 is not null or $10 is not null) and not exists (select from claimed) and (select may_claim from room)
+  union all
+  select 2000 from gate where not is_open
 )
 select *, null::int8 from claimed
 union all
@@ -345,9 +357,9 @@ macro_rules! ordered_waits {
 
 /// $1 name, $2 worker, $3 how many, $4 after which limit key, $5 how many slots the kind has or null, $6 from which slot on,
 /// $7 how many slots each limit key has or null, $8 and $9 how many tokens the kind's bucket has, and after how many
-/// microseconds there is another, or null, $10 and $11 the same for each limit key: claims jobs without an ordering key. The key
-/// with the highest `turn` was served last. If it claims none for lack of a token, there is one row without an id, which says
-/// after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
+/// microseconds there is another, or null, $10 and $11 the same for each limit key, $12 priorities: claims jobs without an ordering
+/// key. The key with the highest `turn` was served last. If it claims none for lack of a token, or because another machine is
+/// claiming jobs of this kind, there is one row without an id, which says after how many microseconds to look again. Fails with a violation of `job_slot` or `job_key_slot` if another machine has taken
 /// one of the slots: to be asked again.
 pub(crate) const CLAIM_TURNS: &str =
     concat!("with recursive ", room!(), ", ", turns!(), claiming!(kind_waits!(), key_waits!()));

@@ -73,6 +73,20 @@ pub(crate) const GREETING: &str = greeting!("100ms");
 /// a lock makes all of them wait. It waits for as short a time as the server can count, and is asked again after a pause.
 pub(crate) const GREETING_OF_VERBS: &str = greeting!("1ms");
 
+/// The same on the connection that claims jobs and writes down how they have ended. Its statements are asked again and again, and the
+/// server would plan the longer ones anew each time, which takes longer than carrying them out. So it plans each once, without
+/// looking at the parameters. Such a plan stays when the tables have grown, and it may have been made when they were empty; so it may
+/// only have looks at an index, which cost the same beside many rows.
+pub(crate) const GREETING_OF_WORK: &str = concat!(
+    greeting!("100ms"),
+    ";
+set plan_cache_mode = force_generic_plan;
+set enable_seqscan = off;
+set enable_bitmapscan = off;
+set enable_hashjoin = off;
+set enable_mergejoin = off"
+);
+
 /// Tells the machines that a job is `$due` now, or when it will be. A moment that is more than a minute ahead is not told: each machine
 /// asks again for the [next](super::coming) before it comes.
 macro_rules! told {

@@ -12,7 +12,7 @@ use crate::{
     kinds::{RATIONED_AT_ONCE, Rationed, SHARED_AT_ONCE, Shared},
     machine::{LEASE, drained, sender, start, start_ordered, start_that_polls},
     size,
-    support::{server::Server, wait_until},
+    support::{replica::Replica, server::Server, wait_until},
 };
 
 /// Has the server write down when claims begin and end. A claim that ends is committed before its slot is seen as free, so
@@ -163,4 +163,30 @@ fn a_limit_is_used_up_by_several_machines() {
     println!("{jobs} jobs of 20 ms, {RATIONED_AT_ONCE} at once: {took:?}, at least {least:?}");
     assert!(took >= least, "{took:?}");
     drop(machines);
+}
+
+/// Machines that claim jobs of one limit at the same moment do not wait for each other in the server, and none reports that the server
+/// is away.
+#[test]
+fn a_limit_makes_no_statement_wait_for_a_lock() {
+    let server = Server::start();
+    // The server says which statement waits for longer than a millisecond, and for what.
+    server.sql("alter system set log_lock_waits = on");
+    server.sql("alter system set deadlock_timeout = '1ms'");
+    server.sql("select pg_reload_conf()");
+    let machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
+    let jobs = size(300, 3000);
+    server.sql(&format!(
+        "insert into punctual.job (name, payload, limit_key)
+           select kind, format('{{\"number\": %s, \"millis\": 5}}', n), case when kind = 'shared' then (n % 8)::text else '' end
+             from generate_series(1, {jobs}) n, (values ('rationed'), ('shared')) kinds(kind);
+         notify punctual"
+    ));
+    drained(&server);
+    let said: Vec<_> = machines.into_iter().flat_map(Replica::end).collect();
+    let events = said.iter().filter(|said| said.word == "event").count();
+    assert_eq!(events, 0, "events of what is normal");
+    let log = std::fs::read_to_string(server.place().path().join("log")).unwrap();
+    let waits = log.matches("still waiting for ShareLock on transaction").count();
+    assert_eq!(waits, 0, "of {jobs} jobs of each kind");
 }

@@ -34,6 +34,8 @@ mod outages;
 mod past;
 mod pausing;
 mod periodic;
+mod pinned;
+mod priorities;
 mod refusals;
 mod results;
 mod rights;

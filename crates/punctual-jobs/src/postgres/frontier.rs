@@ -1,0 +1,217 @@
+//! The frontier of a claim: behind which job it begins, so that it does not walk over rows that have ended.
+//!
+//! The server keeps each row that has ended for as long as any transaction might still see it: a report, a dump, a session that was
+//! forgotten. Their places in the index come before those of the jobs that wait, so a claim from the beginning of the index gets
+//! slower with each job that has run. A claim that begins behind the last job it has claimed reads what it claims.
+//!
+//! # What comes to lie before the frontier
+//!
+//! A job may be put there later: it is enqueued for a moment that has passed, or by a transaction that is committed late, or
+//! is freed by a machine that shuts down. Two rules find it.
+//!
+//! * A claim reads what has become due in the last second in any case. There most late commits lie.
+//! * A look is *whole*, from the beginning of the index, unless the last whole one was less than [`REST`] times its own length ago. A look that
+//!   was not whole and has left slots free is followed by a whole one as soon as that is allowed.
+//!
+//! So where nothing keeps ended rows, a whole look takes a millisecond or two, and there is one every few dozen of them. Where many are kept, a
+//! machine spends no more than one part in `REST` of its time on walking over them, and such a job waits for `REST` times as long
+//! as one walk takes, and for a minute at most. The order in which jobs are claimed holds for those behind the frontier; a job before it is claimed later
+//! than its moment says, but by no more than that.
+
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::Instant;
+
+/// How many times as long as a whole look has taken the next one is put off.
+const REST: u32 = 20;
+
+/// The longest time for which it is put off: also a server that stood still makes a look long.
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
+/// The priorities, in the order in which they are claimed.
+pub(super) const LEVELS: [i32; 3] = [-1, 0, 1];
+
+/// The place of a job in the order of its kind and priority.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Mark {
+    /// Its moment, in microseconds since the year 2000; `None` before all others.
+    pub(super) micros: Option<i64>,
+    pub(super) id: i64,
+}
+
+/// See the [module](self).
+pub(super) struct Frontier {
+    /// By kind and priority, the last job that was claimed.
+    marks: HashMap<(&'static str, i32), Mark>,
+    /// By priority, when a look began that has left none of its jobs.
+    seen: [Option<Instant>; 3],
+    /// From when on a look may be whole.
+    whole_from: Instant,
+    is_whole: bool,
+    /// How long the statements of this look have taken.
+    took: Duration,
+}
+
+/// Where a statement begins, for each name and priority: the parameters from the fourth on.
+#[derive(Default)]
+pub(super) struct Begins {
+    pub(super) names: Vec<&'static str>,
+    pub(super) priorities: Vec<i32>,
+    pub(super) micros: Vec<Option<i64>>,
+    pub(super) ids: Vec<i64>,
+    pub(super) ages: Vec<Option<f64>>,
+}
+
+impl Frontier {
+    pub(super) fn new() -> Self {
+        Self {
+            marks: HashMap::new(),
+            seen: [None; 3],
+            whole_from: Instant::now(),
+            is_whole: false,
+            took: Duration::ZERO,
+        }
+    }
+
+    /// Begins a look.
+    pub(super) fn begin(&mut self) {
+        self.is_whole = Instant::now() >= self.whole_from;
+        self.took = Duration::ZERO;
+    }
+
+    /// Returns where a statement of this look begins for these kinds and priorities.
+    pub(super) fn begins(&self, kinds: &[&'static str], priorities: &[i32]) -> Begins {
+        let now = Instant::now();
+        let mut begins = Begins::default();
+        for priority in priorities {
+            let age = self.seen[level(*priority)].filter(|_| !self.is_whole);
+            for name in kinds {
+                let mark = self.marks.get(&(*name, *priority)).filter(|_| !self.is_whole);
+                begins.names.push(name);
+                begins.priorities.push(*priority);
+                begins.micros.push(mark.and_then(|mark| mark.micros));
+                begins.ids.push(mark.map_or(i64::MIN, |mark| mark.id));
+                begins.ages.push(age.map(|seen| (now - seen).as_secs_f64()));
+            }
+        }
+        begins
+    }
+
+    /// Notes what a statement has claimed that was asked at this moment, and is answered now: the jobs by the place that the
+    /// statement says. It has left no job if it has claimed fewer than it might.
+    pub(super) fn note(
+        &mut self,
+        begins: &Begins,
+        asked: Instant,
+        claimed: &[(i64, Mark)],
+        has_left_none: bool,
+    ) {
+        self.took += asked.elapsed();
+        let mut last = HashMap::new();
+        for (place, mark) in claimed {
+            let Some(place) = usize::try_from(*place - 1).ok() else { continue };
+            let Some((name, priority)) = begins.names.get(place).zip(begins.priorities.get(place))
+            else {
+                continue;
+            };
+            let of_kind = last.entry((*name, *priority)).or_insert(*mark);
+            *of_kind = (*of_kind).max(*mark);
+        }
+        for (kind, mark) in last {
+            // There may be more behind a job that lay before the frontier: it goes back there.
+            let goes_back = self.is_whole && !has_left_none;
+            if goes_back {
+                self.seen[level(kind.1)] = None;
+            }
+            let before = self.marks.get(&kind).copied().filter(|_| !goes_back);
+            self.marks.insert(kind, before.map_or(mark, |before| before.max(mark)));
+        }
+        if has_left_none {
+            begins.priorities.iter().for_each(|it| self.seen[level(*it)] = Some(asked));
+        }
+    }
+
+    /// Ends a look. Returns after how long a whole one is to follow, if this one was none and has left slots free.
+    pub(super) fn end(&mut self, is_full: bool) -> Option<Duration> {
+        if self.took.is_zero() {
+            return None;
+        }
+        if self.is_whole {
+            self.whole_from = Instant::now() + (REST * self.took).min(LONGEST_REST);
+            return None;
+        }
+        let rest = self.whole_from.saturating_duration_since(Instant::now());
+        (!is_full).then(|| rest.max(Duration::from_millis(1)))
+    }
+}
+
+fn level(priority: i32) -> usize {
+    usize::try_from(priority + 1).unwrap_or(0).min(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [&str; 1] = ["kind"];
+
+    fn mark(micros: i64) -> Mark {
+        Mark { micros: Some(micros), id: micros }
+    }
+
+    /// A look that takes a second and claims these jobs.
+    async fn look(frontier: &mut Frontier, claimed: &[i64], is_full: bool) -> Option<Duration> {
+        frontier.begin();
+        let (begins, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let claimed: Vec<_> = claimed.iter().map(|micros| (2, mark(*micros))).collect();
+        frontier.note(&begins, asked, &claimed, !is_full);
+        frontier.end(is_full)
+    }
+
+    fn begins(frontier: &mut Frontier) -> (Option<i64>, Option<f64>) {
+        frontier.begin();
+        let begins = frontier.begins(&KINDS, &LEVELS);
+        (begins.micros[1], begins.ages[1])
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_whole_look_is_followed_by_others_that_begin_behind_it() {
+        let mut frontier = Frontier::new();
+        assert_eq!(begins(&mut frontier), (None, None));
+        assert_eq!(look(&mut frontier, &[7, 9, 8], true).await, None);
+        assert_eq!(begins(&mut frontier), (Some(9), None));
+        // It is not whole, and has left no job: a whole one is to come.
+        assert_eq!(look(&mut frontier, &[12], false).await, Some(Duration::from_secs(19)));
+        assert_eq!(begins(&mut frontier), (Some(12), Some(1.0)));
+        tokio::time::advance(Duration::from_secs(19)).await;
+        assert_eq!(begins(&mut frontier), (None, None));
+        assert_eq!(look(&mut frontier, &[], false).await, None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_whole_look_that_finds_many_before_the_frontier_takes_it_back() {
+        let mut frontier = Frontier::new();
+        look(&mut frontier, &[100], false).await;
+        tokio::time::advance(Duration::from_secs(20)).await;
+        look(&mut frontier, &[3, 4], true).await;
+        assert_eq!(begins(&mut frontier), (Some(4), None));
+        // One that is not whole does not.
+        look(&mut frontier, &[2], true).await;
+        assert_eq!(begins(&mut frontier), (Some(4), None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_whole_look_is_put_off_for_a_minute_at_most() {
+        let mut frontier = Frontier::new();
+        frontier.begin();
+        let (begun, asked) = (frontier.begins(&KINDS, &LEVELS), Instant::now());
+        tokio::time::advance(Duration::from_secs(3600)).await;
+        frontier.note(&begun, asked, &[(2, mark(1))], true);
+        frontier.end(true);
+        tokio::time::advance(Duration::from_secs(59)).await;
+        assert_eq!(begins(&mut frontier).0, Some(1));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(begins(&mut frontier).0, None);
+    }
+}
