@@ -106,9 +106,9 @@ impl Builder {
     /// Sets the callback to which runs are named that take longer than they
     /// [should](crate::TaskBuilder::warn_after), each once. It is called while the run goes on, with no lock held, on a
     /// thread that does nothing else than to watch this executor; if that thread was late, on the worker, when the body has
-    /// returned. It should be short, since no other run is named meanwhile. A panic in it is reported as that of a
-    /// [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does not wait for a callback that is under way
-    /// when it terminates.
+    /// returned. It should be short, since other runs may be named late meanwhile. A panic in it is reported as that of a
+    /// [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does not wait for a callback that is under way, or
+    /// about to begin, when it terminates.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -135,7 +135,7 @@ impl Builder {
     /// could start for as long as `after`, because all workers were occupied. A starvation is reported once when it has lasted
     /// that long, and again each time its length has doubled since the last report. It ends when a worker takes a task.
     ///
-    /// The callback is called with no lock held, on the thread that watches for [slow runs](Self::on_slow_run) as well; the
+    /// The callback is called with no lock held, on the threads that watch for [slow runs](Self::on_slow_run) as well; the
     /// first worker starts it. It may submit tasks. A panic in it is reported as that of a
     /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the watch does not look; while all are busy, it looks at most once in `after`. The executor
     /// does not wait for a callback that is under way when it terminates.

@@ -20,6 +20,7 @@
 //! | [`Lifecycle`] | how far the pool has come, what holds up termination, and which threads act for the pool | its own |
 //! | [`Policies`] | what a shutdown keeps | none |
 //! | [`Groups`](crate::feature) | the groups that are alive | that of their list |
+//! | [`Timeouts`](crate::feature) | the thread for time limits, and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
 //! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:

@@ -13,7 +13,7 @@
 
 use std::{
     error::Error,
-    fs::{File, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::{ErrorKind, Write},
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -27,6 +27,7 @@ use restate_sdk::prelude::{Endpoint, HttpServer};
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (listen, folder) = arguments()?;
+    fs::create_dir_all(&folder)?;
     let executor = ScheduledThreadPoolExecutor::new(4);
     let slow = folder.clone();
     let bodies = Bodies::on(&executor)

@@ -1,7 +1,7 @@
-//! The executor that watches another one: it has one thread and the same clock, and calls what was asked for at a moment.
+//! The executor that watches another one: it has the same clock, and calls what was asked for at a moment. It has two
+//! threads, which sleep while nothing is to be watched: a callback that blocks does not silence the other kind of watch.
 //!
-//! It is built when something is to be watched for the first time, and is shut down when the watched executor has
-//! terminated. Its thread sleeps while nothing is to be watched.
+//! It is built when it is needed for the first time, and is shut down when the watched executor has terminated.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -38,7 +38,7 @@ impl Watcher {
         if built.is_some() || self.state().is_over {
             return built;
         }
-        let made = (self.0.make)().core_pool_size(1).build().ok()?;
+        let made = (self.0.make)().core_pool_size(2).build().ok()?;
         let (handle, mut state) = (made.handle(), self.state());
         if state.is_over || state.executor.is_some() {
             // Another thread was faster. No task of this one is pending, and it has no thread.

@@ -49,12 +49,12 @@ impl Scene {
         self.begun.wait_for(before + 1);
     }
 
-    /// Waits until the timer thread sleeps, for so long.
+    /// Waits until the watcher sleeps, for so long.
     fn looks_in(&self, rest: Duration) {
         eventually("the next look is armed", || self.clock.next_deadline() == Some(rest));
     }
 
-    /// Moves the clock until the timer thread has nothing to wait for.
+    /// Moves the clock until the watcher has nothing to wait for.
     fn until_nobody_looks(&self) {
         eventually("nobody looks", || {
             let is_idle = self.clock.next_deadline().is_none();

@@ -566,8 +566,9 @@ impl JobStatement<'_> {
     /// A moment of a kind that is not asked for costs a look.
     fn next(&mut self) -> Answer {
         let now = self.database.now;
+        let since = self.parameters.int8_or_null(2).unwrap_or(now);
         let all = self.database.jobs.rows().values();
-        let coming = all.filter(|row| row.waits() && row.run_at > now).map(|row| row.run_at);
+        let coming = all.filter(|row| row.waits() && row.run_at > since).map(|row| row.run_at);
         Answer::row(vec![
             coming.min().map_or(Value::Null(Kind::Int8), Value::Int8),
             Value::Int8(now),

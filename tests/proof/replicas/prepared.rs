@@ -1,12 +1,20 @@
 //! What a server says of a statement that is prepared, before it has any rows: its columns.
 
 use super::wire::{Kind, Value};
-use crate::postgres::{Schema, schedule_texts, statements};
+use crate::postgres::{Schema, claiming, limiting, schedule_texts, statements};
 
 use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Time};
 
 /// The columns of each statement that the queue prepares.
-const COLUMNS: [(&str, &[Kind]); 3] = [
+const COLUMNS: [(&str, &[Kind]); 11] = [
+    (claiming::LEVELS, &[Int4]),
+    (claiming::CLAIM, &CLAIMED_FROM),
+    (claiming::CLAIM_KEYED, &CLAIMED_FROM),
+    (claiming::CLAIM_FIRST, &CLAIMED),
+    (limiting::CLAIM_TURNS, &CLAIMED_BY_LIMIT),
+    (limiting::CLAIM_FIRST_LIMITED, &CLAIMED_BY_LIMIT),
+    (statements::MARK_DUE, &[Int8, Bool]),
+    (statements::NEXT, &[Int8, Int8]),
     (statements::TICK, &[Time, Bool, Bool, Float8, Float8, Int8]),
     (schedule_texts::SETTLE, &[Int8, Int8s, Int8]),
     (
@@ -17,6 +25,13 @@ const COLUMNS: [(&str, &[Kind]); 3] = [
         ],
     ),
 ];
+
+/// What each claim returns.
+const CLAIMED: [Kind; 10] = [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text];
+const CLAIMED_FROM: [Kind; 12] =
+    [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Int8, Int8];
+const CLAIMED_BY_LIMIT: [Kind; 13] =
+    [Int8, Int8, Text, Text, Int4, Int4, Text, Text, Time, Text, Text, Int8, Int8];
 
 /// Returns the columns of a statement, as it is sent.
 pub(super) fn columns(text: &str) -> &'static [Kind] {

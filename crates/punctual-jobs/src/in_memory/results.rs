@@ -59,7 +59,9 @@ impl Board {
         let mut state = self.state.lock();
         match state.result_of(id.0) {
             Ok(JobResult::Pending) => {
-                state.results.waiting.entry(id.0).or_default().push(promise);
+                let waiting = state.results.waiting.entry(id.0).or_default();
+                waiting.retain(Promise::is_awaited);
+                waiting.push(promise);
             }
             result => {
                 drop(state);

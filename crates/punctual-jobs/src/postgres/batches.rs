@@ -51,15 +51,20 @@ with moment as materialized (
     attempts = 0, max_attempts = excluded.max_attempts, last_error = null, priority = excluded.priority,
     limit_key = excluded.limit_key, traceparent = excluded.traceparent
    where j.claim is null
-  returning id, key, due
+  returning id, key, due, run_at
 ), made as (
   insert into @schema.job (name, payload, ordering_key, run_at, due, max_attempts, key, priority, limit_key, traceparent)
   select name, payload, ordering_key, run_at, run_at <= time, max_attempts, key, priority, limit_key, traceparent
     from asked where is_unique order by place
   on conflict (key) where key is not null and (claim is not null or attempts < max_attempts) do nothing
-  returning id, key, due
+  returning id, key, due, run_at
+), stored as materialized (
+  select due, run_at from sent union all select due, run_at from made
 ), told as (
-  select pg_notify('@channel', '') from (select due from sent union all select due from made) stored where due limit 1
+  select pg_notify('@channel', '') from stored where due limit 1
+), coming as (
+  select pg_notify('@channel', 'at ' || (extract(epoch from min(run_at)) * 1000000)::int8)
+    from stored where not due and run_at < clock_timestamp() + interval '1 minute' having count(*) > 0
 ), answered as materialized (
   select id, key, false as is_skipped from sent
   union all
@@ -68,7 +73,7 @@ with moment as materialized (
   select id, key, true from @schema.job j
    where key = any($11) and (claim is not null or attempts < max_attempts) and not exists (select from made where made.key = j.key)
 ), checked as materialized (
-  select 1 / case when (select count(*) from answered) = cardinality($1) then 1 else 0 end as is_all, (select count(*) from told) as told
+  select 1 / case when (select count(*) from answered) = cardinality($1) then 1 else 0 end as is_all, (select count(*) from told) + (select count(*) from coming) as told
 )
 select id, key, is_skipped, is_all, told from checked left join answered on true";
 
@@ -140,8 +145,9 @@ impl Columns {
     }
 }
 
-/// Returns the handles of a batch from the rows of [`SEND_ALL`].
-fn handles(batch: &Batch, rows: &[Row]) -> Vec<JobHandle> {
+/// Returns the handles of a batch from the rows of [`SEND_ALL`]; `None` if a key has no row, which a trigger of the program's own may have
+/// changed.
+fn handles(batch: &Batch, rows: &[Row]) -> Option<Vec<JobHandle>> {
     let mut of_keys = HashMap::<&str, (i64, bool)>::new();
     let mut others = Vec::<i64>::new();
     for row in rows {
@@ -160,8 +166,14 @@ fn handles(batch: &Batch, rows: &[Row]) -> Vec<JobHandle> {
         let (id, is_skipped) = stored?;
         Some(JobHandle { id: JobId(id), name: job.name, is_skipped })
     };
-    let stored: Vec<_> = batch.jobs.iter().filter_map(handle).collect();
-    batch.handles(&stored)
+    let stored = batch.jobs.iter().map(handle).collect::<Option<Vec<_>>>()?;
+    Some(batch.handles(&stored))
+}
+
+fn left_out() -> QueueError {
+    QueueError::Server(
+        "a job of the batch is not stored as it was sent: look for a trigger of the program's own that leaves it out or changes its key".into(),
+    )
 }
 
 fn is_left_out(error: &AskError) -> bool {
@@ -188,7 +200,7 @@ impl PostgresEngine {
             pause = (2 * pause).min(LONGEST_PAUSE);
         };
         self.wake_for(&batch);
-        Ok(handles(&batch, &rows))
+        handles(&batch, &rows).ok_or(AskError::LeftOut(limit))
     }
 
     /// Wakes the worker when jobs of the batch are due: once for all that are due at once.
@@ -216,6 +228,9 @@ impl JobQueue {
         let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         let batch = Batch::of(jobs)?;
+        if batch.jobs.is_empty() {
+            return Ok(Vec::new());
+        }
         let columns = Columns::of(&batch, &clock);
         let statement = schema.name_in(SEND_ALL);
         for _ in 0..TRIES {
@@ -223,7 +238,8 @@ impl JobQueue {
             match transaction.query_typed(&statement, &columns.params()).await {
                 Ok(rows) => {
                     let done = transaction.batch_execute("release savepoint punctual_all").await;
-                    return done.map_err(server).map(|()| handles(&batch, &rows));
+                    done.map_err(server)?;
+                    return handles(&batch, &rows).ok_or_else(left_out);
                 }
                 Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
                     let undo = "rollback to savepoint punctual_all; release savepoint punctual_all";
@@ -232,8 +248,6 @@ impl JobQueue {
                 Err(error) => return Err(server(error)),
             }
         }
-        Err(QueueError::Server(
-            "a job of the batch is not stored: look for a trigger of the program's own that leaves it out".into(),
-        ))
+        Err(left_out())
     }
 }

@@ -3,7 +3,8 @@
 //! The poll finds each job that is due, but late. So each machine that runs jobs asks for the first moment that comes
 //! ([`NEXT`]), and wakes its worker then. It asks again after that moment, and as often as it polls. A job that is enqueued
 //! for an earlier moment, or moved to one, is told by a notification that names it; what is further away than a
-//! minute is not told, because each machine asks again before it comes.
+//! minute is not told, because each machine asks again before it comes. Each question is for what comes after the last one, so no moment
+//! passes between a claim and the next question.
 //!
 //! Moments are the server's. The answer to the question contains the server's time, so a machine knows how long it is until a moment
 //! that it hears of, however wrong its own clock is. If the server's clock is set meanwhile, the next question corrects it.
@@ -61,12 +62,14 @@ impl Reading {
 /// Wakes the worker at each moment until it is aborted.
 pub(super) async fn wake_on(engine: Arc<PostgresEngine>) {
     let pause = engine.settings.poll.min(LONGEST);
+    let mut since = None;
     loop {
         // Without an answer the poll finds what is due.
-        let Ok((first, reading)) = engine.next_moment().await else {
+        let Ok((first, reading)) = engine.next_moment(since).await else {
             sleep(pause).await;
             continue;
         };
+        since = Some(reading.micros);
         let mut next = first.map(|moment| reading.instant_of(moment));
         let asks_again = reading.at + pause;
         loop {
@@ -86,10 +89,11 @@ pub(super) async fn wake_on(engine: Arc<PostgresEngine>) {
 }
 
 impl PostgresEngine {
-    /// Asks for the first moment that comes.
-    async fn next_moment(&self) -> Result<(Option<i64>, Reading), AskError> {
+    /// Asks for the first moment that comes, or has come since the last question.
+    async fn next_moment(&self, since: Option<i64>) -> Result<(Option<i64>, Reading), AskError> {
         let names = self.handled_names();
-        let rows = self.ticking.ask_prepared(NEXT, &[(&names as _, Type::TEXT_ARRAY)]).await?;
+        let params = [(&names as _, Type::TEXT_ARRAY), (&since as _, Type::INT8)];
+        let rows = self.ticking.ask_prepared(NEXT, &params).await?;
         let at = Instant::now();
         let row = rows.first();
         let micros = row.map_or(i64::MAX, |row| row.get(1));

@@ -8,7 +8,7 @@
 //! meanwhile keeps its claims. A worker without a row has left, and is dead at once.
 //!
 //! **An outage is not held against the machines.** While the server is away no machine can change its row. So what was seen is forgotten
-//! after a question without an answer, and each worker has the length of its lease again to be heard.
+//! after a question without an answer, or with one that came late, and each worker has the length of its lease again to be heard.
 //!
 //! A program of an older version does not write how long its lease is. It is dead if its lease is over by the server's clock at two looks.
 
@@ -33,6 +33,8 @@ struct Worker {
 pub(super) struct Watch {
     /// The row of each worker, and since when it is seen.
     seen: HashMap<String, (SystemTime, Instant)>,
+    /// When the last look was answered.
+    last: Option<Instant>,
     dead: Dead,
 }
 
@@ -44,8 +46,8 @@ pub(super) struct Dead {
 }
 
 impl Watch {
-    /// Takes in the rows of all workers, which were asked for at a moment and are there now.
-    pub(super) fn look(&mut self, rows: &[Row], asked: Instant) {
+    /// Takes in the rows of all workers, which were asked for at a moment and are there now. There is to be a look each `heartbeat`.
+    pub(super) fn look(&mut self, rows: &[Row], asked: Instant, heartbeat: Duration) {
         let micros = |us| Duration::from_micros(u64::try_from(us).unwrap_or(0));
         let workers = rows.iter().map(|row| Worker {
             id: row.get(0),
@@ -53,7 +55,13 @@ impl Watch {
             lease: row.get::<_, Option<i64>>(2).map(micros),
             is_over: row.get(3),
         });
-        self.take_in(workers, (asked, Instant::now()));
+        let answered = Instant::now();
+        // The server, or this machine, may have stood still, so that no row could be changed or seen.
+        if self.last.is_some_and(|last| answered - last > 3 * heartbeat) {
+            self.forget();
+        }
+        self.last = Some(answered);
+        self.take_in(workers, (asked, answered));
     }
 
     fn take_in(

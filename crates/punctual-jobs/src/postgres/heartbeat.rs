@@ -167,7 +167,7 @@ impl PostgresEngine {
         let answer = self.pulse.ask(statements::WORKERS, &[]).await;
         let mut watch = self.watch.lock();
         match answer {
-            Ok(rows) => watch.look(&rows, asked),
+            Ok(rows) => watch.look(&rows, asked, self.settings.heartbeat),
             Err(error) => {
                 watch.forget();
                 return Err(error);

@@ -192,6 +192,7 @@ impl Sources {
         claimed: &mut Vec<Row>,
     ) -> Result<(), AskError> {
         self.mark_due().await?;
+        self.look_at_levels().await?;
         for (group, which, priorities) in self.steps() {
             if claimed.len() == free {
                 return Ok(());
@@ -384,7 +385,7 @@ impl Sources {
             self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
             self.has_keyed |= row.get::<_, bool>(1);
         }
-        self.look_at_levels().await
+        Ok(())
     }
 
     /// Looks which priorities there are, if they are asked for one after the other.

@@ -426,18 +426,20 @@ macro_rules! sweep {
   update @schema.job j set claim = null, worker = null, claimed_at = null, last_error = $1, due = false,
     cancelled = false, untold = j.attempts >= j.max_attempts,
     run_at = now() + make_interval(secs => exp(least(j.attempts, 10)))
-    from dead where j.id = dead.id and not dead.retired
+    from dead where j.id = dead.id and not dead.retired returning j.run_at, j.attempts < j.max_attempts as waits
 ), told as (
   select pg_notify('@channel', '') from dead where wakes limit 1
+), coming as (
+  select pg_notify('@channel', 'at ' || (extract(epoch from min(run_at)) * 1000000)::int8) from swept where waits having count(*) > 0
 )
-select name, count(*), (select count(*) from told) from dead group by name"
+select name, count(*), (select count(*) from told) + (select count(*) from coming) from dead group by name"
         )
     };
 }
 
 /// $1 error, $2 dead workers, $3 their moments, $4 a job if it is for that one alone: fails the attempts of these workers, and of those
 /// that have left. Who [tells](TELL) of those that are discarded is open. A row for each kind: how many of its attempts. The workers are
-/// told if one of them had an ordering key or a slot, for which another job may wait.
+/// told if one of them had an ordering key or a slot, for which another job may wait, and when the first of these jobs is due again.
 pub(crate) const SWEEP: &str = sweep!("", "");
 
 /// The same, which writes each of these attempts into the history.
@@ -489,21 +491,25 @@ pub(crate) fn waiting(statement: &str) -> String {
     statement.replace(" nowait", "").replace(" skip locked", "")
 }
 
-/// $1 names. One row: the first moment that comes of a job of these kinds, or of any job with an ordering key or a limit key, and the
-/// server's time, in microseconds since 1970.
+/// $1 names, $2 the server's time at the last question, null at the first. One row: the first moment since then, or that comes, of a job of
+/// these kinds, or of any job with an ordering key or a limit key, and the server's time, in microseconds since 1970. It looks no further
+/// than a day ahead.
 ///
 /// Each priority of each kind is one look at the index of [`CLAIM`](super::claiming::CLAIM), behind all jobs that are due.
 pub(crate) const NEXT: &str = "\
+with since as materialized (
+  select coalesce(timestamptz 'epoch' + $2::int8 * interval '1 microsecond', now()) as at
+)
 select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from now()) * 1000000)::int8 from (
   select (select run_at from @schema.job
      where limit_key = '' and ordering_key is null and claim is null and attempts < max_attempts
-       and name = kind.name and priority = level.priority and run_at > now() and run_at < 'infinity'
+       and name = kind.name and priority = level.priority and run_at > (select at from since) and run_at < now() + interval '1 day'
      order by run_at limit 1) as run_at
     from unnest($1::text[]) kind(name), (values (-1::int2), (0::int2), (1::int2)) level(priority)
   union all (
   select run_at from @schema.job
    where (ordering_key is not null or limit_key <> '') and claim is null and attempts < max_attempts and not due
-     and run_at > now() order by run_at limit 1)
+     and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
 ) coming";
 
 /// All workers.

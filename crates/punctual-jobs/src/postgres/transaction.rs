@@ -86,8 +86,8 @@ pub(super) const NO_TRANSACTIONS: QueueError =
 /// `lock_timeout` says; two that lock the same jobs in different orders may end in a deadlock, which the server ends by an error for one of
 /// them.
 ///
-/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. A
-/// running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
+/// **When it takes effect.** At the commit the server tells all machines: a job that is due begins as if it was enqueued then. (One
+/// that was to run more than a minute after its statement, and is committed after its moment, waits for the poll.) A running job whose token is to be raised has it raised within a heartbeat of the commit, on whichever machine it runs.
 ///
 /// ```no_run
 /// # use punctual_jobs::{JobQueue, QueueError};

@@ -54,6 +54,7 @@ fn a_batch_in_a_transaction_is_stored_with_it_or_not_at_all() {
             let jobs = (0..3).map(|number| queue.now(work(number)).key(format!("{number}")));
             let handles = queue.enqueue_all_in(&transaction, jobs).await.unwrap();
             assert_eq!(handles.len(), 3);
+            assert!(queue.enqueue_all_in(&transaction, []).await.unwrap().is_empty());
             assert!(queue.list(&JobFilter::new()).unwrap().is_empty());
             if commits {
                 transaction.commit().await.unwrap();

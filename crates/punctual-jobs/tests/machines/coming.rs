@@ -1,6 +1,6 @@
 //! Jobs that fall due on a machine that has not enqueued them, and does not poll meanwhile.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use punctual::ScheduledThreadPoolExecutor;
 use punctual_jobs::Rescheduling;
@@ -52,5 +52,39 @@ fn a_machine_that_starts_knows_the_next_moment() {
     let mut machine = start_that_polls(&server, 1, HOUR);
     for number in 1..=3 {
         assert_eq!(machine.wait_for("begins")[0], number);
+    }
+}
+
+/// Each is too late for the claim of the one before, and may have come before the next question.
+#[test]
+fn moments_that_follow_each_other_closely_are_not_left_to_the_poll() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut machine = start_that_polls(&server, 0, HOUR);
+    let moment = SystemTime::now() + Duration::from_secs(2);
+    for number in 0..40_u32 {
+        let work = Work { number: number.into(), millis: 0 };
+        queue.at(moment + number * Duration::from_micros(1300), work).enqueue().unwrap();
+    }
+    for number in 0..40 {
+        machine.has_said("each job begins", |said: &Said| {
+            said.word == "begins" && said.numbers[0] == number
+        });
+    }
+}
+
+#[test]
+fn the_moments_of_a_batch_are_not_left_to_the_poll() {
+    let server = Server::start();
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let queue = sender(&executor, &server.url());
+    let mut machine = start_that_polls(&server, 0, HOUR);
+    let job = |number| queue.after(Duration::from_secs(2), Work { number, millis: 0 });
+    queue.enqueue_all([job(0), job(1).key("one"), job(2).unique("two")]).unwrap();
+    for number in 0..3 {
+        machine.has_said("each job begins", |said: &Said| {
+            said.word == "begins" && said.numbers[0] == number
+        });
     }
 }

@@ -63,7 +63,9 @@ fn as_of_version_5(server: &Server) {
            where ordering_key is null and claim is null and attempts < max_attempts;
          create index job_not_due on punctual.job (run_at)
            where ordering_key is not null and claim is null and attempts < max_attempts and not due;
-         drop table punctual.job_bucket;
+         drop table punctual.job_bucket, punctual.job_pause, punctual.job_result;
+         alter table punctual.job drop column traceparent;
+         alter table punctual.job_schedule drop column priority, drop column ordering_key, drop column limit_key;
          alter table punctual.job_worker drop column lease_us;
          delete from punctual.job_version where version > 5",
     );
@@ -146,7 +148,7 @@ fn tables_of_version_5_with_jobs_are_brought_up_to_date() {
     server.sql(OLDER[2].1);
     let limits = [JobLimit::at_once(2), JobLimit::at_once(2).for_each_key()];
     let queue = with_limits(&executor, &server, &limits, &running);
-    assert_eq!(server.value("select max(version) from punctual.job_version"), "7");
+    assert_eq!(server.value("select max(version) from punctual.job_version"), "11");
     // One slot of the two is the older program's, which goes on.
     for number in 0..5 {
         queue.now(Held { number, millis: 20 }).limit_key("new").enqueue().unwrap();
@@ -229,5 +231,5 @@ fn a_step_to_the_next_version_that_waits_for_a_table_holds_up_no_program() {
         reader.rollback().await.unwrap();
         stepping.join().unwrap();
     });
-    assert_eq!(server.value("select max(version) from punctual.job_version"), "7");
+    assert_eq!(server.value("select max(version) from punctual.job_version"), "11");
 }

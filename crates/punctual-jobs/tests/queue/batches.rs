@@ -42,9 +42,10 @@ pub(crate) fn each_job_of_a_batch_is_stored_as_one_would_be<W: World>() {
     assert_eq!(handles[5].name(), "hold");
     let listed = queue.list(&JobFilter::new().with_payloads()).unwrap();
     let of = |place: usize| listed.iter().find(|job| job.id == handles[place].id()).unwrap();
-    let texts = [0, 1, 2, 3, 4, 5].map(|place| of(place).payload.clone().unwrap());
-    let sent = ["new", "plain", "there", "unique", "kept", "other"];
-    assert_eq!(texts, sent.map(|text| format!(r#"{{"text":"{text}"}}"#)));
+    for (place, text) in ["new", "plain", "there", "unique", "kept", "other"].iter().enumerate() {
+        let payload = of(place).payload.clone().unwrap();
+        assert!(payload.starts_with(&format!(r#"{{"text":"{text}""#)), "{payload}");
+    }
     assert_eq!((of(0).priority, of(1).priority), (Priority::High, Priority::Normal));
     assert_eq!((of(1).max_attempts, of(3).max_attempts), (3, 25));
     assert_eq!((of(3).key.as_deref(), of(3).limit_key.as_deref()), (Some("free"), Some("tenant")));
