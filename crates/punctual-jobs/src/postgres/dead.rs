@@ -33,8 +33,8 @@ struct Worker {
 pub(super) struct Watch {
     /// The row of each worker, and since when it is seen.
     seen: HashMap<String, (SystemTime, Instant)>,
-    /// When the last look was answered.
-    last: Option<Instant>,
+    /// There is a question without an answer.
+    is_asked: bool,
     dead: Dead,
 }
 
@@ -46,8 +46,17 @@ pub(super) struct Dead {
 }
 
 impl Watch {
-    /// Takes in the rows of all workers, which were asked for at a moment and are there now. There is to be a look each `heartbeat`.
-    pub(super) fn look(&mut self, rows: &[Row], asked: Instant, heartbeat: Duration) {
+    /// The rows of all workers are asked for now.
+    pub(super) fn ask(&mut self) -> Instant {
+        if self.is_asked {
+            self.forget();
+        }
+        self.is_asked = true;
+        Instant::now()
+    }
+
+    /// Takes in the rows of all workers, which were asked for at a moment and are there now. The question before took so long.
+    pub(super) fn look(&mut self, rows: &[Row], asked: Instant, took: Duration) {
         let micros = |us| Duration::from_micros(u64::try_from(us).unwrap_or(0));
         let workers = rows.iter().map(|row| Worker {
             id: row.get(0),
@@ -55,25 +64,24 @@ impl Watch {
             lease: row.get::<_, Option<i64>>(2).map(micros),
             is_over: row.get(3),
         });
+        self.is_asked = false;
         let answered = Instant::now();
-        // The server, or this machine, may have stood still, so that no row could be changed or seen.
-        if self.last.is_some_and(|last| answered - last > 3 * heartbeat) {
-            self.forget();
-        }
-        self.last = Some(answered);
-        self.take_in(workers, (asked, answered));
+        self.take_in(workers, (asked, answered), took.max(answered - asked));
     }
 
     fn take_in(
         &mut self,
         workers: impl Iterator<Item = Worker>,
         (asked, answered): (Instant, Instant),
+        took: Duration,
     ) {
         let before = std::mem::take(&mut self.seen);
         self.dead = Dead::default();
         for worker in workers {
             let same = before.get(&worker.id).filter(|(until, _)| *until == worker.until);
-            let since = same.map_or(answered, |(_, since)| *since);
+            // The server, or this machine, has stood still for a good part of the lease: no row could be changed, or seen.
+            let is_late = worker.lease.is_some_and(|lease| took > lease / 2);
+            let since = same.filter(|_| !is_late).map_or(answered, |(_, since)| *since);
             let silent = asked.saturating_duration_since(since);
             let is_dead = worker.lease.map_or(worker.is_over, |lease| silent >= lease);
             if same.is_some() && is_dead {
@@ -108,7 +116,7 @@ mod tests {
         let (mut watch, begun) = (Watch::default(), Instant::now());
         let look = |(row, second)| {
             let at = begun + Duration::from_secs(second);
-            watch.take_in(std::iter::once(row), (at, at));
+            watch.take_in(std::iter::once(row), (at, at), Duration::ZERO);
             !watch.dead().workers.is_empty()
         };
         rows.into_iter().zip(0..).map(look).collect()
@@ -133,14 +141,22 @@ mod tests {
     #[test]
     fn a_question_without_an_answer_has_each_worker_be_heard_again() {
         let (mut watch, begun) = (Watch::default(), Instant::now());
-        let look = |watch: &mut Watch, second| {
-            let at = begun + Duration::from_secs(second);
-            watch.take_in(std::iter::once(worker(9, Some(2), true)), (at, at));
+        let look = |watch: &mut Watch, second, took| {
+            let (at, took) = (begun + Duration::from_secs(second), Duration::from_secs(took));
+            watch.take_in(std::iter::once(worker(9, Some(2), true)), (at, at), took);
             !watch.dead().workers.is_empty()
         };
-        assert!(!look(&mut watch, 0));
+        assert!(!look(&mut watch, 0, 0));
         watch.forget();
-        assert!(!look(&mut watch, 3));
-        assert!(look(&mut watch, 5));
+        assert!(!look(&mut watch, 3, 0));
+        assert!(look(&mut watch, 5, 0));
+        // An answer that comes late is none.
+        assert!(!look(&mut watch, 9, 2));
+        assert!(!look(&mut watch, 10, 0));
+        assert!(look(&mut watch, 11, 0));
+        // A question that was given up is none either.
+        watch.ask();
+        watch.ask();
+        assert!(!look(&mut watch, 20, 0));
     }
 }

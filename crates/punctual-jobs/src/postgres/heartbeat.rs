@@ -21,7 +21,7 @@
 //! In its last tenth the server still lets this machine claim jobs. They would be swept a moment later, beside their runs. So
 //! nothing is claimed, and a claim that arrives is freed, until a heartbeat is answered.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_postgres::types::Type;
@@ -57,7 +57,7 @@ pub(super) async fn beat_on(engine: Arc<PostgresEngine>) {
                     engine.wake.notify_one();
                 }
                 // The lease stands even if these fail: the cause may be a single row.
-                let tidied = timeout_at(next, engine.tidy(rounds)).await;
+                let tidied = timeout_at(next, engine.tidy(rounds, asked.elapsed())).await;
                 if let Err(error) = tidied.unwrap_or(Err(AskError::Silent(heartbeat))) {
                     engine.report_failure(&error);
                 }
@@ -88,8 +88,9 @@ impl PostgresEngine {
         self.look_at_claims().await
     }
 
-    async fn tidy(&self, rounds: u64) -> Result<(), AskError> {
-        self.look_at_workers().await?;
+    /// The question before this took so long.
+    async fn tidy(&self, rounds: u64, took: Duration) -> Result<(), AskError> {
+        self.look_at_workers(took).await?;
         self.sweep().await?;
         self.tell_of_discarded().await?;
         if self.settings.history.is_some() {
@@ -162,12 +163,12 @@ impl PostgresEngine {
         }
     }
 
-    async fn look_at_workers(&self) -> Result<(), AskError> {
-        let asked = Instant::now();
+    async fn look_at_workers(&self, took: Duration) -> Result<(), AskError> {
+        let asked = self.watch.lock().ask();
         let answer = self.pulse.ask(statements::WORKERS, &[]).await;
         let mut watch = self.watch.lock();
         match answer {
-            Ok(rows) => watch.look(&rows, asked, self.settings.heartbeat),
+            Ok(rows) => watch.look(&rows, asked, took),
             Err(error) => {
                 watch.forget();
                 return Err(error);

@@ -10,7 +10,7 @@ use punctual_jobs::{JobQueue, JobState};
 
 use crate::{
     kinds::{Abort, Work},
-    machine::{SLOTS, drained, end_lease, sender, start},
+    machine::{SLOTS, drained, end_lease, sender, start, start_with_lease},
     size,
     support::{
         LONG,
@@ -76,6 +76,9 @@ fn no_job_is_lost_when_machines_are_killed_and_the_server_restarts() {
     let mut server = Server::start();
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
+    // A claim whose answer is lost with the server is free after its lease.
+    let lease = Duration::from_secs(60);
+    let start = |server: &Server, number| start_with_lease(server, number, lease);
     let mut machines: Vec<_> = (0..3).map(|number| start(&server, number)).collect();
     let jobs = size(500, 20_000);
     let span = size(Duration::from_secs(4), Duration::from_secs(60));
