@@ -291,13 +291,15 @@ fn note_panic(payload: &(dyn Any + Send), location: &Location<'_>) {
 }
 
 /// Like [`contain`], and also returns where the panic began, if that is known.
-#[inline(always)]
-pub(crate) fn contain_located(call: &mut dyn FnMut()) -> Result<(), Panic> {
-    if are_locations_noted() {
-        contain_noted(call)
-    } else {
-        contain(call).map_err(|payload| (payload, None))
+#[inline]
+pub(crate) fn contain_located<R>(call: impl FnOnce() -> R) -> Result<R, Panic> {
+    if !are_locations_noted() {
+        return contain(call).map_err(|payload| (payload, None));
     }
+    let (mut call, mut returned) = (Some(call), None);
+    contain_noted(&mut || returned = call.take().map(|call| call()))?;
+    let Some(returned) = returned else { unreachable!("it has not panicked") };
+    Ok(returned)
 }
 
 #[cold]

@@ -112,9 +112,8 @@ impl Hooks {
             let report = match around {
                 None => {
                     let mut report = Ok(Next::Nothing);
-                    // Inlined, since every run passes here.
-                    let called = contain_located(&mut || report = lent.run());
-                    called.map_err(Failure::of_panic).and(report)
+                    let called = contained(|| report = lent.run());
+                    called.and(report)
                 }
                 Some(around) => Self::invoke_around(run, around, lent),
             };
@@ -253,7 +252,8 @@ impl Hooks {
 }
 
 /// Calls user code. A panic of it is returned as a failure.
-fn contained(call: &mut dyn FnMut()) -> Result<(), Failure> {
+#[inline]
+fn contained<R>(call: impl FnOnce() -> R) -> Result<R, Failure> {
     contain_located(call).map_err(Failure::of_panic)
 }
 

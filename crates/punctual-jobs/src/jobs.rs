@@ -133,7 +133,7 @@ impl Jobs {
     }
 
     /// The same as [`on`](Self::on) for a closure that returns a value. When a run has succeeded its value is stored as JSON, and kept for
-    /// `keep`: the sender of the job, or any other machine, [waits for it](JobQueue::await_result) by the job's id. A value that is
+    /// `keep`: the sender of the job, or any other machine, [waits for it](crate::JobQueue::await_result) by the job's id. A value that is
     /// no JSON fails the attempt.
     ///
     /// On PostgreSQL it is a row, written by the statement that ends the run, and removed after its time by a machine that handles
@@ -483,7 +483,7 @@ pub struct Opening {
 
 /// An engine that a queue can be opened on: `InMemory`, or `Postgres`. Only the types of this crate implement it.
 pub trait OpenQueue: sealed::Sealed {
-    /// What opening returns: a [`JobQueue`], or a `PostgresQueue`, which is one and has more.
+    /// What opening returns: a [`JobQueue`](crate::JobQueue), or a `PostgresQueue`, which is one and has more.
     type Queue;
 
     #[doc(hidden)]

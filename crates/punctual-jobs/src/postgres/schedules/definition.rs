@@ -37,7 +37,7 @@ pub enum Overlap {
 }
 
 /// The winner if a program declares a schedule ([`Jobs::schedule`](crate::Jobs::schedule)) whose row has been put or removed by
-/// [`JobQueue::schedules`](crate::JobQueue::schedules), or by a person.
+/// [`PostgresQueue::schedules`](crate::PostgresQueue::schedules), or by a person.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnEdit {
