@@ -132,7 +132,7 @@ impl Hooks {
     #[inline(never)]
     fn call_before(&self, run: &Run) -> Result<(), Failure> {
         let (context, mut told) = (run.context(), self.observers.at(Points::BEFORE));
-        told.try_for_each(|observer| contained(&mut || observer.before_run(&context)))
+        told.try_for_each(|observer| contained(|| observer.before_run(&context)))
     }
 
     #[inline(never)]
@@ -168,7 +168,7 @@ impl Hooks {
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
-        let called = contained(&mut || (around.0)(&mut || report = lent.run()));
+        let called = contained(|| (around.0)(&mut || report = lent.run()));
         // Taken in any case: code further out may have panicked since.
         let failure = match (called, run.take_over_limit()) {
             (Ok(()), None) => return report,

@@ -52,7 +52,7 @@ impl Board {
         let status = |(id, (entry, stage)): (i64, (&Entry, JobStage))| JobStatus {
             paused: state.is_paused(entry, stage),
             payload: filter.has_payloads.then(|| entry.payload.to_text()),
-            waits_for: state.wait_of(id, entry),
+            waits_for: state.wait_of(id, entry, stage),
             ..self.status(id, entry, stage)
         };
         Ok(listed.map(status).collect())
@@ -223,8 +223,9 @@ impl State {
     }
 
     /// Returns what a job waits for that is due.
-    fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
-        if !matches!(entry.stage, Stage::InLine) {
+    fn wait_of(&self, id: i64, entry: &Entry, stage: JobStage) -> Option<JobWait> {
+        // One that was discarded is as it was when its last attempt ended.
+        if stage != JobStage::Waiting || !matches!(entry.stage, Stage::InLine) {
             return None;
         }
         let slots = self.slots.get(entry.definition.name);

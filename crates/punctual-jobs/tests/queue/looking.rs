@@ -43,6 +43,7 @@ pub(crate) fn a_list_says_how_each_job_stands<W: World>() {
     );
     let stages: Vec<_> = all.iter().map(|job| job.stage).collect();
     assert_eq!(stages, [JobStage::Discarded, JobStage::Running, JobStage::Waiting]);
+    assert_eq!(all[0].waits_for, None, "it was discarded");
     let [lost, runs, waits] = &all[..] else { panic!("{all:?}") };
     assert_eq!((lost.kind.as_str(), lost.attempts, lost.max_attempts), ("flaky", 1, 1));
     assert!(lost.last_error.as_ref().unwrap().contains("not yet"), "{lost}");
