@@ -22,7 +22,7 @@ impl Tick {
     }
 }
 
-/// What is known of a schedule.
+/// The state of a schedule, as a caller is told it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     /// `None` if it was removed.
