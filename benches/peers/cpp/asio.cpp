@@ -141,28 +141,38 @@ void w1(const Args& args) {
 
 void w2(const Args& args) {
     auto tasks = args.number("N", 1000000);
+    bool is_again = args.text("mode", "first") == "again";
     for (auto threads : args.list("T", "1,2,4")) {
         Pool pool(2);
         pool.settle();
         auto each = tasks / threads;
         std::vector<std::vector<Handle>> keep(threads);
-        double resident_before = resident();
+        double resident_before = 0;
         auto before = Usage::now();
-        double took = together(threads, [&](uint64_t number) {
+        auto fill = [&](uint64_t number) {
             Random random(100 + number);
-            auto& timers = keep[number];
-            timers.reserve(each);
-            for (uint64_t i = 0; i < each; i++)
-                timers.push_back(pool.schedule(random.far(), tiny()));
-        });
+            for (auto& timer : keep[number]) timer = pool.schedule(random.far(), tiny());
+        };
+        auto prepare = [&](uint64_t number) {
+            keep[number].resize(each);
+            if (!is_again) return;
+            fill(number);
+            for (auto& timer : keep[number]) timer->cancel(), timer = Handle();
+        };
+        auto begin = [&] {
+            pool.settle();
+            resident_before = resident();
+            before = Usage::now();
+        };
+        double took = prepared(threads, prepare, begin, fill);
         auto after = Usage::now();
         double count = each * threads;
         Figures out("W2", {{"T", threads}, {"N", tasks}});
         out.emit("ns_per_op", took / count, "ns");
         out.emit("ns_per_op_submit", took / count, "ns");
         out.emit("cpu_ns_per_op", after.since(before, count).cpu_ns, "ns");
-        if (threads == 1) {
-            double bytes = (resident() - resident_before) / count - sizeof(Handle);
+        if (threads == 1 && !is_again) {
+            double bytes = (resident() - resident_before) / count;
             out.emit("bytes_per_task", bytes, "B");
         }
         auto all = joined(keep);

@@ -49,22 +49,35 @@ func stopAll(timers []*time.Timer) {
 
 func w2(a args) {
 	tasks := a.number("N", 1_000_000)
+	isAgain := a.text("mode", "first") == "again"
 	for _, threads := range a.list("T", "1,2,4") {
 		each := tasks / threads
 		keep := make([][]*time.Timer, threads)
 		for i := range keep {
 			keep[i] = make([]*time.Timer, each)
 		}
-		heapBefore := heap()
-		residentBefore := resident()
+		var heapBefore, residentBefore float64
 		before := usageNow()
-		took := together(threads, func(number int) {
+		fill := func(number int) {
 			r := random{uint64(100 + number)}
 			timers := keep[number]
 			for i := range timers {
 				timers[i] = time.AfterFunc(r.far(), tiny())
 			}
-		})
+		}
+		prepare := func(number int) {
+			if isAgain {
+				fill(number)
+				stopAll(keep[number])
+			}
+		}
+		begin := func() {
+			if !isAgain { // This gives memory back to the system.
+				heapBefore = heap()
+			}
+			residentBefore, before = resident(), usageNow()
+		}
+		took := prepared(threads, prepare, begin, fill)
 		after := usageNow()
 		occupied := resident() - residentBefore
 		count := float64(each * threads)
@@ -72,7 +85,7 @@ func w2(a args) {
 		out.emit("ns_per_op", float64(took)/count, "ns")
 		out.emit("ns_per_op_submit", float64(took)/count, "ns")
 		out.emit("cpu_ns_per_op", after.since(before, count).cpu, "ns")
-		if threads == 1 {
+		if threads == 1 && !isAgain {
 			out.emit("bytes_per_task", (heap()-heapBefore)/count, "B")
 			out.emit("rss_bytes_per_task", occupied/count, "B")
 		}

@@ -261,8 +261,9 @@ public final class Bench {
             case "w2" -> {
                 long n = args.number("N", 1_000_000);
                 long[] threads = args.list("T", "1,2,4");
-                warmed(peer, args, b -> Calls.w2(b, n / 4, ONE_AND_TWO),
-                    b -> Calls.w2(b, n, threads));
+                boolean isAgain = args.getOrDefault("mode", "first").equals("again");
+                warmed(peer, args, b -> Calls.w2(b, n / 4, ONE_AND_TWO, isAgain),
+                    b -> Calls.w2(b, n, threads, isAgain));
             }
             case "w7" -> {
                 long n = args.number("N", 200_000);

@@ -173,39 +173,46 @@ final class Calls {
         }
     }
 
-    // ---- W2: schedule into an empty queue.
+    // ---- W2: schedule into an empty queue. Earlier rounds have touched the heap in any case.
 
-    static void w2(Bench bench, long tasks, long[] threadCounts) throws Exception {
-        for (long threads : threadCounts) w2(bench, tasks, (int) threads);
+    static void w2(Bench bench, long tasks, long[] threadCounts, boolean isAgain)
+            throws Exception {
+        for (long threads : threadCounts) w2(bench, tasks, (int) threads, isAgain);
     }
 
-    private static void w2(Bench bench, long tasks, int threads) throws Exception {
+    private static void w2(Bench bench, long tasks, int threads, boolean isAgain)
+            throws Exception {
         Figures out = bench.figures("W2", "T", threads, "N", tasks);
         ScheduledExecutorService executor = bench.executor(2);
         Pool.settle(executor);
         int each = (int) (tasks / threads);
         ScheduledFuture<?>[][] keep = new ScheduledFuture<?>[threads][each];
-        long heap = out.heap();
-        long resident = Gauges.resident();
-        long cpu = Gauges.cpu();
-        long start = System.nanoTime();
-        long submitted = Threads.together(threads, number -> {
-            Random random = new Random(100 + number);
-            ScheduledFuture<?>[] futures = keep[number];
-            for (int i = 0; i < each; i++) {
-                futures[i] = Pool.schedule(executor, Pool.tiny(), random.far());
-            }
-        });
+        long[] before = new long[4];
+        Threads.Body fill =
+            number -> Pool.fill(executor, keep[number], 0, each, 100 + number);
+        Threads.Body prepare = number -> {
+            if (!isAgain) return;
+            fill.run(number);
+            for (ScheduledFuture<?> future : keep[number]) future.cancel(false);
+        };
+        Threads.Begin begin = () -> {
+            Pool.settle(executor);
+            before[0] = out.heap();
+            before[1] = Gauges.resident();
+            before[2] = Gauges.cpu();
+            before[3] = System.nanoTime();
+        };
+        long submitted = Threads.prepared(threads, prepare, begin, fill);
         Pool.settle(executor);
-        long took = System.nanoTime() - start;
-        long cpuUsed = Gauges.cpu() - cpu;
+        long took = System.nanoTime() - before[3];
+        long cpuUsed = Gauges.cpu() - before[2];
         double count = each * threads;
         out.emit("ns_per_op", took / count, "ns");
         out.emit("ns_per_op_submit", submitted / count, "ns");
         out.emit("cpu_ns_per_op", cpuUsed / count, "ns");
-        if (threads == 1) {
-            out.emit("rss_bytes_per_task", (Gauges.resident() - resident) / count, "B");
-            out.emit("bytes_per_task", (out.heap() - heap) / count, "B");
+        if (threads == 1 && !isAgain) {
+            out.emit("rss_bytes_per_task", (Gauges.resident() - before[1]) / count, "B");
+            out.emit("bytes_per_task", (out.heap() - before[0]) / count, "B");
         }
         Pool.finish(executor);
         Threads.keepAlive(keep);

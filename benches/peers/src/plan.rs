@@ -38,6 +38,25 @@ pub(crate) struct Step {
     /// `None`: left out.
     quick: Option<&'static str>,
     who: Who,
+    /// `None`: that of the C library, or of the language.
+    allocator: Option<Allocator>,
+}
+
+/// A memory allocator that takes the place of the one of the C library, by `LD_PRELOAD`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Allocator {
+    Jemalloc,
+    Mimalloc,
+}
+
+impl Allocator {
+    /// The name by which the dynamic linker finds it (Debian: `libjemalloc2`, `libmimalloc2.0`).
+    pub(crate) fn library(self) -> &'static str {
+        match self {
+            Self::Jemalloc => "libjemalloc.so.2",
+            Self::Mimalloc => "libmimalloc.so.2",
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +73,7 @@ enum Who {
 }
 
 /// The steps of a round, in order.
-pub(crate) const STEPS: [Step; 31] = [
+pub(crate) const STEPS: [Step; 38] = [
     step("w1", "w1", "", "P=1000,100000 T=1,2 N=100000"),
     // Another thread schedules the pending tasks, and then ends. Where they are matters to a peer with several heaps.
     Step {
@@ -63,7 +82,18 @@ pub(crate) const STEPS: [Step; 31] = [
     },
     Step { quick: None, who: Who::Only(OURS), ..step("w1-deep", "w1", "P=10000000 T=1", "") },
     nothing_cancelled(step("w2", "w2", "", "N=200000 T=1,2")),
+    nothing_cancelled(step("w2-again", "w2", "mode=again", "mode=again N=200000 T=1,2")),
+    with(
+        Allocator::Jemalloc,
+        step("w2-jemalloc", "w2", "mode=again T=1", "mode=again N=200000 T=1"),
+    ),
+    with(
+        Allocator::Mimalloc,
+        step("w2-mimalloc", "w2", "mode=again T=1", "mode=again N=200000 T=1"),
+    ),
     nothing_cancelled(step("w3-zero", "w3", "mode=zero", "mode=zero N=200000")),
+    with(Allocator::Jemalloc, step("w3-jemalloc", "w3", "mode=zero", "mode=zero N=200000")),
+    with(Allocator::Mimalloc, step("w3-mimalloc", "w3", "mode=zero", "mode=zero N=200000")),
     nothing_cancelled(step(
         "w3-atonce",
         "w3",
@@ -82,6 +112,8 @@ pub(crate) const STEPS: [Step; 31] = [
         ..step("w5-report", "w5", "mode=report ms=4000", "mode=report ms=1000")
     },
     nothing_cancelled(step("w6", "w6", "", "N=4000 gaps=200 pipe=100000")),
+    with(Allocator::Jemalloc, step("w6-jemalloc", "w6", "gaps=200", "N=4000 gaps=200 pipe=100000")),
+    with(Allocator::Mimalloc, step("w6-mimalloc", "w6", "gaps=200", "N=4000 gaps=200 pipe=100000")),
     step("w7", "w7", "", "N=100000"),
     nothing_cancelled(step("w8", "w8", "", "P=200000")),
     Step { quick: None, who: Who::Named(&CLOSE), ..step("w8-deep", "w8", "P=5000000", "") },
@@ -142,7 +174,12 @@ const fn step(
     full: &'static str,
     quick: &'static str,
 ) -> Step {
-    Step { name, workload, full, quick: Some(quick), who: Who::Executors }
+    Step { name, workload, full, quick: Some(quick), who: Who::Executors, allocator: None }
+}
+
+/// The same of this crate with another allocator.
+const fn with(allocator: Allocator, step: Step) -> Step {
+    Step { who: Who::Only(OURS), allocator: Some(allocator), ..step }
 }
 
 const fn nothing_cancelled(step: Step) -> Step {
@@ -175,7 +212,11 @@ impl Step {
     /// otherwise, where large structures are filled repeatedly, the figure would include the
     /// kernel's time.
     pub(crate) fn keeps_memory(&self) -> bool {
-        self.workload == "w9"
+        self.workload == "w9" || self.name == "w2-again"
+    }
+
+    pub(crate) fn allocator(&self) -> Option<Allocator> {
+        self.allocator
     }
 
     pub(crate) fn includes(&self, peer: &Peer) -> bool {

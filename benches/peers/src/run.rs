@@ -87,6 +87,9 @@ fn measure(
     if step.keeps_memory() {
         command.envs(KEEP_MEMORY);
     }
+    if let Some(allocator) = step.allocator() {
+        command.env("LD_PRELOAD", allocator.library());
+    }
     let strain = Strain::now();
     let Outcome { stdout, took, mut error } = child::run(command, child::LIMIT)?;
     for line in stdout.lines() {

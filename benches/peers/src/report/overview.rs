@@ -26,7 +26,7 @@ fn column(
 }
 
 /// The main figures, in tables that fit a page.
-fn columns() -> [(&'static str, Vec<Column>); 8] {
+fn columns() -> [(&'static str, Vec<Column>); 9] {
     let w1 = |heading, p, t| column(heading, "w1", "ns_per_op", &[("P", p), ("T", t)]);
     let (t1, t2, w1_only, w2_only) = ([("T", 1)], [("T", 2)], [("W", 1)], [("W", 2)]);
     let calls = vec![
@@ -36,8 +36,11 @@ fn columns() -> [(&'static str, Vec<Column>); 8] {
         w1("W1 P=10⁵ T=2", 100_000, 2),
         w1("W1 P=10⁶", 1_000_000, 1),
         w1("W1 P=10⁶ T=2", 1_000_000, 2),
-        column("W2", "w2", "ns_per_op", &t1),
-        column("W2 T=2", "w2", "ns_per_op", &t2),
+        column("W2 first", "w2", "ns_per_op", &t1),
+        column("W2 first T=2", "w2", "ns_per_op", &t2),
+        column("W2 again", "w2-again", "ns_per_op", &t1),
+        column("CPU", "w2-again", "cpu_ns_per_op", &t1),
+        column("W2 again T=2", "w2-again", "ns_per_op", &t2),
         column("W2 memory", "w2", "bytes_per_task", &t1),
         column("W7", "w7", "ns_per_op", &t1),
         column("W7 T=2", "w7", "ns_per_op", &t2),
@@ -60,6 +63,7 @@ fn columns() -> [(&'static str, Vec<Column>); 8] {
     [
         ("Calls", calls),
         ("Running and hand-off", running),
+        ("Another allocator", allocators()),
         ("Lateness", lateness()),
         ("Full of tasks", full()),
         ("A service's mix", service()),
@@ -81,6 +85,26 @@ fn lateness() -> Vec<Column> {
         column("W5 p99", "w5", "late_p99", &[]),
         column("W5 CPU", "w5", "cpu_us_per_run", &[]),
         column("W5 sleeps", "w5", "vcsw_per_run", &[]),
+    ]
+}
+
+/// W2 again, W3 zero and W6 with the C library's allocator and with two others.
+fn allocators() -> Vec<Column> {
+    let (one, two) = ([("W", 1)], [("W", 2)]);
+    let (scheduling, running, windows) = ("ns_per_op", "tasks_per_s", "pipelined_per_s");
+    vec![
+        column("W2 glibc", "w2-again", scheduling, &[("T", 1)]),
+        column("W2 jemalloc", "w2-jemalloc", scheduling, &[("T", 1)]),
+        column("W2 mimalloc", "w2-mimalloc", scheduling, &[("T", 1)]),
+        column("W3 zero W=1 glibc", "w3-zero", running, &one),
+        column("W3 W=1 jemalloc", "w3-jemalloc", running, &one),
+        column("W3 W=1 mimalloc", "w3-mimalloc", running, &one),
+        column("W3 zero W=2 glibc", "w3-zero", running, &two),
+        column("W3 W=2 jemalloc", "w3-jemalloc", running, &two),
+        column("W3 W=2 mimalloc", "w3-mimalloc", running, &two),
+        column("W6 pipelined glibc", "w6", windows, &[]),
+        column("W6 jemalloc", "w6-jemalloc", windows, &[]),
+        column("W6 mimalloc", "w6-mimalloc", windows, &[]),
     ]
 }
 

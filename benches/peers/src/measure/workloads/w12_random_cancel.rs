@@ -44,7 +44,8 @@ pub(super) fn run<P: Peer>(name: &str, args: &Args) -> Result<()> {
 }
 
 /// The memory that is kept for each cancellation. This thread makes the same calls twice: the first
-/// time, the allocator and the queue get what they keep for later.
+/// time, the allocator and the queue get what they keep for later (`kept_first_per_cancel`), and the
+/// second time they are to need no more (`retained_per_cancel`).
 fn memory<P: Peer>(
     out: &Emitter<'_>,
     peer: &P,
@@ -58,11 +59,12 @@ fn memory<P: Peer>(
         replace_at_random(peer, tasks, Turn { number: 0, seed: 100, count: replaced });
         cancel_all(peer, tasks);
     };
-    replace_and_cancel();
-    let resident = gauges::resident()?;
-    replace_and_cancel();
-    let grown = gauges::resident()? - resident;
-    out.emit("retained_per_cancel", grown / (load.pending + replaced) as f64, "B");
+    let cancels = (load.pending + replaced) as f64;
+    for metric in ["kept_first_per_cancel", "retained_per_cancel"] {
+        let resident = gauges::resident()?;
+        replace_and_cancel();
+        out.emit(metric, (gauges::resident()? - resident) / cancels, "B");
+    }
     Ok(())
 }
 
