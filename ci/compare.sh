@@ -24,7 +24,7 @@ export LC_ALL=C CARGO_INCREMENTAL=0
 root=$PWD
 rounds=${3:-9}
 [[ "$rounds" =~ ^[1-9][0-9]*$ ]] || { echo "not a number of rounds: $rounds" >&2; exit 2; }
-workloads=(w1-one-thread w1-two-threads w2 w3-zero w3-atonce w6-ping w6-pipelined w9-kept w9-queue)
+workloads=(w1-one-thread w1-two-threads w2 w3-zero w3-atonce w6-ping w6-pipelined w8 w9-kept w9-queue)
 measured=$(mktemp)
 trap 'rm -f "$measured"' EXIT
 

@@ -277,7 +277,7 @@ impl<T> DelayQueue<T> {
     /// Drops all elements, expired or not. If dropping one panics, the panic is contained and the
     /// others are dropped all the same. Java: `clear`.
     pub fn clear(&self) {
-        self.queue.drain().for_each_element(discard);
+        self.queue.drain().take_chunks().into_iter().flatten().flatten().for_each(discard);
     }
 
     /// Closes the queue: from now on every insertion is refused and returns its element, also one that

@@ -212,13 +212,11 @@ impl<E> Drained<E> {
         Self { heaps, slot: 0, len }
     }
 
-    /// Passes the elements that are left to `receive`, without their keys. To look the keys up would miss
+    /// Takes the elements that are left out, a chunk each, without their keys. To look the keys up would miss
     /// the cache for most of many elements.
-    pub(crate) fn for_each_element(&mut self, mut receive: impl FnMut(E)) {
+    pub(crate) fn take_chunks(&mut self) -> Vec<Vec<Option<E>>> {
         self.len = 0;
-        for heap in mem::take(&mut self.heaps) {
-            heap.into_elements(&mut receive);
-        }
+        mem::take(&mut self.heaps).into_iter().flat_map(PriorityQueue::into_chunks).collect()
     }
 }
 

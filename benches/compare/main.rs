@@ -230,6 +230,19 @@ fn w9_queue() -> f64 {
     })
 }
 
+/// W8: a million tasks are pending; shut down now, until the threads are gone and the tasks dropped.
+fn w8() -> f64 {
+    repeated(4, 1_000_000, |count| {
+        let pool = pool();
+        let futures = schedule(&pool, &mut Rng(100), count);
+        let start = Instant::now();
+        end(pool);
+        let took = start.elapsed();
+        drop(futures);
+        took
+    })
+}
+
 /// Does a workload once to warm up, and so many times to be measured. Returns nanoseconds for each
 /// of its `count` operations.
 fn repeated(times: u64, count: u64, mut work: impl FnMut(u64) -> Duration) -> f64 {
@@ -265,6 +278,7 @@ fn main() {
         "w3-atonce" => w3_at_once(),
         "w6-ping" => w6_ping(),
         "w6-pipelined" => w6_pipelined(),
+        "w8" => w8(),
         "w9-kept" => futures_kept(),
         "w9-queue" => w9_queue(),
         "memory" => {

@@ -284,8 +284,8 @@ impl<E> PriorityQueue<E> {
         std::mem::replace(self, Self::new())
     }
 
-    pub(super) fn into_elements(self, receive: impl FnMut(E)) {
-        self.table.into_elements(receive);
+    pub(super) fn into_chunks(self) -> impl Iterator<Item = Vec<Option<E>>> {
+        self.table.into_chunks()
     }
 
     /// Takes an element out of its slot and leaves everything else as it is. This is for a queue that

@@ -354,7 +354,7 @@ fn drain_takes_everything() {
     let mut drained = queue.drain();
     let mut elements = Vec::from_iter(drained.next().map(|entry| entry.element));
     assert_eq!((drained.len(), queue.len()), (999, 0));
-    drained.for_each_element(|element| elements.push(element));
+    elements.extend(drained.take_chunks().into_iter().flatten().flatten());
     elements.sort_unstable();
     assert_eq!(elements, (0..1_000).collect::<Vec<_>>());
 }

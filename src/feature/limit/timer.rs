@@ -115,7 +115,7 @@ impl Timeouts {
         let Some(queue) = self.queue.get() else { return };
         queue.close(Admission::CLOSED);
         let mut left = queue.drain();
-        left.for_each_element(|expiry| {
+        left.take_chunks().into_iter().flatten().flatten().for_each(|expiry| {
             discard(expiry);
         });
     }

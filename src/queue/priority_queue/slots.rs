@@ -114,10 +114,8 @@ impl<E> Slots<E> {
         }
     }
 
-    pub(super) fn into_elements(self, mut receive: impl FnMut(E)) {
-        for chunk in self.chunks {
-            chunk.elements.into_iter().flatten().for_each(&mut receive);
-        }
+    pub(super) fn into_chunks(self) -> impl Iterator<Item = Vec<Option<E>>> {
+        self.chunks.into_iter().map(|chunk| chunk.elements)
     }
 
     #[inline]

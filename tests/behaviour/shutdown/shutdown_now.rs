@@ -440,6 +440,39 @@ fn a_pending_task_that_is_dropped_is_cancelled() {
     assert_given_up(waiter.get());
 }
 
+/// Two threads end them: all captures are dropped once, also if some of the drops panic.
+#[test]
+fn a_hundred_thousand_pending_tasks_have_ended_when_the_drop_returns() {
+    const TASKS: usize = 100_000;
+    let executor = ScheduledThreadPoolExecutor::new(1);
+    let drops = Counter::new();
+    let futures: Vec<_> = (0..TASKS)
+        .map(|number| {
+            let capture = Capture { drops: drops.clone(), panics: number % 10_000 == 7 };
+            executor.schedule(DAY, move || drop(capture)).unwrap()
+        })
+        .collect();
+    drop(executor.shutdown_now());
+    assert_eq!(drops.get(), TASKS);
+    for future in futures {
+        assert!(future.is_cancelled());
+        assert_given_up(Some(future.join()));
+    }
+}
+
+/// Counts its drop, which may panic.
+struct Capture {
+    drops: Counter,
+    panics: bool,
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.drops.add();
+        assert!(!self.panics, "a drop that panics");
+    }
+}
+
 /// A drained task that is then cancelled through its future does not run any more.
 #[test]
 fn a_pending_task_that_was_cancelled_does_not_run() {
