@@ -5,6 +5,7 @@ mod labels;
 mod lateness;
 mod palette;
 mod style;
+mod terse;
 
 use std::{fs, path::Path};
 

@@ -48,7 +48,7 @@
 //! | the same in one process, or in tests | the queue: a [`JobQueue`] on [`InMemory`] |
 //! | steps that depend on each other, wait for people for weeks, and have to be undone | a workflow engine, such as Temporal; not this crate |
 //!
-//! `docs/many-machines.md` of the repository says more about the choice, and about other stores.
+//! `docs/guide.md` of the repository has every verb with an example, and other stores.
 //!
 //! # Guarantees
 //!
@@ -169,7 +169,7 @@ pub use crate::{
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// The examples of the page on many machines are run as tests; those of schedules need the rows.
+/// The examples of the guide are run as tests; those of schedules need the rows.
 #[cfg(all(doctest, feature = "postgres"))]
-#[doc = include_str!("../../../docs/many-machines.md")]
-struct ManyMachines;
+#[doc = include_str!("../docs/guide.md")]
+struct Guide;

@@ -41,6 +41,32 @@ fn the_table_of_contents_names_each_page_once() {
     assert_eq!(named, pages);
 }
 
+/// Each page is found by reading on: another page than the table of contents leads to it.
+#[test]
+fn each_page_is_linked() {
+    let pages = pages();
+    let mut linked = BTreeSet::new();
+    for (path, text) in documents() {
+        let folder = path.parent().expect("a document is in a folder");
+        let targets =
+            links::links(&text).into_iter().map(|link| links::normal(&folder.join(link.file)));
+        linked.extend(targets.filter(|target| *target != path && !path.ends_with("SUMMARY.md")));
+    }
+    let lost: Vec<_> =
+        pages.keys().filter(|page| !linked.contains(&root().join("docs").join(page))).collect();
+    assert!(lost.is_empty(), "no page leads to {lost:?}");
+}
+
+/// The documents stay short enough to be kept true.
+#[test]
+fn the_documents_have_a_limit() {
+    let mut files = Vec::new();
+    super::visit(&root().join("docs"), &mut files);
+    let sizes = files.iter().map(|file| std::fs::metadata(file).expect("a file").len());
+    let bytes: u64 = sizes.sum();
+    assert!(bytes <= 400_000, "{bytes} bytes: say each thing once, and leave history to git");
+}
+
 /// The search of the site finds the pages for users, and none of the contributor guide.
 #[test]
 fn the_search_is_for_users() {

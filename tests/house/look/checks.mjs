@@ -87,14 +87,12 @@ export function drawing() {
   const fill = (element) => getComputedStyle(element).fill;
   // What was drawn before it, and is behind its middle.
   const behind = (text, { x, y, width, height }) => {
-    const [middle, centre] = [x + width / 2, y + height / 2];
-    const rectangles = [...document.querySelectorAll("rect")].filter((rectangle) => {
-      const box = rectangle.getBBox();
-      const isBefore = rectangle.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
-      const isAcross = box.x <= middle && middle <= box.x + box.width;
-      return isBefore && isAcross && box.y <= centre && centre <= box.y + box.height && fill(rectangle) !== "none";
+    const middle = new DOMPoint(x + width / 2, y + height / 2);
+    const shapes = [...document.querySelectorAll("rect, path")].filter((shape) => {
+      const isBefore = shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
+      return isBefore && fill(shape) !== "none" && shape.isPointInFill(middle);
     });
-    return rectangles.length ? fill(rectangles.at(-1)) : null;
+    return shapes.length ? fill(shapes.at(-1)) : null;
   };
   if (!root.querySelector("title")?.textContent.trim()) problems.push("it has no title");
   const boxes = [...document.querySelectorAll("text")].map((text) => {

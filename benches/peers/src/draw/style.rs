@@ -5,7 +5,7 @@
 //! light colours; rules that are added to the file replace them for those who read in the dark.
 //! A picture is as wide as a column of text, so that its text is not much smaller than that of the page.
 
-use std::{fmt::Write, fs, path::Path};
+use std::{fs, path::Path};
 
 use anyhow::{Context, Result};
 use plotters::{
@@ -17,7 +17,10 @@ use plotters::{
     },
 };
 
-use super::palette::{self, Colour, Rgb};
+use super::{
+    palette::{self, Colour, Rgb},
+    terse::{Terse, terse},
+};
 use crate::roster::{MACHINE, OURS, Peer, ROSTER};
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -168,23 +171,20 @@ fn lines(note: &str) -> Vec<String> {
     lines
 }
 
-/// The picture with its title, and with the colours for those who read in the dark.
+/// The picture in few words, with its title, and with the colours for those who read in the dark.
 fn dressed(drawn: &str, subject: &Subject<'_>) -> String {
-    let mut style = String::new();
+    let (first, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
+    let Terse { rules: light, content } = terse(rest);
+    let mut dark = light.clone();
     for colour in colours() {
         // As they are written in the drawing.
-        let (light, dark) = (palette::hex(colour.light).to_uppercase(), palette::hex(colour.dark));
-        for part in ["fill", "stroke"] {
-            let _ = write!(style, "[{part}=\"{light}\"]{{{part}:{dark}}}");
-        }
+        dark = dark.replace(&palette::hex(colour.light).to_uppercase(), &palette::hex(colour.dark));
     }
     let Subject { title, description, .. } = subject;
-    let head = format!(
-        "<title>{title}</title>\n<desc>{description}</desc>\n\
-         <style>@media(prefers-color-scheme:dark){{{style}}}</style>"
-    );
-    let (first, rest) = drawn.split_once('\n').unwrap_or((drawn, ""));
-    format!("{first}\n{head}\n{rest}")
+    format!(
+        "{first}\n<title>{title}</title>\n<desc>{description}</desc>\n\
+         <style>{light}\n@media(prefers-color-scheme:dark){{{dark}}}</style>\n{content}</svg>\n"
+    )
 }
 
 #[cfg(test)]
@@ -222,10 +222,17 @@ mod tests {
     #[test]
     fn a_picture_has_a_title_and_colours_for_the_dark() {
         let subject = Subject { title: "Cost", description: "What it costs.", notes: &[] };
-        let drawn = "<svg>\n<rect fill=\"#FFFFFF\"/>\n</svg>\n";
+        let drawn = "<svg>\n<rect opacity=\"1\" fill=\"#FFFFFF\"/>\n</svg>\n";
         let picture = dressed(drawn, &subject);
         assert!(picture.starts_with("<svg>\n<title>Cost</title>\n"), "{picture}");
-        assert!(picture.contains("[fill=\"#FFFFFF\"]{fill:#0d1117}"), "{picture}");
-        assert!(picture.ends_with("</style>\n<rect fill=\"#FFFFFF\"/>\n</svg>\n"), "{picture}");
+        assert!(
+            picture
+                .contains(".a{fill:#FFFFFF}\n@media(prefers-color-scheme:dark){.a{fill:#0d1117}}"),
+            "{picture}"
+        );
+        assert!(
+            picture.ends_with("</style>\n<path class=\"a\" d=\"M0 0h0v0h-0z\"/>\n</svg>\n"),
+            "{picture}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The picture in the documents: what the program shows after a quarter of a minute on the system clock.
+//! The picture in the documents: what the program shows after some seconds on the system clock, with both workers at
+//! work.
 //!
 //! ```text
 //! PUNCTUAL_WRITE_PICTURE=1 cargo test -p top picture
@@ -11,7 +12,8 @@ use std::{env, fs, path::Path};
 
 use crate::{SIZE, Terminal, svg, terminal::lines};
 
-/// Runs the program until the heartbeat has run so often, and returns the picture of its screen.
+/// Runs the program until the heartbeat has run so often and both workers are busy, and returns the picture of its
+/// screen.
 fn picture_after(runs: u32) -> String {
     let terminal = Terminal::start("top", &[], SIZE);
     let frame = terminal.frame(runs, |lines| {
@@ -19,7 +21,8 @@ fn picture_after(runs: u32) -> String {
         let words: Vec<_> = line.into_iter().flat_map(|line| line.split_whitespace()).collect();
         // The frame, the failures and the runs, from the right.
         let shown = words.iter().rev().nth(2).and_then(|word| word.parse::<u32>().ok());
-        shown.is_some_and(|shown| shown >= runs)
+        let is_busy = lines.iter().any(|line| line.contains(" 2 active,"));
+        is_busy && shown.is_some_and(|shown| shown >= runs)
     });
     assert_eq!(lines(&frame).len(), usize::from(SIZE.0));
     terminal.press("q");
@@ -43,7 +46,7 @@ fn words(picture: &str) -> Vec<String> {
 fn the_picture_shows_the_program() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/pictures/top.svg");
     if env::var_os("PUNCTUAL_WRITE_PICTURE").is_some() {
-        fs::write(&path, picture_after(75)).expect("it can be written");
+        fs::write(&path, picture_after(20)).expect("it can be written");
     }
     let kept = fs::read_to_string(path).expect("the picture");
     let drawn = picture_after(3);

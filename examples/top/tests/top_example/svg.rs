@@ -3,7 +3,10 @@
 //! Letters are text. Frames and bars are drawn, because a font may leave gaps between their characters. The colours
 //! are classes, and those who read in the dark get others.
 
-use std::fmt::Write;
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Display, Formatter, Write},
+};
 
 use vt100::{Cell, Color, Screen};
 
@@ -47,16 +50,8 @@ impl Look {
 /// Draws the screen.
 pub(crate) fn draw(screen: &Screen) -> String {
     let (rows, columns) = (screen.size().0.get(), screen.size().1.get());
-    let (width, height) = (across(columns) + MARGIN, down(rows) + MARGIN);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
-         <title>The example program top</title>\n\
-         <desc>A screen of a terminal: a list of tasks with their states, next runs, lateness and run times.</desc>\n{}\
-         <rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"6\" stroke=\"#8c959f\"/>\n",
-        style(),
-        width - 1.0,
-        height - 1.0
-    );
+    let (width, height) = (tidy(across(columns) + MARGIN), tidy(down(rows) + MARGIN));
+    let mut drawing = Drawing::default();
     for row in 0..rows {
         let cell = |column| screen.cell(row, column).expect("it is inside");
         let mut column = 0;
@@ -69,37 +64,48 @@ pub(crate) fn draw(screen: &Screen) -> String {
             };
             let end = (column..columns).take_while(alike).last().expect("the first is") + 1;
             let cells: Vec<_> = (column..end).map(|column| cell(column).contents()).collect();
-            piece(&mut svg, (row, column), look, is_drawn, &cells);
+            drawing.piece((row, column), look, is_drawn, &cells);
             column = end;
         }
     }
-    svg + "</svg>\n"
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\">\n\
+         <title>The example program top</title>\n\
+         <desc>A screen of a terminal: a list of tasks with their states, next runs, lateness and run times.</desc>\n{}\
+         <rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"6\" stroke=\"#8c959f\"/>\n{drawing}</svg>\n",
+        style(),
+        width - 1.0,
+        height - 1.0
+    )
 }
 
 fn style() -> String {
     let rules = |pick: fn(&(&'static str, &'static str, &'static str)) -> &'static str| {
-        let rule =
-            |colour: &(&'static str, _, _)| format!(".{}{{fill:{}}}", colour.0, pick(colour));
+        let rule = |colour: &(&'static str, _, _)| match colour.0 {
+            // The colour of what has no class.
+            "text" => format!("path,text{{fill:{}}}", pick(colour)),
+            name => format!(".{name}{{fill:{}}}", pick(colour)),
+        };
         COLOURS.iter().map(rule).collect::<String>()
     };
     let (light, dark) = (rules(|colour| colour.1), rules(|colour| colour.2));
     format!(
-        "<style>text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}rect{{shape-rendering:crispEdges}}\
+        "<style>text{{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}path{{shape-rendering:crispEdges}}\
          .bold{{font-weight:bold}}.dim{{opacity:.75}}\n{light}\n@media(prefers-color-scheme:dark){{{dark}}}</style>\n"
     )
 }
 
 fn across(columns: u16) -> f32 {
-    tidy(MARGIN + f32::from(columns) * WIDTH)
+    MARGIN + f32::from(columns) * WIDTH
 }
 
 fn down(rows: u16) -> f32 {
-    tidy(MARGIN + f32::from(rows) * HEIGHT)
+    MARGIN + f32::from(rows) * HEIGHT
 }
 
-/// Two digits after the point are enough.
+/// One digit after the point is enough.
 fn tidy(length: f32) -> f32 {
-    (length * 100.0).round() / 100.0
+    (length * 10.0).round() / 10.0
 }
 
 /// Returns `true` for the characters that are drawn.
@@ -114,69 +120,112 @@ fn eighths(text: &str) -> u16 {
     if (0x2581..=0x2588).contains(&letter) { (letter - 0x2580) as u16 } else { 0 }
 }
 
-/// Adds neighbouring cells of one look.
-fn piece(svg: &mut String, (row, column): (u16, u16), look: Look, is_drawn: bool, cells: &[&str]) {
-    let (x, y) = (across(column), down(row));
-    let count = u16::try_from(cells.len()).expect("a row is short");
-    let width = tidy(f32::from(count) * WIDTH);
-    if let Some(behind) = look.behind {
-        rectangle(svg, behind, x, y, width, HEIGHT);
-    }
-    if is_drawn {
-        for (column, cell) in (column..).zip(cells) {
-            drawn(svg, look.colour, across(column), y, cell);
+/// A rectangle: its left upper corner, its width and its height.
+type Rectangle = [f32; 4];
+
+/// What is drawn on the ground: rectangles of each colour, and above them the texts.
+#[derive(Default)]
+struct Drawing {
+    rectangles: BTreeMap<&'static str, Vec<Rectangle>>,
+    texts: String,
+}
+
+impl Drawing {
+    /// Adds neighbouring cells of one look.
+    fn piece(&mut self, (row, column): (u16, u16), look: Look, is_drawn: bool, cells: &[&str]) {
+        let y = down(row);
+        let count = u16::try_from(cells.len()).expect("a row is short");
+        if let Some(behind) = look.behind {
+            self.rectangle(behind, [across(column), y, f32::from(count) * WIDTH, HEIGHT]);
         }
-        return;
-    }
-    let text: String = cells.iter().map(|cell| if cell.is_empty() { " " } else { *cell }).collect();
-    let (bold, dim) =
-        (if look.is_bold { " bold" } else { "" }, if look.is_dim { " dim" } else { "" });
-    let (class, base) = (format!("{}{bold}{dim}", look.colour), tidy(y + 13.5));
-    let mut column = column;
-    // Each word at its place: not every viewer of SVG keeps spaces.
-    for word in text.split(' ') {
-        let count = u16::try_from(word.chars().count()).expect("a row is short");
-        if count > 0 {
-            let (x, width) = (across(column), tidy(f32::from(count) * WIDTH));
-            let word = word.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-            let _ = writeln!(
-                svg,
-                "<text class=\"{class}\" x=\"{x}\" y=\"{base}\" textLength=\"{width}\">{word}</text>"
-            );
+        if is_drawn {
+            for (column, cell) in (column..).zip(cells) {
+                self.drawn(look.colour, across(column), y, cell);
+            }
+            return;
         }
-        column += count + 1;
+        let text: String =
+            cells.iter().map(|cell| if cell.is_empty() { " " } else { *cell }).collect();
+        let classes =
+            [(look.colour, look.colour != "text"), ("bold", look.is_bold), ("dim", look.is_dim)];
+        let classes: Vec<_> =
+            classes.iter().filter(|(_, is_set)| *is_set).map(|(name, _)| *name).collect();
+        let class = match classes.join(" ") {
+            none if none.is_empty() => none,
+            some => format!(" class=\"{some}\""),
+        };
+        let base = tidy(y + 13.5);
+        let mut column = column;
+        // A viewer of SVG keeps one space, and not several.
+        for phrase in text.split("  ") {
+            let blank = phrase.len() - phrase.trim_start().len();
+            let x = tidy(across(column + u16::try_from(blank).expect("a row is short")));
+            column += u16::try_from(phrase.chars().count()).expect("a row is short") + 2;
+            let phrase = phrase.trim().replace('&', "&amp;").replace('<', "&lt;");
+            if !phrase.is_empty() {
+                let phrase = phrase.replace('>', "&gt;");
+                let _ = writeln!(self.texts, "<text{class} x=\"{x}\" y=\"{base}\">{phrase}</text>");
+            }
+        }
+    }
+
+    /// Adds a part of a frame, or of a bar.
+    fn drawn(&mut self, colour: &'static str, x: f32, y: f32, cell: &str) {
+        let filled = eighths(cell);
+        if filled > 0 {
+            let height = HEIGHT * f32::from(filled) / 8.0;
+            // A little of the ground stays between two bars.
+            return self.rectangle(colour, [x, y + HEIGHT - height, WIDTH - 1.0, height]);
+        }
+        let (middle, centre) = (y + HEIGHT / 2.0, x + WIDTH / 2.0);
+        let (half, rest) = (WIDTH / 2.0 + 1.0, HEIGHT / 2.0 + 1.0);
+        let mut bar = |is_there: bool, rectangle| {
+            if is_there {
+                self.rectangle(colour, rectangle);
+            }
+        };
+        bar(cell == "─", [x, middle, WIDTH, 1.0]);
+        bar(cell == "│", [centre, y, 1.0, HEIGHT]);
+        bar("┌└".contains(cell), [centre, middle, half, 1.0]);
+        bar("┐┘".contains(cell), [x, middle, half, 1.0]);
+        bar("┌┐".contains(cell), [centre, middle, 1.0, rest]);
+        bar("└┘".contains(cell), [centre, y, 1.0, rest]);
+    }
+
+    /// Adds a rectangle, or makes one longer that ends where this one begins.
+    fn rectangle(&mut self, colour: &'static str, [x, y, width, height]: Rectangle) {
+        let near = |one: f32, other: f32| (one - other).abs() < 0.05;
+        let others = self.rectangles.entry(colour).or_default();
+        for other in others.iter_mut() {
+            let [left, top, wide, high] = *other;
+            if near(top, y) && near(high, height) && near(left + wide, x) {
+                other[2] += width;
+                return;
+            }
+            if near(left, x) && near(wide, width) && near(top + high, y) {
+                other[3] += height;
+                return;
+            }
+        }
+        others.push([x, y, width, height]);
     }
 }
 
-/// Adds a part of a frame, or of a bar.
-fn drawn(svg: &mut String, colour: &str, x: f32, y: f32, cell: &str) {
-    let filled = eighths(cell);
-    if filled > 0 {
-        let height = tidy(HEIGHT * f32::from(filled) / 8.0);
-        // A little of the ground stays between two bars.
-        return rectangle(svg, colour, x, tidy(y + HEIGHT - height), WIDTH - 1.0, height);
-    }
-    let (middle, centre) = (tidy(y + HEIGHT / 2.0), tidy(x + WIDTH / 2.0));
-    let (half, rest) = (WIDTH / 2.0 + 1.0, HEIGHT / 2.0 + 1.0);
-    let mut bar = |is_there: bool, x, y, width, height| {
-        if is_there {
-            rectangle(svg, colour, x, y, width, height);
+impl Display for Drawing {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (colour, rectangles) in &self.rectangles {
+            match *colour {
+                "text" => f.write_str("<path d=\"")?,
+                name => write!(f, "<path class=\"{name}\" d=\"")?,
+            }
+            for rectangle in rectangles {
+                let [x, y, width, height] = rectangle.map(tidy);
+                write!(f, "M{x} {y}h{width}v{height}h-{width}z")?;
+            }
+            f.write_str("\"/>\n")?;
         }
-    };
-    bar(cell == "─", x, middle, WIDTH, 1.0);
-    bar(cell == "│", centre, y, 1.0, HEIGHT);
-    bar("┌└".contains(cell), centre, middle, half, 1.0);
-    bar("┐┘".contains(cell), x, middle, half, 1.0);
-    bar("┌┐".contains(cell), centre, middle, 1.0, rest);
-    bar("└┘".contains(cell), centre, y, 1.0, rest);
-}
-
-fn rectangle(svg: &mut String, colour: &str, x: f32, y: f32, width: f32, height: f32) {
-    let (x, y, width) = (tidy(x), tidy(y), tidy(width));
-    let _ = writeln!(
-        svg,
-        "<rect class=\"{colour}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/>"
-    );
+        f.write_str(&self.texts)
+    }
 }
 
 /// A picture has what is on the screen: the letters, the colours, the frame, a bar, and what is special to SVG.
@@ -184,18 +233,19 @@ fn rectangle(svg: &mut String, colour: &str, x: f32, y: f32, width: f32, height:
 fn a_screen_is_drawn() {
     let size = |count| std::num::NonZeroU16::new(count).expect("it is one");
     let mut parser = vt100::Parser::new(size(2), size(8), 0);
-    parser.process("a<\x1b[31;1m&\x1b[0m─\x1b[7mx\x1b[0m\x1b[32m▄\x1b[0m\r\n".as_bytes());
+    parser.process("a<\x1b[31;1m&\x1b[0m──\x1b[7mx\x1b[0m\x1b[32m▄\x1b[0m\r\nb c  d".as_bytes());
     let svg = draw(parser.screen());
     for part in [
         "viewBox=\"0 0 91.2 60\"",
-        "<text class=\"text\" x=\"12\" y=\"25.5\" textLength=\"16.8\">a&lt;</text>",
-        "<text class=\"red bold\" x=\"28.8\" y=\"25.5\" textLength=\"8.4\">&amp;</text>",
-        "<rect class=\"text\" x=\"37.2\" y=\"21\" width=\"8.4\" height=\"1\"/>",
-        "<rect class=\"text\" x=\"45.6\" y=\"12\" width=\"8.4\" height=\"18\"/>",
-        "<text class=\"ground\" x=\"45.6\" y=\"25.5\" textLength=\"8.4\">x</text>",
-        "<rect class=\"green\" x=\"54\" y=\"21\" width=\"7.4\" height=\"9\"/>",
+        "<text x=\"12\" y=\"25.5\">a&lt;</text>",
+        "<text class=\"red bold\" x=\"28.8\" y=\"25.5\">&amp;</text>",
+        "<path d=\"M37.2 21h16.8v1h-16.8zM54 12h8.4v18h-8.4z\"/>",
+        "<text class=\"ground\" x=\"54\" y=\"25.5\">x</text>",
+        "<path class=\"green\" d=\"M62.4 21h7.4v9h-7.4z\"/>",
+        "<text x=\"12\" y=\"43.5\">b c</text>",
+        "<text x=\"54\" y=\"43.5\">d</text>",
     ] {
         assert!(svg.contains(part), "{part} is not in\n{svg}");
     }
-    assert_eq!(svg.matches("<text ").count(), 3, "{svg}");
+    assert_eq!(svg.matches("<text ").count(), 5, "{svg}");
 }
