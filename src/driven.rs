@@ -147,13 +147,6 @@ impl DrivenExecutor {
         self.driver.run_due().ran
     }
 
-    /// Like [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off,
-    /// the next one has its turn. Returns `false` if none has run. For a caller that has a budget of time,
-    /// such as a frame of a game.
-    pub fn run_one(&mut self) -> bool {
-        self.driver.run_one()
-    }
-
     /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
     /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing
     /// due, and does no harm.

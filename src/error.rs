@@ -155,17 +155,6 @@ pub enum FailureKind {
     Displaced,
 }
 
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Panic => "panic",
-            Self::Error => "error",
-            Self::TimeLimit => "time limit",
-            Self::Displaced => "displaced",
-        })
-    }
-}
-
 struct Cause {
     kind: FailureKind,
     message: Box<str>,

@@ -3,26 +3,25 @@
 //! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to
 //! clone and keeps nothing alive. The owner dereferences to its handle, so each method exists once, and a
 //! function that only schedules takes a `&Handle` and accepts either type.
-//!
-//! Here are the two, how the executor is tuned while it runs, and what can be seen of it. The verbs that
-//! submit are in [`submitting`], what stops an executor is in [`stopping`].
+
+// In the order of use, in which rustdoc shows their `impl` blocks, before those of this file.
+mod submitting;
+
+mod stopping;
 
 mod statistics;
-mod stopping;
-mod submitting;
 
 use std::{fmt, io, ops::Deref, time::Duration};
 
-pub(crate) use self::statistics::others;
 pub use self::{
     statistics::{ExecutorState, PendingTask, RunningTask, Statistics},
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskBuilder,
-    TaskHandle, TaskSummary, ThreadFactory, WaitGuard, WouldDeadlock,
+    CancelReason, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskHandle,
+    ThreadFactory, WaitGuard, WouldDeadlock,
     pool::{Config, Pool, PoolRef, PoolRefs},
-    queue::{SnapshotEntry, in_order},
+    queue::SnapshotEntry,
     sync::Arc,
     task::Task,
     unwind::{contain, discard, share},
@@ -67,21 +66,11 @@ use crate::{
 /// # }).unwrap();
 /// ```
 ///
-/// A task that has captured the executor itself keeps it from being dropped until the task has ended. A task
-/// that is periodic or never due keeps it forever, unless the task is cancelled, or the executor is shut down
-/// through a handle. To schedule more tasks, a task needs only a [`Handle`]. Two executors of which each is
-/// dropped by a task of the other wait for each other for ever.
-///
-/// # It cannot be cloned
-///
-/// An executor has one owner. `executor.clone()` does not compile, although a [`Handle`] can be cloned: the
-/// clone would look like a second owner, but keep nothing alive. To schedule from elsewhere, call
-/// `executor.handle()`; to own it in several places, put it into an `Arc`.
-///
-/// ```compile_fail,E0277
-/// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-/// let other = executor.clone(); // an error: an executor is an owner and cannot be cloned
-/// ```
+/// To schedule from elsewhere, also inside a task, take a [`handle`](Self::handle). (`executor.clone()` is one as
+/// well, and no second owner.) To own it in several places, put it into an `Arc`. A task that has captured its
+/// executor keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it
+/// is cancelled or the executor is shut down through a handle. Two executors of which each is dropped by a task
+/// of the other wait for each other for ever.
 ///
 /// # Ways to stop
 ///
@@ -130,9 +119,9 @@ impl Deref for ScheduledThreadPoolExecutor {
 /// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor
 /// has been dropped, each submission is refused, as after a shutdown.
 ///
-/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle, as any two
-/// `Arc`s that own each other do: when the executor has ended, that callback, and the emptied memory of the
-/// executor, are not freed. A callback that has a `Weak` to the holder of the handle makes no cycle.
+/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle: when the executor
+/// has ended, that callback, and the emptied memory of the executor, are not freed. A callback that has a `Weak`
+/// to the holder of the handle makes no cycle.
 ///
 /// ```
 /// use std::thread;
@@ -159,33 +148,8 @@ pub struct Handle {
     pub(crate) pool_refs: Arc<PoolRefs>,
 }
 
+/// # For what is built on an executor
 impl Handle {
-    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what
-    /// happens after missed runs and panics. [`TaskBuilder`] has an example.
-    pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::new(&self.pool_refs)
-    }
-
-    /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
-    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock):
-    /// code that reads it runs in production and in tests.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// clock.set_auto_advance(true);
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
-    /// let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
-    /// let ran = executor.schedule(Duration::from_millis(2), move || clock.now())?.join()?;
-    /// assert_eq!(ran - submitted, Duration::from_millis(2));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn clock(&self) -> &Clock {
-        self.pool().clock()
-    }
-
     /// Announces that this thread is about to block, without a limit, until another task of this executor has acted: has sent
     /// a message, for instance. Until the guard is dropped, the thread counts as a waiting worker, unless `is_done` says that
     /// this has happened or will happen without the executor. Returns `None` on a thread that is no worker of this executor.
@@ -250,7 +214,10 @@ impl Handle {
     }
 }
 
-/// The settings of an executor that can be read and changed while it runs.
+/// # What Java has as well
+///
+/// The settings that can be read and changed while the executor works, and the verbs that are seldom needed here:
+/// a cancelled task is out of the queue, and [`statistics`](Self::statistics) has all counts in one snapshot.
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
@@ -261,12 +228,12 @@ impl Handle {
     /// Sets the core pool size. Java: `setCorePoolSize`.
     ///
     /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has left these,
-    /// and blocks while the threads are being started. The other workers are started as they are needed: by
-    /// later submissions, or when tasks are due and no worker is idle. If a worker cannot be started, the
-    /// executor tries again when the next one is needed.
+    /// and blocks while the threads are being started. Later submissions start the others, and so do workers
+    /// when tasks are due and no worker is idle. If a worker cannot be started, the executor tries again when
+    /// the next one is needed.
     ///
-    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from their last
-    /// task, and does not wait for that. Running tasks are not disturbed.
+    /// Shrinking does not wait, and disturbs no running task: idle workers retire after the
+    /// [keep-alive](Self::keep_alive), counted from their last task.
     #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
@@ -377,19 +344,6 @@ impl Handle {
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().capacity.bound
     }
-}
-
-/// Counts, and the pending tasks. There is no live view of the queue, unlike in Java, whose iterator shows the heap's
-/// order and whose `remove` leaves the future pending. There is a snapshot, in due order, and each task in it can be
-/// cancelled.
-impl Handle {
-    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear
-    /// in the number of workers; submissions and workers wait while it counts, which is less than a
-    /// microsecond. [`Statistics`] has an example.
-    #[doc(alias("metrics", "stats"))]
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.pool())
-    }
 
     /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
     #[doc(alias = "getPoolSize")]
@@ -401,44 +355,6 @@ impl Handle {
     #[doc(alias = "getLargestPoolSize")]
     pub fn largest_pool_size(&self) -> usize {
         self.pool().workers.largest()
-    }
-
-    /// Returns how many workers are idle, asleep until a task is due; one that starts or has just run a task is not.
-    pub fn idle_count(&self) -> usize {
-        self.pool().queue.waiting()
-    }
-
-    /// Returns the running tasks in no particular order, each with the time that its run has taken so far. Takes time linear
-    /// in the number of workers.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
-    /// executor.task().name("backup").execute(move || {
-    ///     begin.send(()).ok();
-    ///     ends.recv().ok();
-    /// })?;
-    /// begun.recv()?;
-    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
-    /// end.send(())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn running_tasks(&self) -> Vec<RunningTask> {
-        RunningTask::all(self.pool())
-    }
-
-    /// Returns the first of the due tasks and how long it has been due, which is how far the executor is behind. `None` if
-    /// nothing is due. Takes time linear in the number of cores.
-    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
-        let now = self.pool().clock().read();
-        let first = self.pool().queue.first_due(now)?;
-        let (due, ticket, task) = (first.deadline, first.ticket, first.element);
-        let summary = TaskSummary::new(ticket.sequence, task.name());
-        discard(task);
-        Some((summary, now.since(due)))
     }
 
     /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
@@ -464,36 +380,6 @@ impl Handle {
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
         now.completed + now.failed
-    }
-
-    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
-    pub fn pending_count(&self) -> usize {
-        self.pool().queue.len()
-    }
-
-    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log n). While
-    /// it copies the queue, one handle for each task, nothing can be submitted or taken. Java: `getQueue`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// for (name, minutes) in [("lunch", 240), ("tea", 30)] {
-    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
-    /// }
-    /// let pending = executor.pending_tasks();
-    /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
-    /// pending[0].cancel();
-    /// assert_eq!(executor.pending_count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("getQueue", "queue"))]
-    pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let mut listed = self.pool().queue.snapshot();
-        listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
-        let listed = in_order(listed).into_iter();
-        listed.map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
     }
 
     /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
@@ -528,6 +414,43 @@ impl Handle {
         purged
     }
 
+    /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
+    pub fn is_terminating(&self) -> bool {
+        self.is_shutdown() && !self.is_terminated()
+    }
+
+    /// Returns `true` if one-shot tasks that are not yet due run after a shutdown. Java:
+    /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
+        self.pool().policies.keeps(CancelReason::Shutdown).delayed
+    }
+
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. Called after a shutdown,
+    /// `false` cancels at once the tasks that were kept; `true` brings none back. Java:
+    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_policy(|policies| &policies.keep_delayed, keep);
+    }
+
+    /// Returns `true` if periodic tasks continue after a shutdown. Java:
+    /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
+        self.pool().policies.keeps(CancelReason::Shutdown).periodic
+    }
+
+    /// Sets whether periodic tasks continue after a shutdown; after one, as [for one-shot
+    /// tasks](Self::set_executes_existing_delayed_tasks_after_shutdown). Java:
+    /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_policy(|policies| &policies.keep_periodic, keep);
+    }
+}
+
+impl Handle {
     pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
         let name = &self.pool().spawner.thread_name;
         f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()

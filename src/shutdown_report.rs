@@ -1,10 +1,10 @@
-//! The report of a shutdown: which tasks ended while it went on, and how.
+//! A shutdown with a deadline: its limits ([`Grace`]), and its report of the tasks that ended while it went on.
 //!
 //! Nothing is recorded until a caller asks for a report; from then on each task that ends is
 //! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
 //! statistics of the workers.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
     TaskId, TaskState,
@@ -14,6 +14,42 @@ use crate::{
     },
     task::Task,
 };
+
+/// The two time limits of a graceful shutdown, for [`Handle::shutdown_within`](crate::Handle::shutdown_within) and
+/// [`Group::shutdown_within`](crate::Group::shutdown_within), on the executor's clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use punctual::{Grace, ScheduledThreadPoolExecutor};
+///
+/// let executor = ScheduledThreadPoolExecutor::new(1);
+/// let grace = Grace::patience(Duration::from_secs(10)).then(Duration::from_secs(2));
+/// assert!(executor.shutdown_within(grace)?.is_terminated); // at once: nothing was left to do
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[must_use = "it limits a shutdown that it is handed to"]
+pub struct Grace {
+    /// How long tasks may go on, as after a plain shutdown.
+    pub patience: Duration,
+    /// How long the tasks that run after that have to stop, once their tokens are raised.
+    pub then: Duration,
+}
+
+impl Grace {
+    /// Lets tasks go on for this long. Without [`then`](Self::then) the shutdown is over after that: it raises the
+    /// tokens of the tasks that still run, and does not wait for them to stop.
+    pub const fn patience(patience: Duration) -> Self {
+        Self { patience, then: Duration::ZERO }
+    }
+
+    /// Gives the tasks that run when the patience is over this much time to stop.
+    pub const fn then(mut self, time: Duration) -> Self {
+        self.then = time;
+        self
+    }
+}
 
 /// The id and the name of a task; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]

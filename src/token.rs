@@ -15,7 +15,6 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use crate::{
@@ -156,35 +155,6 @@ impl CancellationToken {
     /// ```
     pub fn cancelled(&self) -> WaitForCancellation {
         WaitForCancellation { token: self.clone(), places: Places::default() }
-    }
-
-    /// Blocks until the token is raised.
-    pub fn wait(&self) {
-        self.wait_until(Timestamp::NEVER);
-    }
-
-    /// Blocks for `duration`, or until the token is raised, whichever comes first. `Duration::MAX`
-    /// waits for the token alone. Java: `Thread.sleep`, interruptible.
-    ///
-    /// The token of a task counts the time on the clock of its executor. On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
-    ///
-    /// # Errors
-    ///
-    /// [`Cancelled`] if the token was raised before `duration` had passed.
-    pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
-        let deadline = self.clock.read().after(duration);
-        if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
-    }
-
-    /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
-    fn wait_until(&self, deadline: Timestamp) -> bool {
-        let mut places = Places::default();
-        let poll = |waker: &Waker| self.poll_raised(&mut places, waker);
-        let end = deadline.min(self.end_of_waits());
-        let is_raised = wait::block_until(&self.clock, end, poll).is_some();
-        self.forget(&mut places);
-        is_raised
     }
 
     /// Blocks until `poll` has an answer, or until `deadline`, or until the token is raised: then

@@ -21,13 +21,97 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::Handle;
 use crate::{
     TaskHandle, TaskId, TaskSummary,
     pool::{Phase, Pool, PoolRef},
-    queue::SnapshotEntry,
+    queue::{SnapshotEntry, in_order},
     sync::Arc,
     task::Task,
+    unwind::discard,
 };
+
+/// # Looking
+///
+/// There is no live view of the queue, unlike in Java, whose iterator shows the heap's order. There is a snapshot, in
+/// due order, and each task in it can be cancelled.
+impl Handle {
+    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear
+    /// in the number of workers; submissions and workers wait while it counts, which is less than a
+    /// microsecond. [`Statistics`] has an example.
+    #[doc(alias("metrics", "stats"))]
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.pool())
+    }
+
+    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
+    pub fn pending_count(&self) -> usize {
+        self.pool().queue.len()
+    }
+
+    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log n). While
+    /// it copies the queue, one handle for each task, nothing can be submitted or taken. Java: `getQueue`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// for (name, minutes) in [("lunch", 240), ("tea", 30)] {
+    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
+    /// }
+    /// let pending = executor.pending_tasks();
+    /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
+    /// pending[0].cancel();
+    /// assert_eq!(executor.pending_count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("getQueue", "queue"))]
+    pub fn pending_tasks(&self) -> Vec<PendingTask> {
+        let mut listed = self.pool().queue.snapshot();
+        listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
+        let listed = in_order(listed).into_iter();
+        listed.map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
+    }
+
+    /// Returns the running tasks in no particular order, each with the time that its run has taken so far. Takes time linear
+    /// in the number of workers.
+    ///
+    /// ```
+    /// use std::sync::mpsc;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
+    /// executor.task().name("backup").execute(move || {
+    ///     begin.send(()).ok();
+    ///     ends.recv().ok();
+    /// })?;
+    /// begun.recv()?;
+    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
+    /// end.send(())?;
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn running_tasks(&self) -> Vec<RunningTask> {
+        RunningTask::all(self.pool())
+    }
+
+    /// Returns the first of the due tasks and how long it has been due, which is how far the executor is behind. `None` if
+    /// nothing is due. Takes time linear in the number of cores.
+    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
+        let now = self.pool().clock().read();
+        let first = self.pool().queue.first_due(now)?;
+        let (due, ticket, task) = (first.deadline, first.ticket, first.element);
+        let summary = TaskSummary::new(ticket.sequence, task.name());
+        discard(task);
+        Some((summary, now.since(due)))
+    }
+
+    /// Returns how many workers are idle, asleep until a task is due; one that starts or has just run a task is not.
+    pub fn idle_count(&self) -> usize {
+        self.pool().queue.waiting()
+    }
+}
 
 /// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
@@ -98,38 +182,6 @@ pub struct Statistics {
     /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot
     /// tasks, whether they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
-}
-
-/// One line for a log, with the counts that are not zero:
-/// `running; workers: 1 of 4, at most 2; tasks: 7 submitted, 1 pending, 6 completed; runs: 6`.
-impl fmt::Display for Statistics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, core_pool_size, pool_size, largest_pool_size, .. } = self;
-        let Self { submitted, completed, failed, cancelled, rejected, .. } = *self;
-        let Self { runs, failed_runs, missed_runs, gate_skips, timed_out, .. } = *self;
-        let (active, pending) = (self.active as u64, self.pending as u64);
-        write!(
-            f,
-            "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}; \
-             tasks: {submitted} submitted"
-        )?;
-        let tasks = [(active, "active"), (pending, "pending"), (completed, "completed")];
-        others(f, &tasks)?;
-        others(f, &[(failed, "failed"), (cancelled, "cancelled"), (rejected, "rejected")])?;
-        write!(f, "; runs: {runs}")?;
-        others(f, &[(failed_runs, "failed"), (missed_runs, "missed"), (gate_skips, "skipped")])?;
-        others(f, &[(timed_out, "timed out")])?;
-        if self.caller_runs > 0 {
-            write!(f, "; run by the caller: {}", self.caller_runs)?;
-        }
-        others(f, &[(self.caller_panics, "failed")])
-    }
-}
-
-/// Writes the counts that are not zero, behind another one.
-pub(crate) fn others(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)]) -> fmt::Result {
-    let mut counts = counts.iter().filter(|(count, _)| *count > 0);
-    counts.try_for_each(|(count, what)| write!(f, ", {count} {what}"))
 }
 
 /// The state of an executor.
