@@ -28,27 +28,16 @@ use crate::{
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:
-/// `ScheduledThreadPoolExecutor`.
-///
-/// Its methods are those of [`Handle`], to which it dereferences.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::ScheduledThreadPoolExecutor;
-///
-/// let executor = ScheduledThreadPoolExecutor::new(4);
-/// let answer = executor.schedule(Duration::from_millis(5), || 6 * 7)?;
-/// assert_eq!(answer.join()?, 42);
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
+/// `ScheduledThreadPoolExecutor`. Its methods are those of [`Handle`], to which it dereferences. The [front
+/// page](crate) has an example.
 ///
 /// # Dropping it stops it
 ///
-/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or running
-/// finish, and waits for the threads to end. So it never waits for the far future, and loses no run that has
-/// begun. [`Builder::on_drop`](crate::Builder::on_drop) selects another way. While the thread panics, the
-/// drop is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was selected; on one of the
-/// executor's own workers it does not wait either.
+/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or running finish,
+/// and waits for the threads to end. So it never waits for the far future, and loses no run that has begun.
+/// [`Builder::on_drop`](crate::Builder::on_drop) selects another way. While the thread panics, the drop is
+/// [`shutdown_now`](Handle::shutdown_now) and waits for nothing; on one of the executor's own workers it does not
+/// wait either.
 ///
 /// In an async function, a drop that waits blocks the thread of the runtime. This does not:
 ///
@@ -68,9 +57,9 @@ use crate::{
 ///
 /// To schedule from elsewhere, also inside a task, take a [`handle`](Self::handle). (`executor.clone()` is one as
 /// well, and no second owner.) To own it in several places, put it into an `Arc`. A task that has captured its
-/// executor keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it
-/// is cancelled or the executor is shut down through a handle. Two executors of which each is dropped by a task
-/// of the other wait for each other for ever.
+/// executor keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it is
+/// cancelled or the executor is shut down through a handle. Two executors of which each is dropped by a task of the
+/// other wait for each other for ever.
 ///
 /// # Ways to stop
 ///
@@ -116,12 +105,12 @@ impl Deref for ScheduledThreadPoolExecutor {
     }
 }
 
-/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor
-/// has been dropped, each submission is refused, as after a shutdown.
+/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor has
+/// been dropped, each submission is refused, as after a shutdown.
 ///
-/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle: when the executor
-/// has ended, that callback, and the emptied memory of the executor, are not freed. A callback that has a `Weak`
-/// to the holder of the handle makes no cycle.
+/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle: when the executor has
+/// ended, that callback, and the emptied memory of the executor, are not freed. A `Weak` to the holder of the
+/// handle makes none.
 ///
 /// ```
 /// use std::thread;
@@ -138,10 +127,10 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// # When a submission blocks, and what it costs
 ///
-/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a
-/// rejection handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of
-/// the clock, and an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task
-/// is due before all others.
+/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a rejection
+/// handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of the clock, and
+/// an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task is due before all
+/// others.
 #[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
@@ -150,9 +139,10 @@ pub struct Handle {
 
 /// # For what is built on an executor
 impl Handle {
-    /// Announces that this thread is about to block, without a limit, until another task of this executor has acted: has sent
-    /// a message, for instance. Until the guard is dropped, the thread counts as a waiting worker, unless `is_done` says that
-    /// this has happened or will happen without the executor. Returns `None` on a thread that is no worker of this executor.
+    /// Announces that this thread is about to block, without a limit, until another task of this executor has
+    /// acted: has sent a message, for instance. Until the guard is dropped, the thread counts as a waiting worker,
+    /// unless `is_done` says that this has happened or will happen without the executor. Returns `None` on a thread
+    /// that is no worker of this executor.
     ///
     /// ```
     /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
@@ -182,13 +172,13 @@ impl Handle {
         self.pool().enter_wait(|| Arc::new(is_stuck))
     }
 
-    /// Returns `true` if only a worker of this executor can end the task: it belongs to this executor, has not ended, has no
-    /// [time limit](TaskBuilder::timeout), and no [handler](crate::RejectedTask::keep) has kept it.
+    /// Returns `true` if only a worker of this executor can end the task: it is the executor's, has not ended, has
+    /// no [time limit](crate::TaskBuilder::timeout), and no [handler](crate::RejectedTask::keep) has kept it.
     pub fn has_to_run(&self, task: &TaskHandle) -> bool {
         task.needs_worker_of(self.pool())
     }
 
-    /// Returns the [observer](crate::Builder::observer) of this type, if the executor has one; the first, if it has several.
+    /// Returns the first [observer](crate::Builder::observer) of this type, if the executor has one.
     ///
     /// ```
     /// # struct Seen;
@@ -212,6 +202,11 @@ impl Handle {
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.pool_refs.pool()
     }
+
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let name = &self.pool().spawner.thread_name;
+        f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()
+    }
 }
 
 /// # What Java has as well
@@ -227,13 +222,10 @@ impl Handle {
 
     /// Sets the core pool size. Java: `setCorePoolSize`.
     ///
-    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has left these,
-    /// and blocks while the threads are being started. Later submissions start the others, and so do workers
-    /// when tasks are due and no worker is idle. If a worker cannot be started, the executor tries again when
-    /// the next one is needed.
-    ///
-    /// Shrinking does not wait, and disturbs no running task: idle workers retire after the
-    /// [keep-alive](Self::keep_alive), counted from their last task.
+    /// Growing starts as many workers at once as there are pending tasks, even after a shutdown, and blocks while
+    /// the threads are being started; the others start when they are needed. If a worker cannot be started, the
+    /// executor tries again when the next one is needed. Shrinking does not wait, and disturbs no running task:
+    /// idle workers retire after the [keep-alive](Self::keep_alive), counted from their last task.
     #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
@@ -267,8 +259,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once. Nothing
-    /// is changed then.
+    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once. Nothing is
+    /// changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.set_times(None, Some(allow))
@@ -287,9 +279,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and `false` if all
-    /// workers of the core have been started or the executor was shut down. Blocks while the thread is being
-    /// started. Java: `prestartCoreThread`.
+    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and `false` if all workers
+    /// of the core have been started or the executor was shut down. Blocks while the thread is being started. Java:
+    /// `prestartCoreThread`.
     ///
     /// # Errors
     ///
@@ -298,8 +290,8 @@ impl Handle {
         self.pool().start_core_worker()
     }
 
-    /// Starts all workers of the core that are missing, and returns how many these were. Blocks
-    /// while the threads are being started. Java: `prestartAllCoreThreads`.
+    /// Starts all missing workers of the core, and returns how many these were. Blocks while the threads are being
+    /// started. Java: `prestartAllCoreThreads`.
     ///
     /// # Errors
     ///
@@ -312,8 +304,7 @@ impl Handle {
         Ok(started)
     }
 
-    /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
-    /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
+    /// Returns the factory that starts the threads, which can be set in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
     pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
         self.pool().spawner.factory.get()
@@ -324,23 +315,20 @@ impl Handle {
         self.pool().spawner.factory.set(share::<dyn ThreadFactory, _>(factory, |it| Arc::new(it)));
     }
 
-    /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
-    /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// Returns the handler of rejected tasks, which can be set in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
     pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
         self.pool().rejections.handler.get()
     }
 
-    /// Sets the handler that decides about rejected tasks, from the next one on. Java:
-    /// `setRejectedExecutionHandler`.
+    /// Sets the handler of rejected tasks, from the next one on. Java: `setRejectedExecutionHandler`.
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
         let handler = share::<dyn RejectedExecutionHandler, _>(handler, |it| Arc::new(it));
         self.pool().rejections.handler.set(handler);
     }
 
-    /// Returns how many tasks may be pending, or `None` if there is no bound; see
-    /// [`Builder::max_pending`](crate::Builder::max_pending).
+    /// Returns the [bound](crate::Builder::max_pending) on pending tasks, if there is one.
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().capacity.bound
     }
@@ -357,35 +345,33 @@ impl Handle {
         self.pool().workers.largest()
     }
 
-    /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
-    /// `getActiveCount`.
+    /// Returns [`Statistics::active`]: how many tasks are running. Java: `getActiveCount`.
     #[doc(alias = "getActiveCount")]
     pub fn active_count(&self) -> usize {
         self.statistics().active
     }
 
-    /// Returns how many tasks have run, are running or are pending; those that were cancelled do
-    /// not count. Costs as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
+    /// Returns how many tasks have run, are running or are pending; those that were cancelled do not count. Costs
+    /// as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
     #[doc(alias = "getTaskCount")]
     pub fn task_count(&self) -> u64 {
         let now = self.statistics();
         now.submitted - now.cancelled
     }
 
-    /// Returns how many tasks have run to their end, with a result or a panic. Costs as much as
-    /// [`statistics`](Self::statistics), which tells the two apart, and counts the runs of periodic
-    /// tasks in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
-    /// too.
+    /// Returns how many tasks have ended with a result or a failure. Costs as much as
+    /// [`statistics`](Self::statistics), which tells the two apart. Java: `getCompletedTaskCount`, which counts
+    /// runs, and cancelled tasks too.
     #[doc(alias = "getCompletedTaskCount")]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
         now.completed + now.failed
     }
 
-    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
-    /// has ended or belongs to another executor is left alone. The future of a removed task ends as
-    /// cancelled, with [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java:
-    /// `remove`, after which the future stays pending forever.
+    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs, has ended or
+    /// belongs to another executor is left alone. The future of a removed task ends as cancelled, with
+    /// [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java: `remove`, after which the future stays
+    /// pending forever.
     ///
     /// ```
     /// use std::time::Duration;
@@ -401,10 +387,9 @@ impl Handle {
         task.handle.remove_from(self.pool())
     }
 
-    /// Removes cancelled tasks from the queue, and returns how many these were. That is nearly
-    /// always zero, because cancelling a task removes it as well: this finds only the tasks that a
-    /// call in another thread has cancelled and not yet removed. Takes time linear in the number of
-    /// pending tasks. Java: `purge`, which is needed there.
+    /// Removes cancelled tasks from the queue, and returns how many these were: nearly always none, because
+    /// cancelling a task removes it as well. This finds only tasks that a call in another thread has cancelled and
+    /// not yet removed. Takes time linear in the number of pending tasks. Java: `purge`, which is needed there.
     pub fn purge(&self) -> usize {
         let pool = self.pool();
         let listed = pool.queue.snapshot();
@@ -426,8 +411,8 @@ impl Handle {
         self.pool().policies.keeps(CancelReason::Shutdown).delayed
     }
 
-    /// Sets whether one-shot tasks that are not yet due run after a shutdown. Called after a shutdown,
-    /// `false` cancels at once the tasks that were kept; `true` brings none back. Java:
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once
+    /// the tasks that were kept; `true` brings none back. Java:
     /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
@@ -447,13 +432,6 @@ impl Handle {
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
         self.pool().set_policy(|policies| &policies.keep_periodic, keep);
-    }
-}
-
-impl Handle {
-    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
-        let name = &self.pool().spawner.thread_name;
-        f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()
     }
 }
 

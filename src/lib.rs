@@ -228,23 +228,18 @@ pub use crate::{
     unwind::PanicLocation,
 };
 
-// Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
+// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user closures
+// have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other types the fields
+// decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
 //
-// Locks, trait objects and user closures do not have these traits, so without these impls no handle could be used inside
-// `catch_unwind`. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists
-// the outcome for every public type.
-//
-// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate
-//   (`unwind` asserts it), so a user's panic leaves no change half done there. A `CheapClone` is cloned
-//   under the lock of its queue, where nothing is changed. What may panic *between* two critical sections, a hook, a waker
-//   or a thread factory, is called when the state is consistent, or under a guard whose drop makes it so.
-// * **User closures.** A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
-//   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after a panic in
-//   any case.
-// * **The result of a future** is not visible before it is moved out, whole, to one caller. So nothing is required of `T`.
-// * **A `DelayQueue`** also returns clones: after a panic an `Rc<Cell<_>>` that was `peeked at` is still
-//   in the queue, in whatever state. So it requires `T: UnwindSafe`, which is also enough for a *reference* to the queue,
-//   because no `&T` of an element inside is ever returned. Types that own elements directly are as safe as the elements.
+// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind` asserts
+//   it), so a user's panic leaves no change half done there. What may panic *between* two critical sections is called when
+//   the state is consistent, or under a guard whose drop makes it so.
+// * **User closures.** One that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user has decided
+//   what a half-changed capture means. Hooks, factories, handlers and gates are called again in any case.
+// * **The result of a future** is moved out, whole, to one caller. So nothing is required of `T`.
+// * **A `DelayQueue`** also returns clones: an `Rc<Cell<_>>` that was `peeked at` before a panic is still in the queue. So
+//   it requires `T: UnwindSafe`, also of a *reference* to the queue, since no `&T` inside is ever returned.
 mod unwind_safety {
     use std::panic::{RefUnwindSafe, UnwindSafe};
 

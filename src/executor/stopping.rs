@@ -25,10 +25,10 @@ use crate::{
 /// The [executor](ScheduledThreadPoolExecutor#ways-to-stop) has a table of all ways to stop, and the two that consume it.
 impl Handle {
     /// Stops admitting tasks. The two policies decide whether pending tasks run or are cancelled: by default
-    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task
-    /// that is due runs in any case. A call with [retries](Self::retry) counts as one-shot, and a task may
-    /// have [its own policy](crate::TaskBuilder::on_shutdown). Does not wait. Idempotent. Takes time linear
-    /// in the number of pending tasks. Java: `shutdown`.
+    /// one-shot tasks still run, however far in the future, and periodic ones are cancelled. A one-shot task that
+    /// is due runs in any case. A call with [retries](Self::retry) counts as one-shot, and a task may have [its own
+    /// policy](crate::TaskBuilder::on_shutdown). Does not wait. Idempotent. Takes time linear in the number of
+    /// pending tasks. Java: `shutdown`.
     ///
     /// A later drop of the owner cancels the tasks that are not yet due, unless it
     /// [closes](crate::DropPolicy::Close) or [`await_termination`](Self::await_termination) has waited for them.
@@ -53,16 +53,16 @@ impl Handle {
 
     /// Shuts down within a time limit. It calls [`shutdown`](Self::shutdown), and waits for at most the
     /// [patience](Grace::patience) for the tasks that the policies keep; then it calls
-    /// [`shutdown_now`](Self::shutdown_now), which cancels what is still pending and raises the tokens of the
-    /// tasks that run, and waits for these as long as [`then`](Grace::then) allows. Returns a report of the
-    /// tasks, by number and name. Blocks for no longer than both times together, on the executor's clock; if
-    /// that is a manual one [another thread has to move it](crate::ManualClock#when-it-blocks). On the system's
-    /// clock the patience ends early once nothing runs and no task is due before its end. Java has no such
-    /// method; its documentation has a page of code instead.
+    /// [`shutdown_now`](Self::shutdown_now), which cancels what is still pending and raises the tokens of the tasks
+    /// that run, and waits for these as long as [`then`](Grace::then) allows. Returns a report of the tasks, by
+    /// number and name. Blocks for no longer than both times together, on the executor's clock; if that is a manual
+    /// one [another thread has to move it](crate::ManualClock#when-it-blocks). On the system's clock the patience
+    /// ends early once nothing runs and no task is due before its end. Java has no such method; its documentation
+    /// has a page of code instead.
     ///
-    /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits
-    /// for nothing, whichever [`DropPolicy`] it has, and also if it waits already on another thread: at the end
-    /// of `main` the task ends with the process. To wait for it nevertheless, call
+    /// **The shutdown is over when this returns.** If a task still runs then, the drop of the owner waits for
+    /// nothing, whichever [`DropPolicy`] it has, and also if it waits already on another thread: at the end of
+    /// `main` the task ends with the process. To wait for it nevertheless, call
     /// [`await_termination`](Self::await_termination), or [`close`](crate::ScheduledThreadPoolExecutor::close).
     ///
     /// ```
@@ -80,8 +80,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The
-    /// executor has then been shut down, and nothing else has been done.
+    /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The executor has
+    /// then been shut down, and nothing else has been done.
     #[doc(alias("shutdownAndAwaitTermination", "shutdown_timeout", "graceful_shutdown", "drain"))]
     pub fn shutdown_within(&self, grace: Grace) -> Result<ShutdownReport, WouldDeadlock> {
         let pool = self.pool();
@@ -106,22 +106,21 @@ impl Handle {
         Ok(log.read().at_end(is_over, running.map(|(id, name, _)| (id, name))))
     }
 
-    /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and
-    /// returns the pending ones, in no particular order, to be run or dropped. Does not wait. Takes the same
-    /// time however many tasks are pending; dropping them is linear in their number. Java: `shutdownNow`.
-    /// [`DrainedTasks`] and [`DrainedTask`](crate::DrainedTask) have examples.
+    /// Stops admitting tasks, raises the [token](crate::TaskContext::token) of every running task, and returns the
+    /// pending ones, in no particular order, to be run or dropped. Does not wait. Takes the same time however many
+    /// tasks are pending; dropping them is linear in their number. Java: `shutdownNow`. [`DrainedTasks`] and
+    /// [`DrainedTask`](crate::DrainedTask) have examples.
     #[doc(alias("abort_all", "drain"))]
     pub fn shutdown_now(&self) -> DrainedTasks {
         self.pool().shutdown_now()
     }
 
-    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no worker is
-    /// left. Blocks for no longer than `timeout`, of which `Duration::MAX` means without limit. Returns `true`
-    /// if it has terminated. On a manual clock [another thread has to move
-    /// it](crate::ManualClock#when-it-blocks). Costs O(log n), for n that wait for this end; in the drop of a
-    /// capture whose task this thread cancels it is linear in the pending tasks. Such a drop must not wait for
-    /// another thread that waits for this end, which does not come before the capture is gone: only the thread
-    /// that drops it is refused. Java: `awaitTermination`.
+    /// Blocks until the executor has terminated: it was shut down, everything has ended, and no worker is left.
+    /// Blocks for no longer than `timeout`, of which `Duration::MAX` means without limit. Returns `true` if it has
+    /// terminated. On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). Costs
+    /// O(log n), for n that wait for this end; in the drop of a capture whose task this thread cancels it is linear
+    /// in the pending tasks. Such a drop must not wait for another thread that waits for this end, which does not
+    /// come before the capture is gone: only the thread that drops it is refused. Java: `awaitTermination`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -137,24 +136,21 @@ impl Handle {
     /// # Errors
     ///
     /// [`WouldDeadlock`], at once, where the executor could not terminate before this call returns: in its own
-    /// tasks and the hooks around them; in the callbacks [at the start](crate::Builder::on_thread_start) and
-    /// [at the end](crate::Builder::on_thread_stop) of its threads, and [at its own
-    /// end](crate::Builder::terminated); in its thread factory; and in the drop of a value that a shutdown on
-    /// this thread is cancelling.
+    /// tasks and the hooks around them; in the callbacks [at the start](crate::Builder::on_thread_start) and [at
+    /// the end](crate::Builder::on_thread_stop) of its threads, and [at its own end](crate::Builder::terminated);
+    /// in its thread factory; and in the drop of a value that a shutdown on this thread is cancelling.
     #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
         self.pool().await_termination(timeout)
     }
 
     /// Returns a future that completes when the executor has terminated, as
-    /// [`await_termination`](Self::await_termination) defines it; every closure of the executor has been
-    /// dropped then, and a thread may still be about to return. It blocks no thread, needs no runtime, is
-    /// `'static`, may be dropped at any time, and stops nothing itself: see [how an executor is stopped in
-    /// async code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it), with an example. A poll and a drop
-    /// cost O(log n), for n that wait for this end.
-    ///
-    /// A future does not know what awaits it, so it fails nowhere. **A task that blocks on it, in a
-    /// `block_on`, waits for itself and never ends.**
+    /// [`await_termination`](Self::await_termination) defines it; every closure has been dropped then, and a thread
+    /// may still be about to return. It needs no runtime, is `'static`, may be dropped at any time, and stops
+    /// nothing itself: see [how an executor is stopped in async
+    /// code](crate::ScheduledThreadPoolExecutor#dropping-it-stops-it), with an example. A poll and a drop cost
+    /// O(log n), for n that wait for this end. **A task that blocks on it, in a `block_on`, waits for itself and
+    /// never ends.**
     pub fn termination(&self) -> Termination {
         Termination { handle: self.clone(), place: Place::default() }
     }
@@ -173,8 +169,8 @@ impl Handle {
 }
 
 impl ScheduledThreadPoolExecutor {
-    /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run, however far
-    /// in the future, and the threads have ended. On a manual clock [another thread has to move
+    /// [Shuts down](Handle::shutdown) and blocks until every task that the policies keep has run, however far in
+    /// the future, and the threads have ended. On a manual clock [another thread has to move
     /// it](crate::ManualClock#when-it-blocks). Java: `close`.
     ///
     /// ```
@@ -190,8 +186,8 @@ impl ScheduledThreadPoolExecutor {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a shutdown on
-    /// this thread is cancelling. Then it has been shut down, and terminates by itself.
+    /// [`WouldDeadlock`] on one of the executor's own workers, or in the drop of a value that a shutdown on this
+    /// thread is cancelling. Then it has been shut down, and terminates by itself.
     #[doc(alias("graceful_shutdown", "join"))]
     pub fn close(self) -> Result<(), WouldDeadlock> {
         self.shutdown();
@@ -238,7 +234,6 @@ impl ScheduledThreadPoolExecutor {
         self.into_pool().stop();
     }
 
-    /// Returns the pool, and keeps the drop of the owner from stopping it.
     fn into_pool(mut self) -> Arc<Pool> {
         self.on_drop = None;
         Arc::clone(self.handle.pool())

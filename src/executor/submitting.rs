@@ -29,9 +29,9 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectedExecutionError`] if the executor was shut down, has no
-    /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The error owns
-    /// the task, and [returns it](RejectedExecutionError::into_task).
+    /// [`RejectedExecutionError`] if the executor was shut down, has no [capacity](crate::Builder::max_pending)
+    /// left, or has no worker and cannot start one. The error owns the task, and [returns
+    /// it](RejectedExecutionError::into_task).
     #[doc(alias("spawn", "fire_and_forget"))]
     #[track_caller]
     pub fn execute(
@@ -41,8 +41,8 @@ impl Handle {
         task_builder::execute(&self.pool_refs, closure)
     }
 
-    /// Runs the closure as soon as a worker is free, and returns a future for its result. Blocks as `execute`
-    /// does. Java: `submit`.
+    /// Runs the closure as soon as a worker is free, and returns a future for its result. Blocks as `execute` does.
+    /// Java: `submit`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -60,9 +60,9 @@ impl Handle {
     ///
     /// # Async closures
     ///
-    /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do,
-    /// would end when it has made the future, whose body would never run. So the compiler refuses it in every
-    /// verb ([`TaskOutput`]), and says what to write.
+    /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do, would
+    /// end when it has made the future, whose body would never run. So the compiler refuses it in every verb
+    /// ([`TaskOutput`]), and says what to write.
     ///
     /// ```compile_fail,E0277
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
@@ -71,9 +71,8 @@ impl Handle {
     /// ```
     ///
     /// Block on the future inside the closure (`|| smol::block_on(async { 6 * 7 })`, or tokio's
-    /// `handle.block_on(future)`), which occupies the worker until it has completed; or spawn it on a runtime
-    /// (`handle.spawn(future)`). A future that the caller of `join` is to await goes into a box:
-    /// `|| Box::pin(async { … })`.
+    /// `handle.block_on(future)`), which occupies the worker; or spawn it on a runtime (`handle.spawn(future)`). A
+    /// future that the caller of `join` is to await goes into a box: `|| Box::pin(async { … })`.
     #[doc(alias("async", "spawn", "spawn_blocking"))]
     #[track_caller]
     pub fn submit<T: TaskOutput + Send + 'static>(
@@ -83,9 +82,9 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
-    /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the task is due
-    /// at once, behind the tasks that are due already; with `Duration::MAX` it is never due. Blocks as
-    /// `execute` does. Java: `schedule`.
+    /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the task is due at
+    /// once, behind the tasks that are due already; with `Duration::MAX` it is never due. Blocks as `execute` does.
+    /// Java: `schedule`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -112,11 +111,10 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
-    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), or a
-    /// [`SystemTime`](std::time::SystemTime) of the wall clock, which is
-    /// [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now; `None` means
-    /// never. On a [`ManualClock`](crate::ManualClock) the instants are those of
-    /// [`ManualClock::now`](crate::ManualClock::now). Blocks as `execute` does. Java has no such method.
+    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), on a
+    /// [`ManualClock`](crate::ManualClock) one of its own; or a [`SystemTime`](std::time::SystemTime) of the wall
+    /// clock, which is [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now; `None`
+    /// means never. Blocks as `execute` does. Java has no such method.
     ///
     /// ```
     /// use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -144,8 +142,8 @@ impl Handle {
         self.task().schedule_at(moment, closure)
     }
 
-    /// Runs the closure again and again, when the [trigger](crate::trigger) says, and reports what it returns:
-    /// see [`Outcome`]. One run makes up for those that were missed, unless
+    /// Runs the closure again and again, when the [trigger](crate::trigger) says, and reports what it returns: see
+    /// [`Outcome`]. One run makes up for those that were missed, unless
     /// [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs) says otherwise. Blocks as `execute` does.
     ///
     /// ```
@@ -189,10 +187,9 @@ impl Handle {
         self.task().repeat(trigger, body)
     }
 
-    /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and
-    /// the limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits
-    /// between two attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute`
-    /// does.
+    /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and the
+    /// limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits between two
+    /// attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute` does.
     ///
     /// ```
     /// use std::{io, time::Duration};
@@ -218,22 +215,19 @@ impl Handle {
     /// # The result of the future
     ///
     /// * The value of the attempt that worked.
-    /// * [`TaskError::Failed`](crate::TaskError::Failed) after the last attempt, with its panic or its error,
-    ///   which [`downcast`](crate::TaskError::downcast) returns as it was.
-    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts.
-    ///   A graceful shutdown keeps it as [other tasks that return one
-    ///   value](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
-    ///   [otherwise](crate::TaskBuilder::on_shutdown). A drop that [stops](crate::DropPolicy::Stop) the
-    ///   executor cancels it between two attempts.
+    /// * [`TaskError::Failed`](crate::TaskError::Failed) after the last attempt, with its panic or its error, which
+    ///   [`downcast`](crate::TaskError::downcast) returns as it was.
+    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts, as a
+    ///   [drop](crate::DropPolicy::Stop) of the executor does. A graceful shutdown keeps it as a [delayed
+    ///   task](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
+    ///   [otherwise](crate::TaskBuilder::on_shutdown).
     ///
     /// # Attempts
     ///
     /// An attempt is a run: one that fails is counted, and [reported](crate::FailureReport::attempt) with its
-    /// number and the time of the next. Inside it,
-    /// [`TaskContext::attempt`](crate::TaskContext::attempt) has the number, and
-    /// [`reschedule`](crate::TaskContext::reschedule) moves the next one, if a server says how long to wait.
-    /// An error that no further attempt can mend is a result: after `Ok(Err("there is no such page"))` there
-    /// is no further attempt, and the future returns that `Err`.
+    /// number and the time of the next. Inside it, [`TaskContext::attempt`](crate::TaskContext::attempt) has the
+    /// number, and [`reschedule`](crate::TaskContext::reschedule) moves the next one, if a server says how long to
+    /// wait. An error that no further attempt can mend is a result: return `Ok(Err("there is no such page"))`.
     ///
     /// A run that its [gate](crate::gate) skips, or that is later than its
     /// [policy](crate::TaskBuilder::missed_runs) allows, is no attempt: the next one is planned as after the
@@ -252,13 +246,12 @@ impl Handle {
         self.task().retry(backoff, body)
     }
 
-    /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`, `initial_delay
-    /// + 2 * period`, and so on. Each of these times counts from the first, so the rate does not drift. Runs
-    /// do not overlap: a run that takes longer than the period delays the next ones, and each of them is made
-    /// up for, unless [`MissedRuns`](crate::MissedRuns) says otherwise. The first panic ends the task, unless
-    /// its [`FailurePolicy`](crate::FailurePolicy) says otherwise. If the next run would be beyond the last
-    /// moment of the clock (584 years), the task waits until it is cancelled. Blocks as `execute` does. Java:
-    /// `scheduleAtFixedRate`, with the same defaults.
+    /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`, `initial_delay + 2 *
+    /// period`, and so on. Each of these times counts from the first, so the rate does not drift. Runs do not
+    /// overlap: a run that takes longer than the period delays the next ones, and each of them is made up for,
+    /// unless [`MissedRuns`](crate::MissedRuns) says otherwise. The first panic ends the task, unless its
+    /// [`FailurePolicy`](crate::FailurePolicy) says otherwise. A run beyond the last moment of the clock (584
+    /// years) never comes. Blocks as `execute` does. Java: `scheduleAtFixedRate`, with the same defaults.
     ///
     /// ```
     /// use std::time::Duration;
@@ -273,15 +266,12 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every)
-    /// names the two durations, and its closure may return a `Result`. Here it may not:
+    /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names
+    /// the two durations, and its closure may return a `Result`. Here it may not:
     ///
     /// ```compile_fail,E0277
-    /// # use std::time::Duration;
-    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// # let minute = Duration::from_secs(60);
-    /// executor.schedule_at_fixed_rate(minute, minute, || sweep())?; // an error: it is not `()`
+    /// # let (executor, minute) = (punctual::ScheduledThreadPoolExecutor::new(1), std::time::Duration::MAX);
+    /// executor.schedule_at_fixed_rate(minute, minute, || "7".parse::<u8>())?; // an error: it is not `()`
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -300,10 +290,10 @@ impl Handle {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
-    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after the end
-    /// of the previous run. The first panic ends the task, unless its
-    /// [`FailurePolicy`](crate::FailurePolicy) says otherwise. Blocks as `execute` does. Java:
-    /// `scheduleWithFixedDelay`. In new code, [`fixed_delay`](crate::trigger::fixed_delay) names the durations.
+    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after the end of the
+    /// previous run. The first panic ends the task, unless its [`FailurePolicy`](crate::FailurePolicy) says
+    /// otherwise. Blocks as `execute` does. Java: `scheduleWithFixedDelay`. In new code,
+    /// [`fixed_delay`](crate::trigger::fixed_delay) names the durations.
     ///
     /// ```
     /// use std::time::Duration;
@@ -311,14 +301,11 @@ impl Handle {
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mut left = 3;
-    /// let countdown = move || {
+    /// let countdown = executor.schedule_with_fixed_delay(Duration::ZERO, Duration::from_millis(1), move || {
     ///     left -= 1;
     ///     assert!(left > 0, "lift-off");
-    /// };
-    /// let countdown =
-    ///     executor.schedule_with_fixed_delay(Duration::ZERO, Duration::from_millis(1), countdown)?;
-    /// let end = countdown.join().expect_err("the panic ends it");
-    /// assert_eq!(end.to_string(), "the task panicked: lift-off");
+    /// })?;
+    /// assert_eq!(countdown.join().unwrap_err().to_string(), "the task panicked: lift-off");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
@@ -336,15 +323,15 @@ impl Handle {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 
-    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what
-    /// happens after missed runs and panics. [`TaskBuilder`] has an example.
+    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what happens
+    /// after missed runs and panics. [`TaskBuilder`] has an example.
     pub fn task(&self) -> TaskBuilder<'_> {
         TaskBuilder::new(&self.pool_refs)
     }
 
     /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
-    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock):
-    /// code that reads it runs in production and in tests.
+    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock): code
+    /// that reads it runs in production and in tests.
     ///
     /// ```
     /// use std::time::Duration;
@@ -364,8 +351,8 @@ impl Handle {
 }
 
 impl TaskBuilder<'_> {
-    /// Returns a handle of the executor that the task is for: code that is passed a builder reads its
-    /// [clock](Handle::clock) there, or whether it was shut down. Costs one reference count.
+    /// Returns a handle of the executor that the task is for, for code that is passed a builder. Costs one
+    /// reference count.
     pub fn handle(&self) -> Handle {
         Handle { pool_refs: Arc::clone(self.pool_refs) }
     }

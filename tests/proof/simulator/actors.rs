@@ -58,8 +58,8 @@ impl World {
             }
             Op::ShutdownWithin(steps) => {
                 let grace = Grace::patience(steps.span()).then(steps.span());
-                let report = self
-                    .ending(|| self.within_limits(|| self.handle.shutdown_within(grace)));
+                let report =
+                    self.ending(|| self.within_limits(|| self.handle.shutdown_within(grace)));
                 self.has_shut_down(report);
             }
             Op::Close => self.close(),

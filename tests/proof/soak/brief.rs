@@ -8,8 +8,8 @@ use std::{
 };
 
 use punctual::{
-    Grace, AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-    ExecutorState, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
+    ExecutorState, Grace, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
 };
 
 use crate::{
