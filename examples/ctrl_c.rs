@@ -25,7 +25,8 @@ use std::{
 };
 
 use punctual::{
-    CancellationToken, ScheduledThreadPoolExecutor, TaskContext, TaskSummary, with_context,
+    CancellationToken, Grace, ScheduledThreadPoolExecutor, TaskContext, TaskSummary,
+    trigger::every, with_context,
 };
 
 use crate::common::say;
@@ -35,10 +36,8 @@ const HOUR: Duration = Duration::from_secs(3600);
 /// How long one piece takes to copy.
 const PIECE: Duration = Duration::from_millis(100);
 const PIECES: u32 = 36_000;
-/// How long tasks may go on after the first Ctrl-C.
-const PATIENCE: Duration = Duration::from_millis(300);
-/// How long they may take to stop after that.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long tasks may go on after the first Ctrl-C, and how long they may take to stop then.
+const GRACE: Grace = Grace::patience(Duration::from_millis(300)).then(Duration::from_secs(5));
 /// The exit status that a shell reports of a program that Ctrl-C has ended.
 const INTERRUPTED: i32 = 130;
 
@@ -53,13 +52,13 @@ fn serve() -> Result<(), Box<dyn Error + Send + Sync>> {
     executor
         .task()
         .name("poll")
-        .schedule_at_fixed_rate(POLL, POLL, || say(format_args!("poll")))?;
+        .repeat(every(POLL).first_in(POLL), || say(format_args!("poll")))?;
     executor.task().name("copy").execute(with_context(copy))?;
     executor.task().name("report").schedule(HOUR, || say(format_args!("all is well")))?;
 
     stop.wait();
-    say(format_args!("Stopping: what runs may go on for {PATIENCE:?}."));
-    let report = executor.shutdown_within(PATIENCE, GRACE)?;
+    say(format_args!("Stopping: what runs may go on for {:?}.", GRACE.patience));
+    let report = executor.shutdown_within(GRACE)?;
     list("ran to its end", &report.ran);
     list("cancelled", &report.cancelled);
     list("still running", &report.still_running);

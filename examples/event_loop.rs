@@ -31,7 +31,7 @@ use mio::{
     Events, Interest, Poll, Token,
     net::{TcpListener, TcpStream},
 };
-use punctual::{DrivenExecutor, Handle, ScheduledFuture, ScheduledThreadPoolExecutor};
+use punctual::{DrivenExecutor, Handle, ScheduledFuture, ScheduledThreadPoolExecutor, trigger};
 
 use crate::common::{complain, end, say};
 
@@ -96,7 +96,7 @@ fn serve() -> Result<()> {
     // A task runs in this thread, but has nothing of what the loop has: it tells the loop what to do.
     let (end, ended) = mpsc::channel();
     let mut number = 0;
-    executor.schedule_at_fixed_rate(BEAT, BEAT, move || {
+    executor.repeat(trigger::every(BEAT).first_in(BEAT), move || {
         number += 1;
         say(format_args!("beat {number}"));
     })?;

@@ -27,7 +27,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{Group, MissedRuns, RejectedExecutionError, ScheduledThreadPoolExecutor};
+use punctual::{Grace, Group, RejectedExecutionError, ScheduledThreadPoolExecutor, trigger::every};
 
 use crate::common::say;
 
@@ -84,11 +84,7 @@ fn nobody_occupies_the_pool(
 }
 
 fn an_unpaid_bill(late: &Group) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let report = late.task().missed_runs(MissedRuns::Coalesce).schedule_at_fixed_rate(
-        WORK,
-        WORK,
-        || { /* write the report */ },
-    )?;
+    let report = late.task().repeat(every(WORK).first_in(WORK), || { /* write the report */ })?;
     late.pause();
     let before = late.statistics().runs;
     thread::sleep(5 * WORK);
@@ -109,7 +105,7 @@ fn an_unpaid_bill(late: &Group) -> Result<(), Box<dyn Error + Send + Sync>> {
 fn a_customer_leaves(leaving: &Group) -> Result<(), Box<dyn Error + Send + Sync>> {
     leaving.task().name("farewell").schedule(WORK, || ())?;
     leaving.task().name("next year").schedule(Duration::from_secs(3600), || ())?;
-    let report = leaving.shutdown_within(10 * WORK, 10 * WORK)?;
+    let report = leaving.shutdown_within(Grace::patience(10 * WORK).then(10 * WORK))?;
     let names = |tasks: &[punctual::TaskSummary]| {
         tasks.iter().filter_map(|task| task.name()).collect::<Vec<_>>().join(", ")
     };

@@ -1,8 +1,8 @@
 //! The builder: it collects the settings, checks them, and makes the executor.
 //!
-//! No lock is held when a callback is called, and none ends a worker by panicking. The executor keeps these
-//! closures, and a handle keeps the memory of its executor, though not the threads. So a closure that holds a
-//! handle to its own executor is never freed.
+//! The executor keeps the closures that it is built with, and calls them with no lock held; a panic in one ends no
+//! worker. A handle keeps the memory of its executor, so a closure that holds a handle to its own executor is never
+//! freed.
 
 use std::{fmt, time::Duration};
 
@@ -18,9 +18,9 @@ use crate::{
 };
 
 impl ScheduledThreadPoolExecutor {
-    /// Creates an executor with this many worker threads and default settings. Starts no thread:
-    /// each submission starts one, until there are that many. With a size of zero there is one
-    /// worker, started when it is needed. Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
+    /// Creates an executor with this many worker threads and default settings. Starts no thread: each submission
+    /// starts one, until there are that many. With a size of zero there is one worker, started when it is needed.
+    /// Java: `new ScheduledThreadPoolExecutor(corePoolSize)`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -92,23 +92,21 @@ impl Builder {
         }
     }
 
-    /// Sets the number of worker threads; the default is the number of logical cores that the
-    /// process may use (`num_cpus::get`). Threads are started one by one, as tasks are submitted.
-    /// With zero there is one worker as long as a task runs or is pending, and none once it has
-    /// been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
+    /// Sets the number of worker threads; the default is the number of logical cores that the process may use.
+    /// Submissions start them one by one. With zero there is one worker as long as a task runs or is pending, and
+    /// none once it has been idle for the [keep-alive](Self::keep_alive). Java: `corePoolSize`.
     #[doc(alias("worker_threads", "num_threads", "threads", "max_blocking_threads"))]
     pub fn core_pool_size(mut self, size: usize) -> Self {
         self.config.core_pool_size = size;
         self
     }
 
-    /// Sets how long a worker that may retire stays idle before it does; the default is ten milliseconds, as
-    /// in Java. A worker may retire if there are more workers than the core pool size, because that was
+    /// Sets how long a worker that may retire stays idle before it does; the default is ten milliseconds, as in
+    /// Java. A worker may retire if there are more than the core pool size, which was
     /// [lowered](crate::Handle::set_core_pool_size) or is zero, or if [core threads may time
-    /// out](Self::allows_core_thread_timeout). While one task waits for its moment one idle worker stays, and
-    /// while several do two stay, unless as many workers as the core pool size are busy; they sleep until the
-    /// first tasks are due. None stays for a task that waits for no moment: one that is paused, on demand, or
-    /// waits for its group. Java: `keepAliveTime`.
+    /// out](Self::allows_core_thread_timeout). While one task waits for its moment one idle worker stays, and while
+    /// several do two stay, unless as many workers as the core pool size are busy. None stays for a task that waits
+    /// for no moment: one that is paused, on demand, or waits for its group. Java: `keepAliveTime`.
     #[doc(alias("thread_keep_alive", "idle_timeout"))]
     pub fn keep_alive(mut self, keep_alive: Duration) -> Self {
         self.config.keep_alive = keep_alive;
@@ -116,30 +114,29 @@ impl Builder {
     }
 
     /// Sets whether workers of the core retire as well when they have been idle for the
-    /// [keep-alive](Self::keep_alive); by default they stay. The next submission starts them again, and so
-    /// does a worker that is about to run a task while others are pending and no other worker is idle. So a
-    /// task that is due waits only while as many workers as the core pool size are busy. Java:
-    /// `allowCoreThreadTimeOut`.
+    /// [keep-alive](Self::keep_alive); by default they stay. The next submission starts them again, and so does a
+    /// worker that is about to run a task while others are pending and no other worker is idle: a due task waits
+    /// only while as many workers as the core pool size are busy. Java: `allowCoreThreadTimeOut`.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn allows_core_thread_timeout(mut self, allow: bool) -> Self {
         self.config.core_timeout = allow;
         self
     }
 
-    /// Sets whether [`build`](Self::build) starts all workers of the core at once; by default submissions
-    /// start them. If it does, no task waits for a thread to be started, and a system that cannot provide the
-    /// threads reports it at the beginning. Java: `prestartAllCoreThreads`, after the constructor.
+    /// Sets whether [`build`](Self::build) starts all workers of the core; by default submissions start them. Then
+    /// no task waits for a thread to be started, and a system that cannot provide the threads reports it at the
+    /// beginning. Java: `prestartAllCoreThreads`, after the constructor.
     #[doc(alias = "prestartAllCoreThreads")]
     pub fn prestart_core_threads(mut self, prestart: bool) -> Self {
         self.prestart = prestart;
         self
     }
 
-    /// Sets how many tasks may be pending, at least one; without this call there is no bound. A submission
-    /// beyond the bound is [rejected](Self::rejected_execution_handler), as
-    /// [`Saturated`](crate::RejectionReason::Saturated). Running tasks do not count, and a periodic task that
-    /// has run is queued again in any case. A bound costs every submission, every cancellation and every
-    /// worker that takes a task one lock, which all of them share.
+    /// Sets how many tasks may be pending, at least one; without this call there is no bound. A submission beyond
+    /// it is [rejected](Self::rejected_execution_handler), as [`Saturated`](crate::RejectionReason::Saturated).
+    /// Running tasks do not count, and a periodic task that has run is queued again in any case. With a bound,
+    /// every submission, every cancellation and every worker that takes a task takes one lock, which all of them
+    /// share.
     ///
     /// ```
     /// use std::time::Duration;
@@ -159,10 +156,9 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that decides about rejected tasks, which are not admitted because there is no
-    /// [capacity](Self::max_pending) or the executor was shut down; the default is
-    /// [`AbortPolicy`](crate::AbortPolicy). Java: `RejectedExecutionHandler`, which has an
-    /// [example](RejectedExecutionHandler).
+    /// Sets the handler of tasks that are not admitted, because there is no [capacity](Self::max_pending) or the
+    /// executor was shut down; the default is [`AbortPolicy`](crate::AbortPolicy). Java:
+    /// `RejectedExecutionHandler`, which has an [example](RejectedExecutionHandler).
     pub fn rejected_execution_handler(
         mut self,
         handler: impl RejectedExecutionHandler + 'static,
@@ -172,9 +168,8 @@ impl Builder {
         self
     }
 
-    /// Sets the factory that starts the threads; by default they are threads of std. A factory can start
-    /// threads in another way, count them, or bind them to cores. Java: `ThreadFactory`, which has an
-    /// [example](ThreadFactory).
+    /// Sets the factory that starts the threads; by default they are threads of std. A factory can count them, or
+    /// bind them to cores. Java: `ThreadFactory`, which has an [example](ThreadFactory).
     #[doc(alias = "spawn_handler")]
     pub fn thread_factory(mut self, factory: impl ThreadFactory + 'static) -> Self {
         self.config.thread_factory =
@@ -182,37 +177,34 @@ impl Builder {
         self
     }
 
-    /// Sets the name of the threads. Each is called by this name, a dash, and a number from 1: the first one
-    /// `punctual-1` by default. Linux shows the first 15 bytes.
+    /// Sets the name of the threads, to which each adds a dash and a number from 1; the first is `punctual-1` by
+    /// default. Linux shows the first 15 bytes.
     #[doc(alias = "thread_name_fn")]
     pub fn thread_name(mut self, name: impl Into<String>) -> Self {
         self.config.thread_name = name.into();
         self
     }
 
-    /// Sets the size of the threads' stacks in bytes; the default is that of
-    /// [`std::thread::Builder::stack_size`].
+    /// Sets the size of the threads' stacks in bytes; the default is that of [`std::thread::Builder::stack_size`].
     #[doc(alias = "thread_stack_size")]
     pub fn stack_size(mut self, bytes: usize) -> Self {
         self.config.stack_size = Some(bytes);
         self
     }
 
-    /// Sets how much later than requested the system may wake a worker that waits for a deadline. Slack saves wake-ups,
-    /// because timers can share one. The default is a nanosecond, which means none. Zero leaves the choice to the system,
-    /// which on Linux means 50 µs: half as many wake-ups where deadlines are dense, and all of them later. More than a
-    /// second counts as a second: it would save nothing more, and a timer with more slack than the system can count never
-    /// fires. Only Linux has timer slack, and only with the feature `timer-slack`, which is on by default; elsewhere this
-    /// method changes nothing.
+    /// Sets how much later than requested the system may wake a worker that waits for a deadline. Slack saves
+    /// wake-ups, because timers can share one. The default is a nanosecond, which means none. Zero leaves the
+    /// choice to the system, which on Linux means 50 µs: half as many wake-ups where deadlines are dense. More than
+    /// a second counts as a second, since a timer with more slack than the system can count never fires. Works on
+    /// Linux only, with the feature `timer-slack`, which is on by default.
     pub fn timer_slack(mut self, slack: Duration) -> Self {
         self.config.timer_slack = slack;
         self
     }
 
-    /// Sets how long before each deadline a worker wakes; it then polls the clock until the deadline has
-    /// come. This is precise, and costs a core's time. The default is zero, with which a worker polls only
-    /// after short waits, and briefly. Never makes a task start early. Changes nothing on a
-    /// [`ManualClock`](crate::ManualClock).
+    /// Sets how long before each deadline a worker wakes; it then polls the clock until the deadline has come. This
+    /// is precise, and costs a core's time. The default is zero, with which a worker polls only after short waits,
+    /// and briefly. Never makes a task start early. Changes nothing on a [`ManualClock`](crate::ManualClock).
     ///
     /// On a virtual machine with two cores and a task every ten milliseconds, in microseconds:
     ///
@@ -236,8 +228,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether one-shot tasks that are not yet due still run after
-    /// [`shutdown`](crate::Handle::shutdown); by default they do. Those that are due run in any case. Java:
+    /// Sets whether one-shot tasks that are not yet due still run after [`shutdown`](crate::Handle::shutdown); by
+    /// default they do. Those that are due run in any case. Java:
     /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
     #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
     pub fn executes_existing_delayed_tasks_after_shutdown(mut self, keep: bool) -> Self {
@@ -245,8 +237,8 @@ impl Builder {
         self
     }
 
-    /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default they do
-    /// not. If they do, the executor terminates only when they have been cancelled. Java:
+    /// Sets whether periodic tasks continue after [`shutdown`](crate::Handle::shutdown); by default they do not. If
+    /// they do, the executor terminates only when they have been cancelled. Java:
     /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
     #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
     pub fn continues_existing_periodic_tasks_after_shutdown(mut self, keep: bool) -> Self {
@@ -261,36 +253,31 @@ impl Builder {
     }
 }
 
-/// The callbacks: at the start and end of threads, around each run, for each submission, after a failure, and when the
-/// executor has ended.
+/// # Callbacks
 impl Builder {
-    /// Adds an [observer](Observer), which is told what the executor does: when a worker takes a task, when a run begins and
-    /// ends, what fails. The other verbs of this block are for one of its methods each.
-    ///
-    /// An executor without an observer pays nothing for it. To tell one of a run costs a call, and the verbs for the moments
-    /// before and after a run cost as much as [`current_task`](crate::current_task).
+    /// Adds an [observer](Observer), which is told what the executor does: when a worker takes a task, when a run
+    /// begins and ends, what fails. The other verbs of this block are for one of its methods each. An executor
+    /// without an observer pays nothing for it. To tell one of a run costs a call, and the verbs around a run cost
+    /// as much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
         self.config.callbacks.hooks.observers.add(observer);
         self
     }
 
-    /// Sets the callback that each worker calls first, in its thread. A panic in it is reported, and the
-    /// worker starts all the same. The callback cannot wait for the end of its own executor, because the
-    /// executor waits for this thread: [`await_termination`](crate::Handle::await_termination) returns
-    /// [`WouldDeadlock`](crate::WouldDeadlock) at once, even with a time limit.
+    /// Sets the callback that each worker calls first, in its thread. A panic in it is reported, and the worker
+    /// starts all the same. The executor waits for this thread, so in the callback
+    /// [`await_termination`](crate::Handle::await_termination) returns [`WouldDeadlock`](crate::WouldDeadlock) at
+    /// once, even with a time limit.
     ///
     /// ```
-    /// use std::sync::{Arc, atomic::{AtomicUsize, Ordering}};
     /// use punctual::ScheduledThreadPoolExecutor;
     ///
-    /// let threads = Arc::new(AtomicUsize::new(0));
-    /// let started = threads.clone();
-    /// let executor = ScheduledThreadPoolExecutor::builder()
-    ///     .on_thread_start(move || drop(started.fetch_add(1, Ordering::SeqCst)))
-    ///     .build()?;
-    /// executor.submit(|| ())?.join()?;
-    /// assert_eq!(threads.load(Ordering::SeqCst), 1);
+    /// let (tell, told) = std::sync::mpsc::channel();
+    /// let builder = ScheduledThreadPoolExecutor::builder();
+    /// let executor = builder.on_thread_start(move || drop(tell.send("a thread"))).build()?;
+    /// executor.execute(|| ())?;
+    /// assert_eq!(told.recv()?, "a thread");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     #[doc(alias = "start_handler")]
@@ -299,16 +286,16 @@ impl Builder {
         self
     }
 
-    /// Sets the callback that each worker calls last, in its thread. It cannot wait for the end of
-    /// its own executor either: see [`on_thread_start`](Self::on_thread_start).
+    /// Sets the callback that each worker calls last, in its thread. It cannot wait for the end of its executor
+    /// either: see [`on_thread_start`](Self::on_thread_start).
     #[doc(alias = "exit_handler")]
     pub fn on_thread_stop(mut self, callback: impl Fn() + Send + Sync + 'static) -> Self {
         self.closures.thread_stop = Some(Contained::new(Arc::new(callback)));
         self
     }
 
-    /// Sets the hook that is called before each run of each task, in the thread that runs it. If the hook
-    /// panics, the closure does not run, and the run has failed with that panic. Java: `beforeExecute`.
+    /// Sets the hook that is called before each run of each task, in the thread that runs it. If the hook panics,
+    /// the closure does not run, and the run has failed with that panic. Java: `beforeExecute`.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, TaskContext};
@@ -326,10 +313,10 @@ impl Builder {
         self
     }
 
-    /// Sets the hook that is called after each run of each task, with its outcome, before any other
-    /// thread can see that outcome: when a future has ended, its hook has returned. If the hook
-    /// panics, the outcome stands. It is not called if [`before_execute`](Self::before_execute)
-    /// panicked. Java: `afterExecute`, which in a scheduled executor never sees a failure.
+    /// Sets the hook that is called after each run of each task, with its outcome, before any other thread can see
+    /// that outcome: when a future has ended, its hook has returned. If the hook panics, the outcome stands. It is
+    /// not called if [`before_execute`](Self::before_execute) panicked. Java: `afterExecute`, which in a scheduled
+    /// executor never sees a failure.
     pub fn after_execute(
         mut self,
         hook: impl Fn(&TaskContext, Result<(), &Failure>) + Send + Sync + 'static,
@@ -338,22 +325,20 @@ impl Builder {
         self
     }
 
-    /// Sets the hook that is called once, when everything has ended, before any thread can observe the end.
-    /// The last worker calls it, or, if no worker is left, the thread that shuts the executor down, so it may
-    /// run inside the call of [`shutdown`](crate::Handle::shutdown). The executor has terminated only when
-    /// the hook has returned, so in the hook [`await_termination`](crate::Handle::await_termination) returns
-    /// [`WouldDeadlock`](crate::WouldDeadlock) at once. Java: `terminated`.
+    /// Sets the hook that is called once, when everything has ended, before any thread can observe the end. The
+    /// last worker calls it, or, if there is none, the thread that shuts the executor down, inside
+    /// [`shutdown`](crate::Handle::shutdown) perhaps. The executor terminates when the hook has returned, so in the
+    /// hook [`await_termination`](crate::Handle::await_termination) returns [`WouldDeadlock`](crate::WouldDeadlock)
+    /// at once. Java: `terminated`.
     pub fn terminated(mut self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         self.closures.terminated = Some(Contained::new(Arc::new(hook)));
         self
     }
 
-    /// Sets a decorator, which wraps code around every closure. The decorator is called for each
-    /// submission, in the thread that submits, and returns the wrapper that is called around each
-    /// run. So it can carry the context of the submitter along, such as a trace or a request.
-    /// Order, futures and the cost of cancelling are those of tasks without a decorator; a
-    /// decorated task takes two allocations more. If the decorator panics, the panic propagates to
-    /// the submitter. Java: `decorateTask`.
+    /// Sets a decorator, which wraps code around every closure. It is called for each submission, in the thread
+    /// that submits, and returns the wrapper that is called around each run: so it can carry a trace or a request
+    /// of the submitter along. A decorated task takes two allocations more, and is otherwise like any other. If the
+    /// decorator panics, the panic propagates to the submitter. Java: `decorateTask`.
     ///
     /// ```
     /// use std::{cell::Cell, time::{Duration, Instant}};
@@ -386,17 +371,18 @@ impl Builder {
         self
     }
 
-    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every panic in a hook,
-    /// in the thread where it happened, before any other thread can see the outcome; for every panic in the drop of a
-    /// capture or a result; and at the end of a periodic task that its user did not end, because a run exceeded its [time
-    /// limit](crate::TaskBuilder::timeout) or the queue has no place for the task any more.
-    /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler itself is caught and not reported.
+    /// Sets the handler that is called for every run that fails, by a panic or by an `Err`, and for every panic in
+    /// a hook, in the thread where it happened, before any other thread can see the outcome; for every panic in the
+    /// drop of a capture or a result; and at the end of a periodic task that its user did not end, because a run
+    /// exceeded its [time limit](crate::TaskBuilder::timeout) or the queue has no place for the task any more.
+    /// [`FailureSource`](crate::FailureSource) tells these apart. A panic in the handler is caught and not
+    /// reported.
     ///
-    /// A run that failed is reported when its hooks have returned and its trigger has been asked, because the report says
-    /// [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task that its user did not
-    /// end is one line on standard error, unless the message of a panic has said it there or a subscriber of `tracing` hears
-    /// it. To record where panics begin, the first executor that is built with a handler installs a panic hook in front of
-    /// that of the process, which is called as before.
+    /// A run that failed is reported when its hooks have returned and its trigger has been asked, because the
+    /// report says [what follows](crate::FailureReport::again_in). Without a handler, the end of a periodic task
+    /// that its user did not end is one line on standard error, unless the message of a panic has said it there or
+    /// a subscriber of `tracing` hears it. To record where panics begin, the first executor that is built with a
+    /// handler installs a panic hook in front of that of the process, which is called as before.
     ///
     /// ```
     /// use std::sync::mpsc;
@@ -422,19 +408,14 @@ impl Builder {
     }
 }
 
-/// The settings of what the executor observes while it works. An observation that is not switched on costs nothing.
+/// # Observing
 impl Builder {
-    /// Sets whether each run appears under the `tracing` span in which its task was scheduled; by
-    /// default it does not, and appears under whatever span its worker is in. The span of the one run of a one-shot task
-    /// is then a child of the span that was current where the task was submitted. The spans of a
-    /// periodic task's runs are no children of it, which would all belong to work that is long
-    /// over; each [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from)
-    /// it. The task holds the span until the task has ended.
-    ///
-    /// Only if a subscriber listens is the span kept, at the cost of two allocations. Without the feature
-    /// `tracing` this changes nothing.
-    ///
-    /// The cookbook in the book has an example (`docs/book/cookbook/watching.md`).
+    /// Sets whether the span of each run stands under the `tracing` span in which its task was scheduled, which the
+    /// task then holds until it has ended. By default it stands under whatever span its worker is in. The run of a
+    /// one-shot task becomes a child. The runs of a periodic task would be children of work that is long over, so
+    /// each [follows from](https://docs.rs/tracing/latest/tracing/struct.Span.html#method.follows_from) that span.
+    /// While a subscriber listens, this costs a task two allocations; without the feature `tracing` it changes
+    /// nothing.
     #[doc(alias = "instrument")]
     pub fn submitter_span(mut self, follow: bool) -> Self {
         self.config.submitter_span = follow;
@@ -444,8 +425,7 @@ impl Builder {
 
 impl Builder {
     /// Builds the executor. Starts no thread and does not block, unless the core is to be
-    /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being
-    /// started.
+    /// [prestarted](Self::prestart_core_threads); then it blocks while the threads are being started.
     ///
     /// # Errors
     ///
@@ -453,8 +433,8 @@ impl Builder {
     /// * [`ConfigError::ZeroKeepAlive`] if core threads may time out and the keep-alive is zero.
     /// * [`ConfigError::ZeroMaxPending`] if no task may be pending.
     /// * [`ConfigError::ZeroStarvationTime`] if starvation is to be reported after no time at all.
-    /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the
-    ///   threads before it have ended by then.
+    /// * [`ConfigError::Spawn`] if a thread that was to be prestarted cannot be started; the threads before it have
+    ///   ended by then.
     pub fn build(self) -> Result<ScheduledThreadPoolExecutor, ConfigError> {
         let prestart = self.prestart;
         let (config, on_drop) = self.check()?;
@@ -463,7 +443,7 @@ impl Builder {
         if prestart {
             executor.prestart_all_core_threads().map_err(ConfigError::Spawn)?;
         }
-        // The policy is set only now: on an error the drop has to wait, whatever was selected.
+        // Only now: on an error the drop has to wait, whatever was selected.
         Ok(executor.on_drop(on_drop))
     }
 
@@ -487,7 +467,6 @@ impl Builder {
         Ok(DrivenExecutor::from_config(config, on_drop))
     }
 
-    /// Returns the settings, if they go together.
     fn check(mut self) -> Result<(Config, DropPolicy), ConfigError> {
         if self.config.thread_name.as_bytes().contains(&0) {
             return Err(ConfigError::InvalidThreadName(self.config.thread_name.clone()));

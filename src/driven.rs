@@ -1,9 +1,8 @@
-//! The executor without threads: its caller runs what is due.
+//! The executor without threads: its caller runs what is due. What is peculiar to it is in the pool
+//! (`pool::driver`).
 //!
-//! [`DrivenExecutor`] owns a pool, and dereferences to the same [`Handle`] as the
-//! [owner](crate::ScheduledThreadPoolExecutor) of one with threads. What is peculiar to it is in the pool
-//! (`pool::driver`). It is not `Send`: of an executor that any thread may drive, the pool could not tell that
-//! a wait for one of its tasks will never end.
+//! [`DrivenExecutor`] is not `Send`: if any thread might drive it, the pool could not tell that a wait for one of
+//! its tasks will never end.
 
 use std::{
     fmt,
@@ -21,14 +20,12 @@ use crate::{
     wait::Place,
 };
 
-/// An executor that starts no thread: it runs its tasks when it is called. For event loops, games,
-/// simulators, and targets that have one thread. [`Builder::build_driven`](crate::Builder::build_driven)
-/// makes one.
+/// An executor that starts no thread: it runs its tasks when it is called. For event loops, games, simulators, and
+/// targets that have one thread. [`Builder::build_driven`](crate::Builder::build_driven) makes one.
 ///
-/// It has everything that an executor with one worker has: its methods are those of [`Handle`], to which it
-/// dereferences, and handles may be used in any thread. In place of the worker and the timer thread, the
-/// thread that owns it calls [`run_due`](Self::run_due), and asks it [how long it may
-/// sleep](Self::time_until_next):
+/// Its methods are those of [`Handle`], to which it dereferences, and handles may be used in any thread. In place
+/// of a worker and the timer thread, the thread that owns it calls [`run_due`](Self::run_due), and asks it [how
+/// long it may sleep](Self::time_until_next):
 ///
 /// ```
 /// use std::time::Duration;
@@ -46,42 +43,37 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// Other threads may submit while the loop sleeps. [`set_waker`](Self::set_waker) takes a waker that ends
-/// that sleep; it is woken if the moment that the loop was told turns out to be too late, and not for any
-/// other submission.
+/// Other threads may submit while the loop sleeps. [`set_waker`](Self::set_waker) takes a waker that ends the sleep
+/// if the moment that the loop was told turns out to be too late.
 ///
 /// # Which waits are refused
 ///
-/// The executor stays in the thread in which it was built, because it is not `Send`. So in this thread a
-/// [`join`](crate::ScheduledFuture::join) of a task that has not ended could never return, and fails with
-/// [`WouldDeadlock`](crate::WouldDeadlock), as [`await_termination`](Handle::await_termination) does; other
-/// threads may wait. [`run_until`](Self::run_until) waits and runs what is due meanwhile. A wait with a time
-/// limit is not refused, and waits in vain.
+/// In the thread of the executor, a [`join`](crate::ScheduledFuture::join) of a task that has not ended could never
+/// return, and fails with [`WouldDeadlock`](crate::WouldDeadlock), as
+/// [`await_termination`](Handle::await_termination) does; other threads may wait. [`run_until`](Self::run_until)
+/// waits and runs what is due meanwhile. A wait with a time limit is not refused, and waits in vain.
 ///
 /// # Differences
 ///
 /// * Nothing happens between two calls: tasks are as late as the caller is. A [time
-///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its
-///   token, learns of it in the next call.
-/// * It has one worker from the beginning until it has terminated. The settings that are about threads have
-///   no effect: their number, names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and
-///   the callbacks at the [start](crate::Builder::on_thread_start) and the
-///   [end](crate::Builder::on_thread_stop) of each.
-/// * No thread looks at the pool while a task runs: [starvation](crate::Builder::on_starvation) is not
-///   reported, and a [run that takes long](crate::Builder::warn_after) is named when it has ended.
+///   limit](crate::TaskBuilder::timeout) still counts from its moment, but a waiter for the task, or for its token,
+///   learns of it in the next call.
+/// * It has one worker until it has terminated. The settings that are about threads have no effect: their number,
+///   names, stacks, [factory](crate::ThreadFactory), keep-alive, timer slack, and the callbacks at the
+///   [start](crate::Builder::on_thread_start) and the [end](crate::Builder::on_thread_stop) of each.
+/// * No thread watches a run: [starvation](crate::Builder::on_starvation) is not reported, and a [run that takes
+///   long](crate::Builder::warn_after) is named when it has ended.
 /// * A task may run on a stack that is deep already.
 ///
 /// # Stopping
 ///
-/// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies
-/// keep. The executor has terminated when nothing is left: in the call that ran the last task, or at once if
-/// there was none. The drop does what [`DropPolicy`] says, in this thread: by default it runs what is due,
-/// with the answer of its [gate](crate::gate#an-answer-that-comes-later) if that is still to come, and
-/// cancels the rest. Since no other thread could do it, [`DropPolicy::ShutdownBackground`] does the same, and
-/// [`DropPolicy::Close`] sleeps here until the last task has run, unless a [shutdown with a
-/// deadline](Handle::shutdown_within) on another thread gives up before. In the drop of a value that a
-/// shutdown in this thread is cancelling the drop waits for nothing: it runs what is due, and cancels the
-/// rest.
+/// After a [`shutdown`](Handle::shutdown), by any handle, further calls of `run_due` run what the policies keep.
+/// The executor terminates in the call that runs the last task, or at once if there is none. The drop does what
+/// [`DropPolicy`] says, in this thread: by default, and with [`DropPolicy::ShutdownBackground`], it runs what is
+/// due, waits for the answer of a [gate](crate::gate#an-answer-that-comes-later) to such a task, and cancels the
+/// rest. With [`DropPolicy::Close`] it sleeps here until the last task has run, unless a [shutdown with a
+/// deadline](Handle::shutdown_within) on another thread gives up before. In the drop of a value that a shutdown in
+/// this thread is cancelling it never waits.
 ///
 /// ```compile_fail,E0277
 /// fn is_send<T: Send>(_: T) {}
@@ -107,27 +99,28 @@ impl DrivenExecutor {
         self.handle.clone()
     }
 
-    /// Runs each task that is due, once and in order, and lets the time limits expire that have come. Returns
-    /// how many runs there were: a task that its gate puts off or skips, or that has ended, is not counted.
-    /// Never sleeps. A panic of a task does not leave it.
+    /// Runs each task that is due, once and in order, and lets the time limits expire that have come. Returns how
+    /// many runs there were: a task that its gate puts off or skips, or that has ended, is not counted. Never
+    /// sleeps. A panic of a task does not leave it.
     ///
-    /// Only what was due *when it was called* is run. A task that one of these tasks submits, brings forward
-    /// or puts off waits for the next call, and so does a task that comes back, whether it asks for that
-    /// itself or makes up for a run that it has missed. So no task can keep the caller here.
+    /// Only what was due *when it was called* is run. A task that one of these tasks submits, brings forward or
+    /// puts off waits for the next call, and so does a task that comes back. So no task can keep the caller here,
+    /// and a task that is long may submit its rest.
     ///
-    /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each call.
-    /// Runs start in the order of their deadlines all the same: the call ends where the next missed run of a series has its
-    /// place, before the tasks that are due later. It ends as well where a gate has put a series off to a moment that has come.
-    /// Until the series has caught up [`time_until_next`](Self::time_until_next) is zero, so a loop that asks comes back at
-    /// once. A caller that comes once in each frame, and wants all of them there, calls this until there is nothing left:
+    /// A series that has missed runs, and whose [policy](crate::MissedRuns) makes up for them, has one run in each
+    /// call. Since runs start in the order of their deadlines, the call ends where the next missed run has its
+    /// place, or where a gate has put a series off to a moment that has come. Then
+    /// [`time_until_next`](Self::time_until_next) is zero. A caller that comes once in each frame calls this until
+    /// nothing is left:
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, trigger::every};
     ///
     /// let (clock, step) = (ManualClock::new(), Duration::from_millis(10));
     /// let mut executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build_driven()?;
-    /// executor.schedule_at_fixed_rate(step, step, || { /* one step of the simulation */ })?;
+    /// let task = executor.task().missed_runs(MissedRuns::Burst);
+    /// task.repeat(every(step).first_in(step), || { /* one step of the simulation */ })?;
     /// clock.advance(3 * step); // a frame that took long
     /// let mut steps = 0;
     /// while executor.time_until_next() == Some(Duration::ZERO) {
@@ -137,32 +130,22 @@ impl DrivenExecutor {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// For a task [on the wall clock](crate::trigger::Due::Wall) it looks at that clock every 30 s, which is
-    /// no run: the next look is due like a task, as [`time_until_next`](Self::time_until_next) says.
+    /// For a task [on the wall clock](crate::trigger::Due::Wall) it reads that clock every 30 s, which is no run,
+    /// but due like a task.
     ///
-    /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the
-    /// tasks, and less than that if nothing is due.
+    /// Costs two readings of the clock, an allocation, and a lock for each stripe of the queue beside the tasks,
+    /// and less than that if nothing is due.
     #[doc(alias("poll", "tick"))]
     pub fn run_due(&mut self) -> usize {
         self.driver.run_due().ran
     }
 
-    /// Like [`run_due`](Self::run_due), but runs one task, the first that is due. If its gate puts that off,
-    /// the next one has its turn. Returns `false` if none has run. For a caller that has a budget of time,
-    /// such as a frame of a game.
-    pub fn run_one(&mut self) -> bool {
-        self.driver.run_one()
-    }
-
     /// Returns how long the caller may sleep until it has to call [`run_due`](Self::run_due) again: zero if
-    /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing
-    /// due, and does no harm.
+    /// something is due, `None` if nothing is pending. Never sleeps. A caller that is early finds nothing due, and
+    /// does no harm. While a task waits for a moment of the wall clock it is at most 30 s.
     ///
-    /// It is exact for tasks and time limits. While a task waits for a moment of the wall clock it is at most
-    /// 30 s.
-    ///
-    /// Beside the answer it does one thing: from now until the next call of a method that runs tasks, the
-    /// [waker](Self::set_waker) is woken if the answer turns out to be too long.
+    /// From now until the next call of a method that runs tasks, the [waker](Self::set_waker) is woken if the
+    /// answer turns out to be too long.
     pub fn time_until_next(&mut self) -> Option<Duration> {
         let next = match &self.waker {
             Some(waker) => self.driver.arm(waker),
@@ -171,24 +154,22 @@ impl DrivenExecutor {
         (next < Timestamp::NEVER).then(|| next.since(self.handle.clock().read()))
     }
 
-    /// Sets the waker that ends the caller's sleep. It is woken, in the thread that is the reason, at most
-    /// once after each call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes
-    /// due sooner than this has said, and when the executor has nothing left to run after a shutdown, or has
-    /// terminated. Without a waker such news waits for the next call.
+    /// Sets the waker that ends the caller's sleep. The thread that is the reason wakes it, at most once after each
+    /// call of [`time_until_next`](Self::time_until_next): if a task or a time limit becomes due sooner than that
+    /// has said, and when the executor has nothing left to run after a shutdown, or has terminated. Without a waker
+    /// such news waits for the next call.
     ///
-    /// Most event loops have something that another thread may use to end their sleep: a `Waker` of mio, a
-    /// ping of calloop, a proxy of winit. Put behind [`Wake`](std::task::Wake), it is a waker. A waker that
-    /// panics is contained.
+    /// What another thread may use to end the sleep of an event loop, a `Waker` of mio, a ping of calloop, a proxy
+    /// of winit, becomes one behind [`Wake`](std::task::Wake). A waker that panics is contained.
     pub fn set_waker(&mut self, waker: Waker) {
         self.driver.disarm();
         self.waker = Some(waker);
     }
 
-    /// Runs everything when it is due until the future is ready, and sleeps in between. Returns what the
-    /// future returns. This is the way to wait in the thread of the executor, for a task of it as well as for anything else.
-    ///
-    /// On a [`ManualClock`](crate::ManualClock) it counts as a worker, and as a wait: another thread has to move the
-    /// clock, or it [goes on by itself](crate::ManualClock::set_auto_advance).
+    /// Runs everything when it is due until the future is ready, sleeps in between, and returns the output. This is
+    /// the way to wait in the thread of the executor. On a [`ManualClock`](crate::ManualClock) it counts as a
+    /// worker, and as a wait: another thread has to move the clock, or it [goes on by
+    /// itself](crate::ManualClock::set_auto_advance).
     ///
     /// ```
     /// use std::time::Duration;
@@ -214,9 +195,8 @@ impl DrivenExecutor {
         })
     }
 
-    /// [Shuts down](Handle::shutdown), and runs what the policies keep, however far in the future that is.
-    /// Sleeps in between. On a [`ManualClock`](crate::ManualClock) another thread has to move it, or it [goes on
-    /// by itself](crate::ManualClock::set_auto_advance). Java: `close`.
+    /// [Shuts down](Handle::shutdown), and runs what the policies keep, however far in the future that is. Sleeps
+    /// in between, on a manual clock as [`run_until`](Self::run_until) does. Java: `close`.
     pub fn close(mut self) {
         self.handle.shutdown();
         let termination = self.handle.termination();

@@ -1,8 +1,8 @@
-//! The errors of an executor and of its tasks, except for those that hold a task: these stand beside
-//! the calls that return them. The `Display` of each says what happened, and what to do about it.
+//! The errors of an executor and of its tasks, except for those that hold a task: these stand beside the calls that
+//! return them. The `Display` of each says what happened, and what to do about it.
 //!
-//! A [`Failure`] is what made a run or a hook fail, or a periodic task end. Four things can. Only one of them is a panic,
-//! so only that has a payload, which is the user's: it is looked at and dropped through [`unwind`](crate::unwind).
+//! A [`Failure`] is why a run or a hook failed, or a periodic task ended. Of its four kinds only a panic has a
+//! payload. That is the user's, so it is read and dropped through [`unwind`](crate::unwind).
 
 use std::{any::Any, error::Error, fmt, io, time::Duration};
 
@@ -64,8 +64,8 @@ impl TaskError {
         matches!(self, Self::Cancelled(_))
     }
 
-    /// Returns `true` if its [timeout](crate::TaskBuilder::timeout) has ended the task: it was cancelled
-    /// because the timeout expired, or it failed because its last run exceeded it.
+    /// Returns `true` if its [timeout](crate::TaskBuilder::timeout) has ended the task: it was cancelled when that
+    /// expired, or it failed because its last run exceeded it.
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::Failed(failure) => failure.kind() == FailureKind::TimeLimit,
@@ -81,12 +81,12 @@ impl TaskError {
     }
 
     /// Returns the error with which the task has failed, if it is an `E`: the very value that its last run has
-    /// returned. The [`retry`](crate::Handle::retry) of a closure that returns `Result<T, E>` has an example.
+    /// returned. [`retry`](crate::Handle::retry) has an example.
     ///
     /// # Errors
     ///
-    /// This error, unchanged, if the task did not fail, if it panicked, or if it failed with an error of another type.
-    /// (A `String` or a `&str` is no error type by itself: [`Failure::message`] has the text.)
+    /// This error, unchanged, if the task did not fail, if it panicked, or if it failed with an error of another
+    /// type. (A `String` or a `&str` is no error type by itself: [`Failure::message`] has the text.)
     pub fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
         match self {
             Self::Failed(failure) => failure.downcast().map_err(Self::Failed),
@@ -123,8 +123,8 @@ impl Error for TaskError {
     }
 }
 
-/// The failure of a run or of a hook, or the reason for which a periodic task has ended. [`kind`](Self::kind) says
-/// which of four causes it was. Java: the cause of an `ExecutionException`.
+/// Why a run or a hook failed, or a periodic task ended: one of four [kinds](Self::kind). Java: the cause of an
+/// `ExecutionException`.
 ///
 /// ```
 /// use punctual::{FailureKind, ScheduledThreadPoolExecutor};
@@ -146,24 +146,13 @@ pub struct Failure(Box<Cause>);
 pub enum FailureKind {
     /// Code panicked: a body, a hook, a trigger, a gate, or the drop of a value.
     Panic,
-    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or any other, and
-    /// [nobody can take it](crate::ScheduledFuture#a-result-that-is-an-err) any more.
+    /// A run that [repeats](crate::Handle::repeat) returned an `Err`; or a plain task did, whose result [no caller
+    /// can take](crate::ScheduledFuture#a-result-that-is-an-err) any more.
     Error,
     /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
     TimeLimit,
     /// No code failed: a periodic task lost its place in the queue.
     Displaced,
-}
-
-impl fmt::Display for FailureKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Panic => "panic",
-            Self::Error => "error",
-            Self::TimeLimit => "time limit",
-            Self::Displaced => "displaced",
-        })
-    }
 }
 
 struct Cause {
@@ -172,7 +161,6 @@ struct Cause {
     origin: Origin,
 }
 
-/// The origin of a failure, as the value that the failed code has left behind.
 enum Origin {
     Panic(Panicked),
     Error(BoxedError),
@@ -186,7 +174,6 @@ struct Panicked {
     payload: Mutex<PanicPayload>,
 }
 
-/// An error that a run has returned, as any error that can be sent.
 pub(crate) type BoxedError = Box<dyn Error + Send + Sync>;
 
 impl Failure {
@@ -205,12 +192,11 @@ impl Failure {
         Self::new(FailureKind::Error, error.to_string(), Origin::Error(error))
     }
 
-    /// Returns a failure of which no value is left: no code failed, or its `Err` has been dropped.
+    /// Returns a failure without a value: no code failed, or its `Err` has been dropped.
     pub(crate) fn of_nothing(kind: FailureKind, message: impl Into<Box<str>>) -> Self {
         Self::new(kind, message, Origin::Nothing)
     }
 
-    /// Returns the failure of a run that exceeded this limit.
     pub(crate) fn of_time_limit(limit: Duration) -> Self {
         Self::of_nothing(FailureKind::TimeLimit, format!("exceeded its time limit of {limit:?}"))
     }
@@ -225,27 +211,25 @@ impl Failure {
         self.kind() == FailureKind::Panic
     }
 
-    /// Returns the message of the panic, or a stock phrase if its payload is not text; the message of the
-    /// error; or what happened, if no code failed.
+    /// Returns the message of the panic, or a stock phrase if its payload is not text; the message of the error; or
+    /// what happened, if no code failed.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Returns where the panic began; `None` if it is not known, or if nothing panicked.
-    /// Locations are recorded by a panic hook, which the first executor with a
-    /// [failure handler](crate::Builder::failure_handler) installs; before that they are unknown.
+    /// Returns where the panic began; `None` if nothing panicked, or no panic hook has noted it. The first executor
+    /// with a [failure handler](crate::Builder::failure_handler) installs that hook.
     pub fn location(&self) -> Option<&PanicLocation> {
         if let Origin::Panic(panicked) = &self.0.origin { panicked.location.as_ref() } else { None }
     }
 
-    /// Returns the error that the run returned; `None` if it returned none, and if it was the result of a task, which has
+    /// Returns the error that the run returned; `None` if it returned none, or as the result of a task, which has
     /// been dropped.
     #[must_use]
     pub fn error(&self) -> Option<&(dyn Error + Send + Sync + 'static)> {
         if let Origin::Error(error) = &self.0.origin { Some(&**error) } else { None }
     }
 
-    /// Returns the error that the run returned, if it is an `E`.
     fn downcast<E: Error + 'static>(self) -> Result<E, Self> {
         let Cause { kind, message, origin } = *self.0;
         let origin = match origin {
@@ -258,14 +242,13 @@ impl Failure {
         Err(Self::new(kind, message, origin))
     }
 
-    /// Returns `true` if code panicked with a `T` as the payload. [`error`](Self::error) tells what an
-    /// error is.
+    /// Returns `true` if code panicked with a `T` as the payload.
     pub fn is<T: Any>(&self) -> bool {
         matches!(&self.0.origin, Origin::Panic(panicked) if panicked.payload.lock().is::<T>())
     }
 
-    /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the
-    /// `Box<dyn Error + Send + Sync>`, and if no code failed it is the message, a `String`.
+    /// Returns the payload, as [`std::panic::catch_unwind`] returns it. That of an error is the `Box<dyn Error +
+    /// Send + Sync>`, and if no code failed it is the message, a `String`.
     #[doc(alias("into_panic", "resume_unwind"))]
     #[must_use]
     pub fn into_payload(self) -> Box<dyn Any + Send + 'static> {
@@ -303,11 +286,10 @@ impl fmt::Debug for Failure {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
-    /// token.
+    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's token.
     Requested,
-    /// The executor was shut down, and its policies do not keep tasks of this kind; or it had no worker left for
-    /// the task, and could start none.
+    /// The executor was shut down, and its policies do not keep the task; or it had no worker left for the task,
+    /// and could start none.
     Shutdown,
     /// The executor was stopped by [`shutdown_now`](crate::Handle::shutdown_now), and the
     /// [`DrainedTask`](crate::DrainedTask) was not run.
@@ -316,8 +298,8 @@ pub enum CancelReason {
     ExecutorDropped,
     /// The task was taken out of the queue by [`remove`](crate::Handle::remove).
     Removed,
-    /// The task was rejected, and the executor's [handler](crate::RejectedExecutionHandler) dropped it;
-    /// or it had to make room for another.
+    /// The executor's [handler](crate::RejectedExecutionHandler) dropped the rejected task; or it had to make room
+    /// for another.
     Rejected,
     /// The [timeout](crate::TaskBuilder::timeout) of the task expired.
     TimedOut,
@@ -357,8 +339,7 @@ pub enum RejectionReason {
     BackOffWithinPeriod,
     /// The trigger of the task has no first run.
     NeverRuns,
-    /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for
-    /// this reason.
+    /// The task needs a worker, or its timeout needs the timer thread, and none could be started, for this reason.
     Spawn(io::Error),
     /// As many tasks are waiting as the executor's [bound](crate::Builder::max_pending) admits.
     Saturated,
@@ -406,8 +387,7 @@ impl fmt::Display for RejectionReason {
     }
 }
 
-/// The error if an executor could not be built, or a setting could not be changed. Java:
-/// `IllegalArgumentException`.
+/// An executor could not be built, or a setting could not be changed. Java: `IllegalArgumentException`.
 ///
 /// ```
 /// use punctual::{ConfigError, ScheduledThreadPoolExecutor};
@@ -422,16 +402,13 @@ pub enum ConfigError {
     InvalidThreadName(String),
     /// Core threads may time out, but the keep-alive is zero.
     ZeroKeepAlive,
-    /// The bound on waiting tasks is zero. Such an executor would never run anything, because each task
-    /// waits for a moment until a worker takes it.
+    /// The bound on waiting tasks is zero. Nothing would ever run, since each task waits a moment for its worker.
     ZeroMaxPending,
-    /// The limit of a [group](crate::Group) is zero. Such a group would never run anything: to keep its tasks from
-    /// running, pause it.
+    /// The limit of a [group](crate::Group) is zero. Nothing in it would ever run: pause it instead.
     ZeroLimit,
     /// The time after which [starvation](crate::Builder::on_starvation) is reported is zero.
     ZeroStarvationTime,
-    /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this
-    /// reason.
+    /// A [prestarted](crate::Builder::prestart_core_threads) core thread could not be started, for this reason.
     Spawn(io::Error),
 }
 
@@ -472,18 +449,18 @@ impl Error for ConfigError {
     }
 }
 
-/// The error of a wait that could never end. Two such waits are found:
+/// The error of a wait that could never end (deadlock detection). Two such waits are found:
 ///
-/// * **A task waits for itself**: for its own end, or for that of its own executor or [group](crate::Group). A thread that
-///   is shutting an executor down, or starting a worker of it, counts as one of its tasks.
+/// * **A task waits for itself**: for its own end, or for that of its own executor or [group](crate::Group). A
+///   thread that is shutting an executor down, or starting a worker of it, counts as one of its tasks.
 /// * **No worker is left that could run it**: a worker waits without a limit for a task of its own executor, all
 ///   others already wait likewise, and no other one can be started. The thread of a
 ///   [`DrivenExecutor`](crate::DrivenExecutor) is its only worker.
 ///
 /// No other wait is refused, so it may last for ever: two tasks wait for each other while another worker is free; a
 /// member of a group waits for another one that needs its permit; a task waits for a channel or a lock, and has not
-/// [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) is never refused, and ends in each
-/// of these cases.
+/// [announced it](crate::Handle::enter_wait). A wait with a [`Limit`](crate::Limit) ends in each of these cases,
+/// and is never refused.
 ///
 /// ```
 /// use std::time::Duration;
@@ -499,8 +476,7 @@ impl Error for ConfigError {
 pub struct WouldDeadlock(pub(crate) ());
 
 impl WouldDeadlock {
-    /// Makes the error, for a crate that is built on this one and refuses such a wait itself, as
-    /// `punctual-jobs` does.
+    /// Makes the error, for a crate that refuses such a wait itself, as `punctual-jobs` does.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "there is no error by default")]
     pub const fn new() -> Self {

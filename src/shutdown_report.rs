@@ -1,10 +1,9 @@
-//! The report of a shutdown: which tasks ended while it went on, and how.
+//! A shutdown with a deadline: its limits ([`Grace`]), and its report of the tasks that ended while it went on.
 //!
-//! Nothing is recorded until a caller asks for a report; from then on each task that ends is
-//! entered into the [`EndLog`]. The tasks that still run when the report is due are read from the
-//! statistics of the workers.
+//! Nothing is recorded until a caller asks for a report; from then on the [`EndLog`] has each task that ends. The
+//! report has the tasks that still run from the statistics of the workers.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use crate::{
     TaskId, TaskState,
@@ -14,6 +13,34 @@ use crate::{
     },
     task::Task,
 };
+
+/// The two time limits of a graceful shutdown, on the executor's clock:
+/// `Grace::patience(Duration::from_secs(10)).then(Duration::from_secs(2))`. For
+/// [`Handle::shutdown_within`](crate::Handle::shutdown_within), which has an example, and
+/// [`Group::shutdown_within`](crate::Group::shutdown_within).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[must_use = "it limits a shutdown that it is handed to"]
+pub struct Grace {
+    /// How long tasks may go on, as after a plain shutdown.
+    pub patience: Duration,
+    /// How long the tasks that run after that have to stop, once their tokens are raised.
+    pub then: Duration,
+}
+
+impl Grace {
+    /// Lets tasks go on for this long. Without [`then`](Self::then) the shutdown is over after that: it raises the
+    /// tokens of the tasks that still run, and does not wait for them to stop.
+    pub const fn patience(patience: Duration) -> Self {
+        Self { patience, then: Duration::ZERO }
+    }
+
+    /// Gives the tasks that run when the patience is over this much time to stop.
+    pub const fn then(mut self, time: Duration) -> Self {
+        self.then = time;
+        self
+    }
+}
 
 /// The id and the name of a task; from a [`ShutdownReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +74,9 @@ impl fmt::Display for TaskSummary {
     }
 }
 
-/// The report on the tasks of an executor, or of a group, that was shut down with a deadline by
-/// [`Handle::shutdown_within`](crate::Handle::shutdown_within) or
+/// What became of the tasks of an executor, or of a group, in
+/// [`Handle::shutdown_within`](crate::Handle::shutdown_within), which has an example, or
 /// [`Group::shutdown_within`](crate::Group::shutdown_within).
-///
-/// The first of these has an example.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -67,7 +92,6 @@ pub struct ShutdownReport {
 }
 
 impl ShutdownReport {
-    /// Returns the report on the tasks that have ended, with those that still run.
     pub(crate) fn at_end(
         self,
         is_terminated: bool,
@@ -98,7 +122,6 @@ impl fmt::Display for ShutdownReport {
     }
 }
 
-/// The tasks that have ended since a report was asked for. See the [module](self).
 #[derive(Default)]
 pub(crate) struct EndLog {
     is_open: AtomicBool,
@@ -117,7 +140,6 @@ impl EndLog {
         self.is_open.load(Ordering::Relaxed)
     }
 
-    /// Enters a task that a worker has done with.
     #[inline]
     pub(crate) fn ended(&self, id: u64, task: &Task) {
         if self.is_open() {
@@ -125,7 +147,6 @@ impl EndLog {
         }
     }
 
-    /// Enters a task that has been cancelled.
     #[inline]
     pub(crate) fn cancelled(&self, id: u64, name: impl FnOnce() -> Option<Arc<str>>) {
         if self.is_open() {

@@ -1,11 +1,10 @@
 //! Worker statistics: the present task of one worker, and its counts.
 //!
-//! Every worker has one [`WorkerStats`] that no other thread writes, so its counts are plain stores
-//! on cache lines of its own. Others only read: the pool's statistics add up those of all workers,
-//! and the report of a shutdown names the tasks that still run.
+//! Only its worker writes a [`WorkerStats`], so its counts are plain stores on cache lines of its own. Others read:
+//! the pool's statistics add up those of all workers, and the report of a shutdown names the tasks that still run.
 //!
-//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread
-//! that has seen that a task has ended finds it counted.
+//! A run is counted under the lock of its task, in the step that publishes the outcome, so a thread that has seen
+//! that a task has ended finds it counted.
 
 use crossbeam_utils::CachePadded;
 
@@ -37,7 +36,6 @@ struct Counters {
     runs: AtomicU64,
 }
 
-/// The numbers of tasks that have ended in each way, and of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) completed: u64,
@@ -71,15 +69,14 @@ impl WorkerStats {
         *self.0.named.lock() = Some((id, name));
     }
 
-    /// Notes that the body has returned.
     #[inline]
     pub(crate) fn leave(&self) {
         self.0.current.store(0, Ordering::Release);
     }
 
-    /// Counts a run, those that were missed just before it, and the end of its task if it was the
-    /// last. The smaller count comes last: a reader that goes the other way finds no task that
-    /// failed without a failed run, and no failed run that is not a run.
+    /// Counts a run, those that were missed just before it, and the end of its task if it was the last. The smaller
+    /// count comes last: a reader that goes the other way finds no task that failed without a failed run, and no
+    /// failed run that is no run.
     #[inline]
     pub(crate) fn count(&self, failed: bool, missed: u64, ended: Option<Ended>) {
         add(&self.0.runs, 1);
@@ -103,7 +100,7 @@ impl WorkerStats {
         }
     }
 
-    /// Counts runs that were left out, apart from those that a run is told of which is counted later.
+    /// Counts runs that were left out and that no later run counts.
     pub(crate) fn count_missed(&self, missed: u64) {
         add(&self.0.missed_runs, missed);
     }
@@ -114,7 +111,6 @@ impl WorkerStats {
         add(&self.0.missed_runs, missed);
     }
 
-    /// Counts a task that was cancelled on its way here, or between two runs.
     pub(crate) fn count_cancelled(&self) {
         add(&self.0.cancelled, 1);
     }
@@ -138,7 +134,6 @@ impl WorkerStats {
         }
     }
 
-    /// Returns the number and the name of the task that runs, and since when it has run.
     pub(crate) fn current(&self) -> Option<(u64, Option<Arc<str>>, Timestamp)> {
         loop {
             let id = self.0.current.load(Ordering::Acquire);

@@ -30,14 +30,14 @@ use crate::{
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{MissedRuns, ScheduledThreadPoolExecutor};
+/// use punctual::{MissedRuns, ScheduledThreadPoolExecutor, trigger::every};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let (task, minute) = (executor.task().name("backup"), Duration::from_secs(60));
 /// let backup = task.timeout(minute).submit(|| "saved")?;
 /// assert_eq!((backup.name().as_deref(), backup.join()?), (Some("backup"), "saved"));
-/// let task = executor.task().missed_runs(MissedRuns::Coalesce);
-/// task.schedule_at_fixed_rate(minute, minute, || { /* flush */ })?;
+/// let task = executor.task().missed_runs(MissedRuns::Skip);
+/// task.repeat(every(minute).first_in(minute), || { /* flush */ })?;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 #[derive(Clone)]

@@ -33,28 +33,25 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub trait ThreadFactory: Send + Sync {
-    /// Starts a thread that [runs](Worker::run) the worker. Called by a thread that submits a task,
-    /// and by a worker that is about to run one, if other tasks are due and no worker would take
-    /// them. No lock is held. Each executor makes one call at a time, so other threads that submit,
-    /// and that need a thread, wait for it. The factory may submit to its own executor, but must not
-    /// wait for a task of that executor, nor for another thread that submits to it.
+    /// Starts a thread that [runs](Worker::run) the worker. Called by a thread that submits a task, and by a worker
+    /// that is about to run one, if other tasks are due and no worker would take them. No lock is held. Each
+    /// executor makes one call at a time, so other threads that submit, and need a thread, wait for it. The factory
+    /// may submit to its own executor, but must not wait for a task of that executor, nor for another thread that
+    /// submits to it.
     ///
-    /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped
-    /// later, and all others are busy, tasks that are due wait until one of them is done, or until
-    /// the next submission starts another. Once the executor is shut down no submission follows, and workers that all
-    /// [wait for tasks](crate::WouldDeadlock) are never done: then the drop of a worker calls the factory again if tasks are
-    /// left for which there is no worker.
-    /// The drop of the worker that expires timeouts calls it again too, as long as the executor has not terminated.
+    /// A factory that returns `Ok` has to ensure that the worker is run. If the worker is dropped later, and all
+    /// others are busy, due tasks wait until one of them is done, or until the next submission starts another. Once
+    /// the executor is shut down no submission follows, and workers that all [wait for tasks](crate::WouldDeadlock)
+    /// are never done: then the drop of a worker calls the factory again if tasks are left for which there is no
+    /// worker. So does the drop of the worker that expires timeouts, as long as the executor has not terminated.
     ///
-    /// Return the handle of the thread if there is one:
-    /// [`close`](crate::ScheduledThreadPoolExecutor::close) then waits until the thread itself has
-    /// ended, and otherwise only until the worker has.
+    /// Return the handle of the thread if there is one: [`close`](crate::ScheduledThreadPoolExecutor::close) then
+    /// waits until the thread itself has ended, and otherwise only until the worker has.
     ///
     /// # Errors
     ///
-    /// Whatever keeps the thread from being started. The submission fails with it if there is no
-    /// other worker. If there is one, the submission succeeds, and its task waits for the workers
-    /// that exist. A factory that panics, or drops the worker, has failed.
+    /// Whatever keeps the thread from being started. The submission fails with it if there is no other worker;
+    /// otherwise its task waits for the workers that exist. A factory that panics, or drops the worker, has failed.
     fn new_thread(&self, worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>>;
 }
 
@@ -72,7 +69,6 @@ impl<T: ThreadFactory + ?Sized> ThreadFactory for Arc<T> {
     }
 }
 
-/// Starts a thread of the standard library, with the worker's name and stack size.
 pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle<()>>> {
     let mut builder = thread::Builder::new().name(worker.name.clone());
     if let Some(size) = worker.stack_size {
@@ -82,7 +78,7 @@ pub(crate) fn std_thread(worker: Worker) -> io::Result<Option<thread::JoinHandle
     builder.spawn(work).map(Some)
 }
 
-/// What a thread of the crate calls: one type, so that `spawn` is compiled once.
+/// One type, so that `spawn` is compiled once.
 pub(crate) type ThreadBody = Box<dyn FnOnce() + Send>;
 
 /// The work of a thread of an executor, as handed to a [`ThreadFactory`].
@@ -100,22 +96,21 @@ impl Worker {
         &self.name
     }
 
-    /// Returns the number of the worker within its executor, counted from 1 in the order in which workers
-    /// were to be started; a factory can bind each to a core by it. No number is used twice, so a worker that
-    /// replaces another has a number of its own. `None` for the thread that expires
-    /// [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
+    /// Returns the number of the worker within its executor, from 1, by which a factory can bind each to a core. No
+    /// number is used twice, so a worker that replaces another has a number of its own. `None` for the thread that
+    /// expires [timeouts](crate::TaskBuilder::timeout), which runs no tasks.
     pub fn index(&self) -> Option<usize> {
         self.index
     }
 
-    /// Returns the stack size that the executor was built with, in bytes; `None` for the default of
-    /// the standard library.
+    /// Returns the stack size that the executor was built with, in bytes; `None` for the default of the standard
+    /// library.
     pub fn stack_size(&self) -> Option<usize> {
         self.stack_size
     }
 
-    /// Runs the worker. Blocks until the executor has no more use for the thread: at its
-    /// termination, or when the pool becomes smaller.
+    /// Runs the worker. Blocks until the executor has no more use for the thread: at its termination, or when the
+    /// pool becomes smaller.
     pub fn run(self) {
         (self.work)();
     }
@@ -131,7 +126,6 @@ impl fmt::Debug for Worker {
     }
 }
 
-/// The settings that the threads of a pool are started with.
 pub(crate) struct Spawner {
     pub(crate) factory: Replaceable<dyn ThreadFactory>,
     /// The prefix of the names of the threads.
@@ -142,7 +136,8 @@ pub(crate) struct Spawner {
 }
 
 impl Spawner {
-    /// Has the factory start a thread. An error comes with what the factory has panicked with, whose drop is user code.
+    /// Has the factory start a thread. An error comes with the payload of a factory that panicked, whose drop is
+    /// user code.
     pub(crate) fn new_thread(
         &self,
         name: String,

@@ -1,8 +1,8 @@
-//! Timers to await: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and
-//! [`timeout`](Handle::timeout), on any async runtime and without one.
+//! Timers to await: [`sleep`](Handle::sleep), [`interval`](Handle::interval) and [`timeout`](Handle::timeout), on
+//! any async runtime and without one.
 //!
-//! They are entries of the executor's own queue, beside its tasks: a worker takes the entry when it is due and wakes the
-//! asynchronous task. So they are as exact as the tasks are, and cost what a task costs.
+//! They are entries of the executor's own queue, beside its tasks, so they are as exact as tasks are, and cost as
+//! much.
 //!
 //! ```text
 //!   Sleep ──▶ first poll ──▶ entry in the queue ──▶ due: a worker wakes the last waker
@@ -12,17 +12,15 @@
 //!                └ due already: ready, without an entry
 //! ```
 //!
-//! Its deadline counts from the call that made it. [`Statistics`](crate::Statistics) counts it among the tasks. It is not
-//! refused for the executor's [bound](crate::Builder::max_pending), which counts it all the same, and no
-//! hook, decorator or rejection handler hears of it. When the executor is shut down it goes off as a delayed task does, if the
-//! policy lets these run, and otherwise it ends at once with [`TimerStopped`].
+//! [`Statistics`](crate::Statistics) counts an entry among the tasks. The executor's
+//! [bound](crate::Builder::max_pending) counts it and never refuses it, and no hook, decorator or rejection handler
+//! hears of it. A shutdown keeps it as a delayed task, or ends it at once with [`TimerStopped`].
 //!
 //! # Why no wake-up is lost
 //!
-//! A timer that waits has an alarm in the queue, which wakes the waker that it has, unless the timer
-//! itself has taken it out ([`task`](crate::task)). A poll reads the clock, and before the
-//! deadline looks for the alarm. If that is there, it is yet to go off. If it is gone, the pool has ended
-//! it, since a worker takes it at the deadline and not before. A move that does not find it forgets it.
+//! The alarm in the queue wakes the waker that it has, unless the timer has taken it out ([`task`](crate::task)). A
+//! poll before the deadline looks for the alarm. One that is there is yet to go off. One that is gone was ended by
+//! the pool, since no worker takes it before its deadline. A move that does not find it forgets it.
 
 use std::{
     error::Error,
@@ -43,11 +41,9 @@ use crate::{
 };
 
 impl Handle {
-    /// Returns a future that is ready `duration` after this call, and never earlier. `Duration::MAX` means
-    /// never.
-    ///
-    /// Does not block, and enters the queue when it is polled first. Dropping it removes it from the
-    /// queue at once. Costs what a task costs: one allocation, and O(log n).
+    /// Returns a future that is ready `duration` after this call, and never earlier; `Duration::MAX` means never.
+    /// Does not block, and enters the queue when it is polled first; dropping it removes it. Costs what a task
+    /// costs: one allocation, and O(log n).
     ///
     /// ```
     /// use std::time::Duration;
@@ -65,14 +61,14 @@ impl Handle {
         Sleep::new(self.pool_ref(), now.after(duration))
     }
 
-    /// Like [`sleep`](Self::sleep), until an instant of the executor's [clock](Self::clock). One that has
-    /// passed means now, and `None` never.
+    /// Like [`sleep`](Self::sleep), until an instant of the executor's [clock](Self::clock). One that has passed
+    /// means now, and `None` never.
     pub fn sleep_until(&self, instant: impl Into<Option<Instant>>) -> Sleep {
         Sleep::new(self.pool_ref(), self.pool().clock().deadline_of(instant))
     }
 
-    /// Returns a series of ticks, the first of which is due now, and each other one `period` after the
-    /// one before. See [`Interval`].
+    /// Returns a series of ticks, the first of which is due now, and each other one `period` after the one before.
+    /// See [`Interval`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -93,12 +89,8 @@ impl Handle {
         self.interval_at(self.clock().now(), period)
     }
 
-    /// Like [`interval`](Self::interval), with the first tick at an instant of the executor's
-    /// [clock](Self::clock).
-    ///
-    /// # Panics
-    ///
-    /// The same as [`interval`](Self::interval).
+    /// Like [`interval`](Self::interval), with the first tick at an instant of the executor's [clock](Self::clock).
+    /// Panics as it does.
     pub fn interval_at(&self, first: impl Into<Option<Instant>>, period: Duration) -> Interval {
         assert!(
             !period.is_zero(),
@@ -107,11 +99,9 @@ impl Handle {
         Interval { sleep: self.sleep_until(first), period, missed: MissedRuns::Coalesce }
     }
 
-    /// Runs a future, but no longer than `duration` from this call on. If the time is up the future is
-    /// dropped, where it stands.
-    ///
-    /// The future is polled first: one that is ready when the time is up has been in time. A limit of
-    /// `Duration::MAX` never expires.
+    /// Runs a future, but no longer than `duration` from this call on; then it is dropped, where it stands. It is
+    /// polled first: one that is ready when the time is up has been in time. A limit of `Duration::MAX` never
+    /// expires.
     ///
     /// ```
     /// use std::time::Duration;
@@ -124,8 +114,8 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before,
-    /// so that there is no limit any more.
+    /// [`TimeoutError::Elapsed`] if the time is up; [`TimeoutError::Stopped`] if the executor stopped before, so
+    /// that there is no limit any more.
     #[doc(alias("deadline", "time_limit", "with_timeout", "timeout_at"))]
     pub fn timeout<F: IntoFuture>(
         &self,
@@ -148,27 +138,22 @@ impl Handle {
     }
 }
 
-/// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep).
+/// A future that is ready at its deadline; from [`Handle::sleep`](crate::Handle::sleep), which has an example. It ends
+/// with [`TimerStopped`] if the executor stops before.
 ///
-/// It wakes the waker of its last poll, from a worker of the executor. After its end it is ready at every
-/// further poll, until it is [reset](Self::reset). Dropping it removes it from the queue at once, without a
-/// wake-up.
-///
-/// It ends with [`TimerStopped`] if the executor stops before the deadline.
-///
-/// [`Handle::sleep`](crate::Handle::sleep) has an example.
+/// A worker of the executor wakes the waker of its last poll. After its end it is ready at every further poll, until it
+/// is [reset](Self::reset). Dropping it removes it from the queue at once, without a wake-up.
 // The entry is known by its ticket alone: the queue owns the alarm, so the two share no count and no lock.
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct Sleep {
     pool_ref: PoolRef,
     deadline: Timestamp,
-    /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm
-    /// gone off.
+    /// The alarm in the queue, from a poll that found the deadline ahead until one that finds the alarm gone off.
     entry: Option<(Ticket, WakerId)>,
 }
 
-/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive,
-/// so no other can have the same address.
+/// The identity of a waker, as [`Waker::will_wake`] compares it. The alarm in the queue keeps that waker alive, so
+/// no other can have the same address.
 type WakerId = (usize, usize);
 
 fn id_of(waker: &Waker) -> WakerId {
@@ -194,23 +179,21 @@ impl Sleep {
         self.clock().read() >= self.deadline
     }
 
-    /// Moves the deadline to `duration` from now, earlier or later, whether or not it has come. An entry
-    /// that is in the queue is moved there, with the waker that it has.
-    ///
-    /// Does not block. O(log n).
+    /// Moves the deadline to `duration` from now, earlier or later, whether or not it has come; an entry in the
+    /// queue keeps its waker. Does not block. O(log n).
     pub fn reset(&mut self, duration: Duration) {
         self.move_to(self.clock().read().after(duration));
     }
 
-    /// Like [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that
-    /// has passed means now, and `None` never.
+    /// Like [`reset`](Self::reset), to an instant of the executor's [clock](crate::Handle::clock). One that has
+    /// passed means now, and `None` never.
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         self.move_to(self.clock().deadline_of(instant));
     }
 
-    /// An entry that cannot be moved because it is gone has been woken, or is about to be, and the poll
-    /// that follows makes another. One that may not be put off, because the executor was shut down, stays
-    /// where it is; when it goes off there, the poll finds that it was too early.
+    /// An entry that is gone has been woken, or is about to be, and the poll that follows makes another. One that
+    /// may not be put off, because the executor was shut down, stays where it is; the poll after it finds that it
+    /// was too early.
     fn move_to(&mut self, deadline: Timestamp) {
         self.deadline = deadline;
         if let Some((ticket, waker)) = self.entry {
@@ -248,11 +231,11 @@ impl Sleep {
         Poll::Pending
     }
 
-    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not come by
-    /// then, it is the pool that has ended it, since a worker takes no entry before its deadline. How the pool was shut
-    /// down cannot be told once it has terminated, so that is not part of the reason.
+    /// The entry has gone off, or the pool has ended it. The clock is read *afterwards*: if the deadline has not
+    /// come by then, the pool has ended it, since no worker takes an entry before its deadline. How the pool was
+    /// shut down cannot be told once it has terminated, so that is not part of the reason.
     ///
-    /// A poll by another waker looks for this as well. If it made another entry instead, a submitter that discards the
+    /// A poll by another waker comes here as well. If it made another entry instead, a submitter that discards the
     /// oldest entry for its own could go on for as long as the timer is polled.
     fn gone(&self) -> Poll<Result<(), TimerStopped>> {
         let was_shut_down = self.pool_ref.pool().lifecycle.phase() > Phase::Running;
@@ -310,12 +293,11 @@ impl fmt::Debug for Sleep {
     }
 }
 
-/// A series of ticks; from [`Handle::interval`](crate::Handle::interval).
+/// A series of ticks on a grid that does not drift; from [`Handle::interval`](crate::Handle::interval).
 ///
-/// The ticks are on a grid that does not drift. [`tick`](Self::tick) waits for the next one; between two
-/// calls there is nothing in the queue. What happens to the ticks that have passed when `tick` is called
-/// is decided by [`missed_runs`](Self::missed_runs); the default is [`MissedRuns::Coalesce`]: one late
-/// tick stands for all of them, and the next is on the grid.
+/// [`tick`](Self::tick) waits for the next one; between two calls there is nothing in the queue.
+/// [`missed_runs`](Self::missed_runs) decides about the ticks that have passed when `tick` is called; by default
+/// ([`MissedRuns::Coalesce`]) one late tick stands for all of them, and the next is on the grid.
 ///
 /// With the feature `stream` it is a `futures_core::Stream`, which ends when the executor has stopped.
 #[doc(alias = "ticker")]
@@ -327,21 +309,19 @@ pub struct Interval {
     missed: MissedRuns,
 }
 
-/// How many ticks a poll leaves out before it lets other tasks have their turn.
 const TICKS_OF_A_POLL: u32 = 64;
 
 impl Interval {
-    /// Sets the policy for ticks that have passed unseen. With [`MissedRuns::Skip`] and
-    /// [`MissedRuns::Within`] an overdue tick is left out even if it is the first one that has passed
-    /// unseen.
+    /// Sets the policy for ticks that have passed unseen. With [`MissedRuns::Skip`] and [`MissedRuns::Within`] an
+    /// overdue tick is left out even if it is the first one.
     #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, missed: MissedRuns) -> Self {
         self.missed = missed;
         self
     }
 
-    /// Waits for the next tick, and returns the instant for which it was planned. Nothing is lost if the
-    /// future is dropped before it is ready.
+    /// Waits for the next tick, and returns the instant for which it was planned. Nothing is lost if the future is
+    /// dropped before it is ready.
     ///
     /// # Errors
     ///
@@ -350,9 +330,9 @@ impl Interval {
         poll_fn(|context| self.poll_tick(context)).await
     }
 
-    /// The poll of [`tick`](Self::tick). It does not block. A period can be so short that each tick is overdue by the time
-    /// it is looked at, and the [policy](Self::missed_runs) leaves it out: after a number of these the poll wakes
-    /// its task and gives up its turn.
+    /// The poll of [`tick`](Self::tick). It does not block. If the period is so short that each tick is overdue
+    /// when it is looked at, and the [policy](Self::missed_runs) leaves it out, the poll wakes its task after some
+    /// of these and gives up its turn.
     ///
     /// # Errors
     ///
@@ -381,7 +361,7 @@ impl Interval {
         self.sleep.reset(self.period);
     }
 
-    /// Begins the grid anew, with the next tick at an instant of the executor's
+    /// Like [`reset`](Self::reset), with the next tick at an instant of the executor's
     /// [clock](crate::Handle::clock).
     pub fn reset_at(&mut self, instant: impl Into<Option<Instant>>) {
         self.sleep.reset_at(instant);
@@ -418,7 +398,7 @@ impl fmt::Display for TimerStopped {
 
 impl Error for TimerStopped {}
 
-/// The error of a future with a [time limit](crate::Handle::timeout) that has no output.
+/// A future with a [time limit](crate::Handle::timeout) has no output.
 #[doc(alias = "Elapsed")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

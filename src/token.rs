@@ -1,13 +1,12 @@
 //! The cancellation token: how a running task is asked to stop.
 //!
-//! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of
-//! a task has a *parent*, the token of its pool, and counts as raised when either is. That takes a
-//! look at two flags, and a waiter is on both lists: no parent knows its children, so there is no list
-//! of children to maintain, and a task that never asks for its token costs nothing (the token is made
-//! when it is first asked for, see `task::cell::Extras`).
+//! A token is one flag that is never lowered, and a list of the wakers that wait for it. The token of a task has a
+//! *parent*, the token of its pool, and counts as raised when either is: a reader looks at both flags, and a waiter
+//! is on both lists. So no parent has a list of children to maintain, and a task that never asks for its token
+//! costs nothing (`task::cell::Extras`).
 //!
-//! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one
-//! step, under the lock of the list ([`Watched`]).
+//! A raiser raises the flag and then takes the list; a waiter looks at the flag and is listed in one step, under
+//! the lock of the list ([`Watched`]). So no wake-up is lost.
 
 use std::{
     error::Error,
@@ -15,7 +14,6 @@ use std::{
     future::Future,
     pin::Pin,
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use crate::{
@@ -27,14 +25,13 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
-/// A request to stop, which a task can check, wait for, and sleep on. It replaces Java's
-/// `Thread.interrupt`.
+/// A request to stop, which a task can check, wait for, and sleep on. It replaces Java's `Thread.interrupt`.
 ///
-/// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token). That one
-/// is raised by [`TaskHandle::cancel_and_signal`](crate::TaskHandle::cancel_and_signal) and
-/// by [`shutdown_now`](crate::Handle::shutdown_now). Independent tokens are made with
-/// [`new`](Self::new), to end a wait early: every call that blocks takes one as its
-/// [limit](crate::Limit). A token that has been raised is never lowered. Clones share one state.
+/// A running task gets its own token from [`TaskContext::token`](crate::TaskContext::token), which
+/// [`TaskHandle::cancel_and_signal`](crate::TaskHandle::cancel_and_signal) and
+/// [`shutdown_now`](crate::Handle::shutdown_now) raise. Independent tokens, made with [`new`](Self::new), end a
+/// wait early: every call that blocks takes one as its [limit](crate::Limit). A token that has been raised is never
+/// lowered. Clones share one state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -60,22 +57,21 @@ pub struct CancellationToken {
     /// The signals of the parent, and of its parent.
     parents: [Option<Arc<Signal>>; 2],
     clock: Clock,
-    /// A timer thread raises it when its time limit has come. If there is none, each thread that looks at the token or waits
-    /// for it reads the clock. On a manual clock, where the timer thread may be late, each thread that looks at it does so
-    /// too; a wait ends when the timer thread raises the token, which it does after it has ended the task.
+    /// A timer thread raises the token when its time limit has come. On a manual clock that thread may be late, so
+    /// a thread that looks at the token reads the clock as well; and if there is no timer thread, one that waits
+    /// does.
     has_timer_thread: bool,
 }
 
 #[derive(Default)]
 struct Signal {
     raised: AtomicBool,
-    /// The time limit that will raise it, in nanoseconds, or zero. Only if the token looks itself: it
-    /// then counts as raised from that very moment on, even if no thread has raised it yet.
+    /// The moment of its time limit, in nanoseconds, or zero; only where a reader of the token looks at the clock.
+    /// From then on it counts as raised.
     limit: AtomicU64,
     waiters: Watched<()>,
 }
 
-/// The places of a waiter on the list of a token and on those of its parents.
 pub(crate) type Places = [Place; 3];
 
 impl CancellationToken {
@@ -85,15 +81,14 @@ impl CancellationToken {
         Self::with_clock(Clock::system())
     }
 
-    /// Makes a token that is not raised, and that [sleeps](Self::sleep) on this clock: that of an
-    /// [executor](crate::Handle::clock), or a [`ManualClock`](crate::ManualClock) in a test.
+    /// Makes one that [sleeps](Self::sleep) on this clock: that of an [executor](crate::Handle::clock), or a
+    /// [`ManualClock`](crate::ManualClock) in a test.
     pub fn with_clock(clock: impl Into<Clock>) -> Self {
         let (own, clock) = (Arc::default(), clock.into());
         Self { own, parents: [None, None], clock, has_timer_thread: true }
     }
 
-    /// Like [`with_clock`](Self::with_clock), but it and its children look themselves whether their time
-    /// limits have come: no thread does.
+    /// Makes one that, like its children, reads the clock for its time limit, since no thread does.
     pub(crate) fn without_timer_thread(clock: Clock) -> Self {
         Self { has_timer_thread: false, ..Self::with_clock(clock) }
     }
@@ -102,7 +97,6 @@ impl CancellationToken {
         &self.clock
     }
 
-    /// Makes a token that is raised when this one is, and can be raised alone.
     pub(crate) fn child(&self) -> Self {
         let [parent, grandparent] = &self.parents;
         debug_assert!(grandparent.is_none(), "no token has three");
@@ -118,14 +112,12 @@ impl CancellationToken {
         self.own.limit.store(limit.map_or(0, Timestamp::as_nanos), Ordering::Relaxed);
     }
 
-    /// Returns `true` if this very token was raised: not its parent, and not by the moment of a time
-    /// limit.
+    /// Returns `true` if this very token was raised: not its parent, and not by the moment of a time limit.
     pub(crate) fn is_raised_itself(&self) -> bool {
         self.own.is_raised()
     }
 
-    /// Raises the token, and wakes every waiter. Idempotent. Does not block. Java:
-    /// `Thread.interrupt`.
+    /// Raises the token, and wakes every waiter. Idempotent. Does not block. Java: `Thread.interrupt`.
     pub fn cancel(&self) {
         self.own.raise();
     }
@@ -136,9 +128,8 @@ impl CancellationToken {
         self.signals().any(Signal::is_raised) || self.is_at_limit()
     }
 
-    /// Returns a future that completes when the token is raised. It needs no runtime, is `'static`, and
-    /// does not borrow the token. It may be dropped at any time, so it can be used in a `select`: a poll and a
-    /// drop cost O(log n), for n that wait for the token.
+    /// Returns a future that completes when the token is raised. It needs no runtime, is `'static`, and may be
+    /// dropped at any time, as in a `select`: a poll and a drop cost O(log n), for n that wait for the token.
     ///
     /// ```
     /// use std::time::Duration;
@@ -158,38 +149,9 @@ impl CancellationToken {
         WaitForCancellation { token: self.clone(), places: Places::default() }
     }
 
-    /// Blocks until the token is raised.
-    pub fn wait(&self) {
-        self.wait_until(Timestamp::NEVER);
-    }
-
-    /// Blocks for `duration`, or until the token is raised, whichever comes first. `Duration::MAX`
-    /// waits for the token alone. Java: `Thread.sleep`, interruptible.
-    ///
-    /// The token of a task counts the time on the clock of its executor. On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
-    ///
-    /// # Errors
-    ///
-    /// [`Cancelled`] if the token was raised before `duration` had passed.
-    pub fn sleep(&self, duration: Duration) -> Result<(), Cancelled> {
-        let deadline = self.clock.read().after(duration);
-        if self.wait_until(deadline) { Err(Cancelled(())) } else { Ok(()) }
-    }
-
-    /// Blocks until the token is raised, or until `deadline`; returns `true` if it was raised.
-    fn wait_until(&self, deadline: Timestamp) -> bool {
-        let mut places = Places::default();
-        let poll = |waker: &Waker| self.poll_raised(&mut places, waker);
-        let end = deadline.min(self.end_of_waits());
-        let is_raised = wait::block_until(&self.clock, end, poll).is_some();
-        self.forget(&mut places);
-        is_raised
-    }
-
-    /// Blocks until `poll` has an answer, or until `deadline`, or until the token is raised: then
-    /// returns `None`. `poll` is asked first, so an answer that is there counts, whatever the token
-    /// says. Leaves no waker on the token; `poll` may have kept one where it registers its own.
+    /// Blocks until `poll` has an answer, or until `deadline` or until the token is raised, and returns `None`
+    /// then. `poll` is asked first, so an answer that is there counts, whatever the token says. Leaves no waker on
+    /// the token; `poll` may have kept one where it registers its own.
     pub(crate) fn block_unless_raised<R>(
         &self,
         clock: &Clock,
@@ -207,8 +169,8 @@ impl CancellationToken {
         answer.flatten()
     }
 
-    /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the
-    /// waker on the lists; [`forget`](Self::forget) takes it off again.
+    /// The poll of [`wait`]: returns an answer once the token is raised. Before that it puts the waker on the
+    /// lists, and [`forget`](Self::forget) takes it off.
     pub(crate) fn poll_raised(&self, places: &mut Places, waker: &Waker) -> Option<()> {
         let mut lists = self.signals().zip(places);
         let is_raised =
@@ -216,14 +178,12 @@ impl CancellationToken {
         is_raised.then_some(())
     }
 
-    /// Takes the waker of one that no longer waits off the lists.
     pub(crate) fn forget(&self, places: &mut Places) {
         for (signal, place) in self.signals().zip(places) {
             signal.waiters.forget(place);
         }
     }
 
-    /// Returns `true` if the moment of a time limit has come that raises the token.
     fn is_at_limit(&self) -> bool {
         let limit = self.limit();
         limit < Timestamp::NEVER && limit <= self.clock.read()
@@ -234,7 +194,6 @@ impl CancellationToken {
         if self.has_timer_thread { Timestamp::NEVER } else { self.limit() }
     }
 
-    /// Returns when a time limit raises the token, if that is seen by a look.
     fn limit(&self) -> Timestamp {
         match self.own.limit.load(Ordering::Relaxed) {
             0 => Timestamp::NEVER,
@@ -278,8 +237,7 @@ impl fmt::Debug for CancellationToken {
     }
 }
 
-/// The error of a wait that a token has ended, such as [`CancellationToken::sleep`]. Java:
-/// `InterruptedException`.
+/// The error of a wait that a token has ended, such as [`CancellationToken::sleep`]. Java: `InterruptedException`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cancelled(pub(crate) ());
 
@@ -291,8 +249,8 @@ impl fmt::Display for Cancelled {
 
 impl Error for Cancelled {}
 
-/// Completes when a token is raised; from [`CancellationToken::cancelled`]. Dropping it leaves nothing
-/// on the token.
+/// Completes when a token is raised; from [`CancellationToken::cancelled`]. Dropping it leaves nothing on the
+/// token.
 #[must_use = "it waits for nothing unless it is awaited"]
 #[derive(Debug)]
 pub struct WaitForCancellation {

@@ -1,24 +1,21 @@
-//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. This is
-//! the only file that knows the feature `tracing`.
+//! The events and spans for [`tracing`](https://docs.rs/tracing): one function for each event. No other file knows
+//! the feature `tracing`.
 //!
-//! The page `docs/events.md` lists them all, with their levels and fields; a test reads both that page
-//! and this file (`tests/house/events.rs`). So each event is written as one call of a macro, with its message as a
-//! literal.
+//! `docs/events.md` lists them all, with their levels and fields; a test compares that page with this file
+//! (`tests/house/events.rs`). So each event is written as one call of a macro, with its message as a literal.
 //!
-//! Each event about a task has the task's id and its name as fields of its own, and does not leave them to the
-//! span of the run: at level `warn` that span is off. `task` is the text of the id. The target is always
-//! `punctual`. Without a subscriber, each
-//! event on the path of a task costs one load and a branch. A subscriber is user code, so it is called
-//! with no lock held, and one that panics on a worker does not end the worker.
+//! Each event about a task has the task's id (`task`, as text) and its name as fields of its own, since at level
+//! `warn` the span of the run is off. Without a subscriber, an event on the path of a task costs one load and a
+//! branch. A subscriber is user code: it is called with no lock held, and one that panics on a worker does not end
+//! the worker.
 //!
 //! # The span of the submitter
 //!
-//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task holds it until
-//! it has ended, as a future that is instrumented holds its span. The one run of a one-shot task is a
-//! child of it. The runs of a periodic task are not: they would be children of a span whose work is long over, in
-//! one trace that never ends. Each is in a trace of its own, and follows from the submitter's
-//! span, which is a link where traces are exported. A span that is cloned or
-//! dropped calls the subscriber, so it is shared by an `Arc`, which may be cloned under a lock.
+//! A [`SubmitterSpan`] is the span that was current where a task was submitted. The task holds it until it has
+//! ended. The run of a one-shot task is a child of it. The runs of a periodic task would be children of a span
+//! whose work is long over, in one trace that never ends; so each is in a trace of its own, and follows from the
+//! submitter's span. To clone or drop a span calls the subscriber, so it is in an `Arc`, which may be cloned under
+//! a lock.
 
 #![cfg_attr(not(feature = "tracing"), allow(unused, reason = "the events are nothing without it"))]
 
@@ -34,7 +31,6 @@ fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The fields of the span of a run.
 pub(crate) struct SpanFields {
     pub(crate) about: Subject,
     pub(crate) lateness: Duration,
@@ -129,13 +125,11 @@ mod events {
         unwind::{Contained, contain, discard},
     };
 
-    /// Returns `true` if a subscriber wants the events of single tasks.
     #[inline]
     pub(crate) fn is_listening() -> bool {
         listens(Level::DEBUG, || enabled!(target: TARGET, Level::DEBUG))
     }
 
-    /// Returns `true` if a subscriber wants errors.
     pub(crate) fn hears_errors() -> bool {
         listens(Level::ERROR, || enabled!(target: TARGET, Level::ERROR))
     }
@@ -230,7 +224,6 @@ mod events {
         }
     }
 
-    /// The span in which a task was submitted; see the head of the module.
     #[derive(Clone)]
     pub(crate) struct SubmitterSpan(Arc<RunSpan>);
 
@@ -246,7 +239,6 @@ mod events {
     }
 
     impl Subject {
-        /// Returns the fields that say which task an event is about: its id, its name and the run.
         fn fields(&self) -> (Option<DisplayValue<TaskId>>, Option<&str>, Option<u64>) {
             (self.id.map(|id| display(TaskId(id))), self.name.as_deref(), self.run)
         }

@@ -31,6 +31,7 @@ use metrics::{Unit, describe_histogram, histogram};
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use punctual::{
     FailurePolicy, Group, RejectedExecutionError, ScheduledThreadPoolExecutor, TaskContext,
+    trigger::{every, fixed_delay},
     with_context,
 };
 
@@ -107,18 +108,18 @@ fn start_tasks(
 ) -> Result<(), RejectedExecutionError> {
     let ms = Duration::from_millis;
     let named = |name: &str| executor.task().name(name).on_failure(FailurePolicy::resume());
-    named("quick").schedule_at_fixed_rate(ms(0), ms(20), || ())?;
+    named("quick").repeat(every(ms(20)), || ())?;
     let slow = with_context(move |run| {
         // A token's sleep ends when the executor is stopped.
         let _ = run.token().sleep(ms(30));
     });
-    reports.task().name("slow").schedule_with_fixed_delay(ms(0), ms(50), slow)?;
+    reports.task().name("slow").repeat(fixed_delay(ms(50)), slow)?;
     let mut runs = 0;
-    named("moody").repeat(punctual::trigger::every(ms(50)), move || {
+    named("moody").repeat(every(ms(50)), move || {
         runs += 1;
         if runs % 4 == 0 { Err("it is the fourth again") } else { Ok(()) }
     })?;
     let recorder = recorder.clone();
-    executor.schedule_with_fixed_delay(UPKEEP, UPKEEP, move || recorder.run_upkeep())?;
+    executor.repeat(fixed_delay(UPKEEP).first_in(UPKEEP), move || recorder.run_upkeep())?;
     Ok(())
 }

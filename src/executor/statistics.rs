@@ -1,19 +1,16 @@
-//! What can be seen of an executor: how many workers and tasks there are, in one consistent snapshot, the pending tasks, and
-//! both as data for `serde`.
+//! What can be seen of an executor: the numbers of its workers and tasks, in one consistent snapshot, the running
+//! and the pending tasks, and all of these as data for `serde`.
 //!
-//! The snapshot of the counts is taken while the lock of the workers and then all locks of the queue are held: no worker is
-//! added or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and
-//! that is neither counted as ended nor back in the queue, is active; so active tasks are not counted but
-//! follow:
+//! The counts are read under the lock of the workers and then all locks of the queue: meanwhile no worker is added
+//! or removed, and no task is admitted, taken, queued again or removed. A task that has been taken, and is neither
+//! counted as ended nor back in the queue, is active:
 //!
 //! ```text
 //!   active = taken − returned − ended        (each worker counts what ended: `crate::statistics`)
 //! ```
 //!
-//! So the three statements that [`Statistics`] makes hold at any time. `active <= pool_size` holds because a
-//! worker has at most one task that is taken and not counted as ended: it counts before it takes again, and
-//! the worker itself is counted when it begins. A worker that is only starting is not counted, since it may
-//! never come to be.
+//! So the statements that [`Statistics`] makes hold at any time. `active <= pool_size` holds because a worker is
+//! counted when it begins, and counts the end of its task before it takes another.
 
 use std::{
     fmt,
@@ -21,13 +18,94 @@ use std::{
     time::{Duration, Instant},
 };
 
+use super::Handle;
 use crate::{
     TaskHandle, TaskId, TaskSummary,
     pool::{Phase, Pool, PoolRef},
-    queue::SnapshotEntry,
+    queue::{SnapshotEntry, in_order},
     sync::Arc,
     task::Task,
+    unwind::discard,
 };
+
+/// # Looking
+impl Handle {
+    /// Returns how many workers and tasks there are and were, in one consistent snapshot. Takes time linear in the
+    /// number of workers; submissions and workers wait meanwhile, which is less than a microsecond. [`Statistics`]
+    /// has an example.
+    #[doc(alias("metrics", "stats"))]
+    pub fn statistics(&self) -> Statistics {
+        Statistics::of(self.pool())
+    }
+
+    /// Returns how many tasks are pending; those that run do not count. Java: `getQueue().size()`.
+    pub fn pending_count(&self) -> usize {
+        self.pool().queue.len()
+    }
+
+    /// Returns a snapshot of the pending tasks, in the order in which they are due. Takes O(n log n). While it
+    /// copies the queue, one handle for each task, nothing can be submitted or taken. Java: `getQueue`, whose
+    /// iterator shows the heap's order.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// for (name, minutes) in [("lunch", 240), ("tea", 30)] {
+    ///     executor.task().name(name).schedule(Duration::from_secs(60 * minutes), || ())?;
+    /// }
+    /// let pending = executor.pending_tasks();
+    /// assert_eq!(pending[0].name().as_deref(), Some("tea"));
+    /// pending[0].cancel();
+    /// assert_eq!(executor.pending_count(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("getQueue", "queue"))]
+    pub fn pending_tasks(&self) -> Vec<PendingTask> {
+        let mut listed = self.pool().queue.snapshot();
+        listed.iter_mut().for_each(|one| one.deadline = one.element.due_by(one.deadline));
+        let listed = in_order(listed).into_iter();
+        listed.map(|one| PendingTask::new(one, self.pool_refs.local())).collect()
+    }
+
+    /// Returns the running tasks in no particular order, each with the time that its run has taken so far. Takes
+    /// time linear in the number of workers.
+    ///
+    /// ```
+    /// use punctual::{ScheduledThreadPoolExecutor, with_context};
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let (begin, begun) = std::sync::mpsc::channel();
+    /// let task = executor.task().name("backup").submit(with_context(move |run| {
+    ///     begin.send(()).ok();
+    ///     run.token().wait()
+    /// }))?;
+    /// begun.recv()?;
+    /// assert_eq!(executor.running_tasks()[0].name(), Some("backup"));
+    /// task.cancel_and_signal();
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn running_tasks(&self) -> Vec<RunningTask> {
+        RunningTask::all(self.pool())
+    }
+
+    /// Returns the first of the due tasks and how long it has been due, which is how far the executor is behind;
+    /// `None` if nothing is due. Takes time linear in the number of cores.
+    pub fn first_due(&self) -> Option<(TaskSummary, Duration)> {
+        let now = self.pool().clock().read();
+        let first = self.pool().queue.first_due(now)?;
+        let (due, ticket, task) = (first.deadline, first.ticket, first.element);
+        let summary = TaskSummary::new(ticket.sequence, task.name());
+        discard(task);
+        Some((summary, now.since(due)))
+    }
+
+    /// Returns how many workers sleep until a task is due.
+    pub fn idle_count(&self) -> usize {
+        self.pool().queue.waiting()
+    }
+}
 
 /// The numbers of workers and tasks that an executor has and had, in one consistent snapshot; from
 /// [`Handle::statistics`](crate::Handle::statistics).
@@ -69,67 +147,32 @@ pub struct Statistics {
     pub completed: u64,
     /// The number of tasks that ended because a run failed.
     pub failed: u64,
-    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal
-    /// and a shutdown, and including those that `shutdown_now` gave back even if the caller ran
-    /// them. A task that is cancelled while it runs is active until its body has returned.
+    /// The number of tasks that were cancelled, for whatever reason, including a timeout, a removal and a shutdown,
+    /// and those that `shutdown_now` gave back even if the caller ran them. One that is cancelled while it runs is
+    /// active until its body has returned.
     pub cancelled: u64,
     /// The number of submissions that were not admitted, whatever the handler did with them.
     pub rejected: u64,
-    /// The number of rejected submissions that were run on the thread that submitted them, because the
-    /// handler said so ([`CallerRunsPolicy`](crate::CallerRunsPolicy)).
+    /// The number of these that [`CallerRunsPolicy`](crate::CallerRunsPolicy), or another handler, ran on the
+    /// thread that submitted them.
     pub caller_runs: u64,
     /// The number of the caller's runs that failed.
     pub caller_panics: u64,
-    /// The number of runs; each run of a periodic task counts. The caller's runs are not
-    /// included.
+    /// The number of runs; each run of a periodic task counts, and none of the caller's.
     pub runs: u64,
-    /// The number of these runs that failed, or took longer than the
-    /// [time limit](crate::TaskBuilder::timeout) of a run, including those after which the task went
-    /// on.
+    /// The number of these that failed, or exceeded their [time limit](crate::TaskBuilder::timeout), including
+    /// those after which the task went on.
     pub failed_runs: u64,
-    /// The number of runs of periodic tasks that did not take place because they, or the one before, were
-    /// late, by their [`MissedRuns`](crate::MissedRuns) policy. Runs that were left out as
-    /// [overdue](crate::MissedRuns#overdue-runs) are counted at once, and others with the next run, or with the next that a
-    /// gate skips.
+    /// The number of runs of periodic tasks that did not take place because they, or the one before, were late, by
+    /// their [`MissedRuns`](crate::MissedRuns) policy. [Overdue](crate::MissedRuns#overdue-runs) runs are counted
+    /// at once, and others with the next run, or with the next that a gate skips.
     pub missed_runs: u64,
-    /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so,
-    /// or panicked. They are no runs.
+    /// The number of runs that did not take place because the task's [gate](crate::TaskBuilder::gate) said so, or
+    /// panicked. They are no runs.
     pub gate_skips: u64,
-    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot
-    /// tasks, whether they waited or ran, and by single runs of periodic tasks.
+    /// The number of [time limits](crate::TaskBuilder::timeout) that have been exceeded: by one-shot tasks, whether
+    /// they waited or ran, and by single runs of periodic tasks.
     pub timed_out: u64,
-}
-
-/// One line for a log, with the counts that are not zero:
-/// `running; workers: 1 of 4, at most 2; tasks: 7 submitted, 1 pending, 6 completed; runs: 6`.
-impl fmt::Display for Statistics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { state, core_pool_size, pool_size, largest_pool_size, .. } = self;
-        let Self { submitted, completed, failed, cancelled, rejected, .. } = *self;
-        let Self { runs, failed_runs, missed_runs, gate_skips, timed_out, .. } = *self;
-        let (active, pending) = (self.active as u64, self.pending as u64);
-        write!(
-            f,
-            "{state}; workers: {pool_size} of {core_pool_size}, at most {largest_pool_size}; \
-             tasks: {submitted} submitted"
-        )?;
-        let tasks = [(active, "active"), (pending, "pending"), (completed, "completed")];
-        others(f, &tasks)?;
-        others(f, &[(failed, "failed"), (cancelled, "cancelled"), (rejected, "rejected")])?;
-        write!(f, "; runs: {runs}")?;
-        others(f, &[(failed_runs, "failed"), (missed_runs, "missed"), (gate_skips, "skipped")])?;
-        others(f, &[(timed_out, "timed out")])?;
-        if self.caller_runs > 0 {
-            write!(f, "; run by the caller: {}", self.caller_runs)?;
-        }
-        others(f, &[(self.caller_panics, "failed")])
-    }
-}
-
-/// Writes the counts that are not zero, behind another one.
-pub(crate) fn others(f: &mut fmt::Formatter<'_>, counts: &[(u64, &str)]) -> fmt::Result {
-    let mut counts = counts.iter().filter(|(count, _)| *count > 0);
-    counts.try_for_each(|(count, what)| write!(f, ", {count} {what}"))
 }
 
 /// The state of an executor.
@@ -142,8 +185,8 @@ pub enum ExecutorState {
     Running,
     /// It was shut down, and runs what its policies keep; or it was dropped, and runs what is due.
     ShuttingDown,
-    /// It was shut down by `shutdown_now`, and waits for the tasks that run; or, in whichever way it
-    /// was shut down, everything has ended except the hook for its termination.
+    /// It was shut down by `shutdown_now`, and waits for the tasks that run; or everything has ended except the
+    /// hook for its termination.
     Stopping,
     /// Everything has ended.
     Terminated,
@@ -210,14 +253,14 @@ pub struct RunningTask {
 
 impl RunningTask {
     pub(super) fn all(pool: &Pool) -> Vec<Self> {
-        let workers = pool.workers.worker_stats().into_iter();
-        let now = pool.clock().read();
-        let running = workers.filter_map(|worker| worker.current());
-        let running = running.map(|(id, name, since)| Self {
-            task: TaskSummary::new(id, name),
-            running_for: now.since(since),
-        });
-        running.collect()
+        let (stats, now) = (pool.workers.worker_stats(), pool.clock().read());
+        let running = stats.into_iter().filter_map(|worker| worker.current());
+        running
+            .map(|(id, name, since)| Self {
+                task: TaskSummary::new(id, name),
+                running_for: now.since(since),
+            })
+            .collect()
     }
 
     /// Returns the number of the task.
@@ -243,8 +286,8 @@ impl fmt::Display for RunningTask {
     }
 }
 
-/// A task that was pending when [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an example, took its
-/// snapshot. It dereferences to a handle that can cancel the task, and that shows its present state.
+/// A pending task, as of the snapshot of [`Handle::pending_tasks`](crate::Handle::pending_tasks), which has an
+/// example. It dereferences to a handle that can cancel the task, and that shows its present state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PendingTask {
@@ -297,20 +340,14 @@ impl fmt::Display for PendingTask {
     }
 }
 
-/// The observable state as data for `serde`. Most of it derives its form where it is declared. Two types have a form of their
-/// own:
+/// The observable state as data for `serde`. Most of it derives its form where it is declared. Not so a **task
+/// id**, which is its text, `"2v-9qk0"`, in every format: a program in another language may read numbers as
+/// floating point, and lose the last digits of this one. A **pending task** is written as the snapshot that it is,
+/// and not read, because what is read could not hold the task. An [`Instant`](std::time::Instant) means nothing in
+/// another process, so a pending task has its delay at the time of the snapshot; one that was never due has none.
 ///
-/// * A **task id** is its text, `"2v-9qk0"`, in every format: a program in another language may read numbers
-///   as floating point, and lose the last digits of this one.
-/// * A **pending task** is the snapshot that it is. It is written and not read, because what is read could
-///   not hold the task that a [`PendingTask`] holds.
-///
-/// An [`Instant`](std::time::Instant) means nothing in another process, so none is written. A pending task
-/// has the delay that it had at the time of the snapshot, as `serde` writes every `Duration`; a task that was
-/// never due has none.
-///
-/// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test
-/// compares that page with what is written. Fields may be added.
+/// The names of fields and variants are part of the interface: `docs/observing.md` lists them, and a test compares.
+/// Fields may be added.
 #[cfg(feature = "serde")]
 mod serialized {
     use std::borrow::Cow;
@@ -322,14 +359,12 @@ mod serialized {
     use super::PendingTask;
     use crate::TaskId;
 
-    /// Writes the text that `Display` writes.
     impl Serialize for TaskId {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             serializer.collect_str(self)
         }
     }
 
-    /// Reads the text that `Display` writes, as [`FromStr`](std::str::FromStr) does.
     impl<'de> Deserialize<'de> for TaskId {
         fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
             let text = Cow::<'de, str>::deserialize(deserializer)?;
@@ -337,7 +372,7 @@ mod serialized {
         }
     }
 
-    /// Writes the snapshot, and the state that the task has now.
+    /// Also the state that the task has now.
     impl Serialize for PendingTask {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
             let mut shown = serializer.serialize_struct("PendingTask", 6)?;

@@ -5,18 +5,11 @@ use std::{error::Error, time::Duration};
 
 use super::Handle;
 use crate::{
-    Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput, Trigger,
-    UnitOutcome, sync::Arc, task_builder, trigger::Due,
+    Backoff, Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput,
+    Trigger, UnitOutcome, sync::Arc, task_builder, trigger::Due,
 };
 
-impl TaskBuilder<'_> {
-    /// Returns a handle of the executor that the task is for: code that is passed a builder reads its
-    /// [clock](Handle::clock) there, or whether it was shut down. Costs one reference count.
-    pub fn handle(&self) -> Handle {
-        Handle { pool_refs: Arc::clone(self.pool_refs) }
-    }
-}
-
+/// # Submitting
 impl Handle {
     /// Runs the closure as soon as a worker is free. Returns no future: the caller does not learn when it has
     /// ended, and a panic is only [reported](crate::Builder::failure_handler).
@@ -36,9 +29,9 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// [`RejectedExecutionError`] if the executor was shut down, has no
-    /// [capacity](crate::Builder::max_pending) left, or has no worker and cannot start one. The error owns
-    /// the task, and [returns it](RejectedExecutionError::into_task).
+    /// [`RejectedExecutionError`] if the executor was shut down, has no [capacity](crate::Builder::max_pending)
+    /// left, or has no worker and cannot start one. The error owns the task, and [returns
+    /// it](RejectedExecutionError::into_task).
     #[doc(alias("spawn", "fire_and_forget"))]
     #[track_caller]
     pub fn execute(
@@ -48,8 +41,8 @@ impl Handle {
         task_builder::execute(&self.pool_refs, closure)
     }
 
-    /// Runs the closure as soon as a worker is free, and returns a future for its result. Blocks as `execute`
-    /// does. Java: `submit`.
+    /// Runs the closure as soon as a worker is free, and returns a future for its result. Blocks as `execute` does.
+    /// Java: `submit`.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -62,17 +55,14 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As for [`execute`](Self::execute).
-    ///
-    /// An `Err` that the closure returns is a result like any other. If the future is dropped it is
-    /// [reported](crate::ScheduledFuture#a-result-that-is-an-err) as a panic is.
+    /// As for [`execute`](Self::execute). An `Err` that the closure returns is a result like any other; if the
+    /// future is dropped it is [reported](crate::ScheduledFuture#a-result-that-is-an-err) as a panic is.
     ///
     /// # Async closures
     ///
-    /// The executor is not an async runtime, and polls no future. A closure that returns a future, as `||
-    /// async { … }` and `async || { … }` do, has ended when it has made the future, whose body would never
-    /// run. So the compiler refuses it here, and in every verb that returns a result ([`TaskOutput`]), and
-    /// says what to write; [`execute`](Self::execute) and the periodic verbs take no such closure either.
+    /// The executor polls no future. A closure that returns one, as `|| async { … }` and `async || { … }` do, would
+    /// end when it has made the future, whose body would never run. So the compiler refuses it in every verb
+    /// ([`TaskOutput`]), and says what to write.
     ///
     /// ```compile_fail,E0277
     /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
@@ -81,10 +71,8 @@ impl Handle {
     /// ```
     ///
     /// Block on the future inside the closure (`|| smol::block_on(async { 6 * 7 })`, or tokio's
-    /// `handle.block_on(future)`), which occupies the worker until the future has completed; or spawn it on a
-    /// runtime (`handle.spawn(future)`), which occupies the worker only while the future is handed over. To
-    /// return a future as the result, for the caller of `join` to await, put it into a box: `||
-    /// Box::pin(async { … })`.
+    /// `handle.block_on(future)`), which occupies the worker; or spawn it on a runtime (`handle.spawn(future)`). A
+    /// future that the caller of `join` is to await goes into a box: `|| Box::pin(async { … })`.
     #[doc(alias("async", "spawn", "spawn_blocking"))]
     #[track_caller]
     pub fn submit<T: TaskOutput + Send + 'static>(
@@ -94,9 +82,9 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, Duration::ZERO, closure)
     }
 
-    /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the task is due
-    /// at once, behind the tasks that are due already; with `Duration::MAX` it is never due. Blocks as
-    /// `execute` does. Java: `schedule`.
+    /// Runs the closure once, when `delay` has passed and never earlier. With a delay of zero the task is due at
+    /// once, behind the tasks that are due already; with `Duration::MAX` it is never due. Blocks as `execute` does.
+    /// Java: `schedule`.
     ///
     /// ```
     /// use std::time::Duration;
@@ -123,12 +111,10 @@ impl Handle {
         task_builder::schedule(&self.pool_refs, delay, closure)
     }
 
-    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), or a
-    /// [`SystemTime`](std::time::SystemTime) of the wall clock, which is
-    /// [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now; `None` means
-    /// never, and the task waits until it is cancelled. On a [`ManualClock`](crate::ManualClock) the instants
-    /// are those of [`ManualClock::now`](crate::ManualClock::now). It blocks as `execute` does. Java has no
-    /// such method.
+    /// Runs the closure once, at `moment`: an [`Instant`](std::time::Instant), on a
+    /// [`ManualClock`](crate::ManualClock) one of its own; or a [`SystemTime`](std::time::SystemTime) of the wall
+    /// clock, which is [followed](crate::trigger::Due::Wall) when it is set. A moment in the past means now; `None`
+    /// means never. Blocks as `execute` does. Java has no such method.
     ///
     /// ```
     /// use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -156,94 +142,9 @@ impl Handle {
         self.task().schedule_at(moment, closure)
     }
 
-    /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`, `initial_delay
-    /// + 2 * period`, and so on. Each of these times counts from the first, so the rate does not drift. Runs
-    /// do not overlap: a run that takes longer than the period delays the next ones, and each of them is made
-    /// up for (Java's rule; see [`MissedRuns`](crate::MissedRuns) for others). The first panic ends the
-    /// periodic task (Java's rule again; see [`FailurePolicy`](crate::FailurePolicy)). If the next run would
-    /// be beyond the last moment of the clock (584 years), the task never runs again, and waits until it is
-    /// cancelled. Blocks as `execute` does. Java: `scheduleAtFixedRate`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let (initial_delay, period) = (Duration::from_secs(5), Duration::from_secs(1));
-    /// executor.schedule_at_fixed_rate(initial_delay, period, || println!("tick"))?;
-    /// clock.run_for(Duration::from_secs(7));
-    /// assert_eq!(executor.statistics().runs, 3); // at 5, 6 and 7 seconds
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// A run that can fail has more to say than this verb takes. [`repeat`](Self::repeat) takes a `Result`:
-    ///
-    /// ```compile_fail,E0277
-    /// # use std::time::Duration;
-    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
-    /// executor.schedule_at_fixed_rate(initial_delay, period, || sweep())?; // an error: it is not `()`
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; otherwise
-    /// as [`execute`](Self::execute).
-    #[doc(alias("setInterval", "interval", "every", "ticker", "tick", "execute_at_fixed_rate"))]
-    #[track_caller]
-    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
-        &self,
-        initial_delay: Duration,
-        period: Duration,
-        closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
-        self.task().schedule_at_fixed_rate(initial_delay, period, closure)
-    }
-
-    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after the end
-    /// of the previous run. The first panic ends the periodic task, unless its
-    /// [`FailurePolicy`](crate::FailurePolicy) says otherwise. Blocks as `execute` does. Java:
-    /// `scheduleWithFixedDelay`.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
-    ///
-    /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let mut left = 3;
-    /// let (initial_delay, delay) = (Duration::ZERO, Duration::from_millis(1));
-    /// let countdown = executor.schedule_with_fixed_delay(initial_delay, delay, move || {
-    ///     left -= 1;
-    ///     assert!(left > 0, "lift-off");
-    /// })?;
-    /// let end = countdown.join().expect_err("the panic ends it");
-    /// assert_eq!(end.to_string(), "the task panicked: lift-off");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`RejectionReason::ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the delay is zero; otherwise as
-    /// [`execute`](Self::execute).
-    #[doc(alias = "execute_with_fixed_delay")]
-    #[track_caller]
-    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
-        &self,
-        initial_delay: Duration,
-        delay: Duration,
-        closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
-        self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
-    }
-
-    /// Runs the closure again and again, when the [trigger](crate::trigger) says. What the closure
-    /// returns is what the run reports: see [`Outcome`]. Runs that were missed are made up for by one,
-    /// unless [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs) says otherwise. Blocks as `execute` does.
-    ///
-    /// Poll until there is an answer, for which the future can be waited:
+    /// Runs the closure again and again, when the [trigger](crate::trigger) says, and reports what it returns: see
+    /// [`Outcome`]. One run makes up for those that were missed, unless
+    /// [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs) says otherwise. Blocks as `execute` does.
     ///
     /// ```
     /// use std::{ops::ControlFlow, time::Duration};
@@ -252,7 +153,7 @@ impl Handle {
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let mut asked = 0;
     /// let answer = executor.repeat(every(Duration::from_millis(1)), move || {
-    ///     asked += 1;
+    ///     asked += 1; // poll until there is an answer
     ///     if asked < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break("ready") }
     /// })?;
     /// assert_eq!(answer.join()?, "ready");
@@ -269,8 +170,9 @@ impl Handle {
     ///
     /// # Errors
     ///
-    /// As for [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate), and
-    /// [`NeverRuns`](crate::RejectionReason::NeverRuns) if the trigger has no first run.
+    /// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period or delay of the trigger is zero,
+    /// [`NeverRuns`](crate::RejectionReason::NeverRuns) if the trigger has no first run; otherwise as for
+    /// [`execute`](Self::execute).
     ///
     /// # Panics
     ///
@@ -285,10 +187,9 @@ impl Handle {
         self.task().repeat(trigger, body)
     }
 
-    /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and
-    /// the limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits
-    /// between two attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute`
-    /// does.
+    /// Runs the closure as soon as a worker is free, and again after each `Err` or panic, with the delays and the
+    /// limits of `backoff`, until it returns `Ok`. Returns a future for that value. No worker waits between two
+    /// attempts. [`Trigger::retry`] does the same for the runs of a series. Blocks as `execute` does.
     ///
     /// ```
     /// use std::{io, time::Duration};
@@ -314,27 +215,23 @@ impl Handle {
     /// # The result of the future
     ///
     /// * The value of the attempt that worked.
-    /// * [`TaskError::Failed`](crate::TaskError::Failed) when no further attempt may be made, with the error
-    ///   of the last one, which [`downcast`](crate::TaskError::downcast) returns as what it is, or its panic.
-    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two
-    ///   attempts. It is a task that returns one value, so a graceful shutdown keeps it as it keeps [other
-    ///   such tasks](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
-    ///   [otherwise](crate::TaskBuilder::on_shutdown). A drop that [stops](crate::DropPolicy::Stop) the
-    ///   executor cancels it between two attempts.
+    /// * [`TaskError::Failed`](crate::TaskError::Failed) after the last attempt, with its panic or its error, which
+    ///   [`downcast`](crate::TaskError::downcast) returns as it was.
+    /// * [`TaskError::Cancelled`](crate::TaskError::Cancelled) if it was cancelled, also between two attempts, as a
+    ///   [drop](crate::DropPolicy::Stop) of the executor does. A graceful shutdown keeps it as a [delayed
+    ///   task](crate::Builder::executes_existing_delayed_tasks_after_shutdown), unless its builder says
+    ///   [otherwise](crate::TaskBuilder::on_shutdown).
     ///
     /// # Attempts
     ///
-    /// An attempt that does not take place is no attempt, and the next one is planned as after the failure
-    /// before: its [gate](crate::gate) has skipped it, or it was later than the
-    /// [policy](crate::TaskBuilder::missed_runs) lets it be, if there is one. If none can be planned, the
-    /// last error is the result.
+    /// An attempt is a run: one that fails is counted, and [reported](crate::FailureReport::attempt) with its
+    /// number and the time of the next. Inside it, [`TaskContext::attempt`](crate::TaskContext::attempt) has the
+    /// number, and [`reschedule`](crate::TaskContext::reschedule) moves the next one, if a server says how long to
+    /// wait. An error that no further attempt can mend is a result: return `Ok(Err("there is no such page"))`.
     ///
-    /// An attempt is a run: each that fails is counted, and [reported](crate::FailureReport::attempt) with
-    /// which of how many it was, and when the next is. Inside of it,
-    /// [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. When a server says how
-    /// long to wait, the attempt [reschedules](crate::TaskContext::reschedule) the next one and returns its
-    /// error. An error that no further attempt can mend is no `Err` here, but a result: an attempt that
-    /// returns `Ok(Err("there is no such page"))` is not tried again, and its future returns that `Err`.
+    /// A run that its [gate](crate::gate) skips, or that is later than its
+    /// [policy](crate::TaskBuilder::missed_runs) allows, is no attempt: the next one is planned as after the
+    /// failure before. If none can be planned, the last error is the result.
     ///
     /// # Errors
     ///
@@ -347,5 +244,116 @@ impl Handle {
         body: impl FnMut() -> Result<T, E> + Send + 'static,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         self.task().retry(backoff, body)
+    }
+
+    /// Runs the closure again and again: at `initial_delay`, then at `initial_delay + period`, `initial_delay + 2 *
+    /// period`, and so on. Each of these times counts from the first, so the rate does not drift. Runs do not
+    /// overlap: a run that takes longer than the period delays the next ones, and each of them is made up for,
+    /// unless [`MissedRuns`](crate::MissedRuns) says otherwise. The first panic ends the task, unless its
+    /// [`FailurePolicy`](crate::FailurePolicy) says otherwise. A run beyond the last moment of the clock (584
+    /// years) never comes. Blocks as `execute` does. Java: `scheduleAtFixedRate`, with the same defaults.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let second = Duration::from_secs(1);
+    /// executor.schedule_at_fixed_rate(5 * second, second, || println!("tick"))?;
+    /// clock.run_for(7 * second);
+    /// assert_eq!(executor.statistics().runs, 3); // at 5, 6 and 7 seconds
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names
+    /// the two durations, and its closure may return a `Result`. Here it may not:
+    ///
+    /// ```compile_fail,E0277
+    /// # let (executor, minute) = (punctual::ScheduledThreadPoolExecutor::new(1), std::time::Duration::MAX);
+    /// executor.schedule_at_fixed_rate(minute, minute, || "7".parse::<u8>())?; // an error: it is not `()`
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod) if the period is zero; otherwise as for
+    /// [`execute`](Self::execute).
+    #[doc(alias("setInterval", "interval", "every", "ticker", "tick", "execute_at_fixed_rate"))]
+    #[track_caller]
+    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
+        &self,
+        initial_delay: Duration,
+        period: Duration,
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+        self.task().schedule_at_fixed_rate(initial_delay, period, closure)
+    }
+
+    /// Runs the closure again and again: first at `initial_delay`, and then each time `delay` after the end of the
+    /// previous run. The first panic ends the task, unless its [`FailurePolicy`](crate::FailurePolicy) says
+    /// otherwise. Blocks as `execute` does. Java: `scheduleWithFixedDelay`. In new code,
+    /// [`fixed_delay`](crate::trigger::fixed_delay) names the durations.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::ScheduledThreadPoolExecutor;
+    ///
+    /// let executor = ScheduledThreadPoolExecutor::new(1);
+    /// let mut left = 3;
+    /// let countdown = executor.schedule_with_fixed_delay(Duration::ZERO, Duration::from_millis(1), move || {
+    ///     left -= 1;
+    ///     assert!(left > 0, "lift-off");
+    /// })?;
+    /// assert_eq!(countdown.join().unwrap_err().to_string(), "the task panicked: lift-off");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As for [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate).
+    #[doc(alias = "execute_with_fixed_delay")]
+    #[track_caller]
+    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
+        &self,
+        initial_delay: Duration,
+        delay: Duration,
+        closure: impl FnMut() -> O + Send + 'static,
+    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+        self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
+    }
+
+    /// Returns a builder that describes a task before it is submitted: its name, its time limit, and what happens
+    /// after missed runs and panics. [`TaskBuilder`] has an example.
+    pub fn task(&self) -> TaskBuilder<'_> {
+        TaskBuilder::new(&self.pool_refs)
+    }
+
+    /// Returns the clock of the executor. Delays count from its [`now`](Clock::now), and
+    /// [`schedule_at`](Self::schedule_at) takes its instants, also on a [`ManualClock`](crate::ManualClock): code
+    /// that reads it runs in production and in tests.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    ///
+    /// let clock = ManualClock::new();
+    /// clock.set_auto_advance(true);
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock).build()?;
+    /// let (clock, submitted) = (executor.clock().clone(), executor.clock().now());
+    /// let ran = executor.schedule(Duration::from_millis(2), move || clock.now())?.join()?;
+    /// assert_eq!(ran - submitted, Duration::from_millis(2));
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    pub fn clock(&self) -> &Clock {
+        self.pool().clock()
+    }
+}
+
+impl TaskBuilder<'_> {
+    /// Returns a handle of the executor that the task is for, for code that is passed a builder. Costs one
+    /// reference count.
+    pub fn handle(&self) -> Handle {
+        Handle { pool_refs: Arc::clone(self.pool_refs) }
     }
 }

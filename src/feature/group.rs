@@ -24,8 +24,8 @@ pub(crate) use self::{
     state::GroupState,
 };
 use crate::{
-    CancelReason, ConfigError, DrainedTask, Handle, ShutdownReport, TaskBuilder, WouldDeadlock,
-    executor::others,
+    CancelReason, ConfigError, DrainedTask, Grace, Handle, ShutdownReport, TaskBuilder,
+    WouldDeadlock,
     feature::ShutdownPolicy,
     pool::IfRunning,
     statistics::Totals,
@@ -375,15 +375,11 @@ impl Group {
     ///
     /// [`WouldDeadlock`], in the same cases as [`await_termination`](Self::await_termination). The group has
     /// then been shut down, and nothing else has been done.
-    pub fn shutdown_within(
-        &self,
-        patience: Duration,
-        grace: Duration,
-    ) -> Result<ShutdownReport, WouldDeadlock> {
+    pub fn shutdown_within(&self, grace: Grace) -> Result<ShutdownReport, WouldDeadlock> {
         self.state.roll().log.get_or_insert_default();
         self.shutdown();
         let is_over = self.handle.pool().await_or_stop(
-            (patience, grace),
+            grace,
             &|deadline| self.state.roll().can_run_until(deadline),
             &|limit| self.await_termination(limit),
             &|| drop(self.shutdown_now()),
@@ -494,20 +490,4 @@ pub struct GroupStatistics {
     pub runs: u64,
     /// The number of these that failed, including those after which the task went on.
     pub failed_runs: u64,
-}
-
-/// One line for a log, with the counts that are not zero.
-impl fmt::Display for GroupStatistics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tasks: {} submitted", self.submitted)?;
-        others(f, &[(self.active as u64, "active")])?;
-        if self.pending > 0 {
-            write!(f, ", {} pending ({} due)", self.pending, self.waiting)?;
-        }
-        let Self { completed, failed, cancelled, rejected, .. } = *self;
-        others(f, &[(completed, "completed"), (failed, "failed"), (cancelled, "cancelled")])?;
-        others(f, &[(rejected, "rejected")])?;
-        write!(f, "; runs: {}", self.runs)?;
-        others(f, &[(self.failed_runs, "failed")])
-    }
 }

@@ -194,12 +194,12 @@ impl TaskHandle {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let minute = Duration::from_secs(60);
-    /// let backup = executor.schedule_at_fixed_rate(minute, minute, || { /* back up */ })?;
+    /// let backup = executor.repeat(every(minute).first_in(minute), || { /* back up */ })?;
     /// assert!(backup.run_now());
     /// clock.run_until_idle();
     /// assert_eq!((executor.statistics().runs, backup.delay()), (1, Some(minute)));
@@ -299,13 +299,13 @@ impl TaskHandle {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ManualClock, FailurePolicy, ScheduledThreadPoolExecutor};
+    /// use punctual::{ManualClock, FailurePolicy, ScheduledThreadPoolExecutor, trigger::every};
     ///
     /// let clock = ManualClock::new();
     /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
     /// let second = Duration::from_secs(1);
     /// let poll = executor.task().on_failure(FailurePolicy::resume());
-    /// let poll = poll.schedule_at_fixed_rate(second, second, || -> () { panic!("no connection") })?;
+    /// let poll = poll.repeat(every(second).first_in(second), || -> () { panic!("no connection") })?;
     /// clock.run_for(2 * second);
     /// let failed = poll.last_failure().expect("both runs have failed");
     /// assert_eq!((failed.run_number(), failed.message()), (2, "no connection"));

@@ -115,19 +115,6 @@ impl Driver {
 
     /// Runs each task that is due, once, up to where a task has missed another run.
     pub(crate) fn run_due(&mut self) -> Round {
-        self.call(|driver, now| driver.run_round(now, None, usize::MAX))
-    }
-
-    /// Runs the first task that is due. Returns `false` if there is none that runs.
-    pub(crate) fn run_one(&mut self) -> bool {
-        self.call(Self::run_first).ran > 0
-    }
-
-    pub(crate) fn run_all(&mut self) {
-        while self.run_due().taken > 0 {}
-    }
-
-    fn call(&mut self, run: impl FnOnce(&Self, Timestamp) -> Round) -> Round {
         self.disarm();
         let pool = self.pool();
         let now = pool.clock().read();
@@ -135,7 +122,7 @@ impl Driver {
         if published > now && !pool.queue.is_finished() || !pool.lifecycle.register() {
             return Round::default();
         }
-        let round = run(self, now);
+        let round = self.run_round(now);
         if pool.follows_takes {
             let now = pool.clock().read();
             self.runner.takes.look(&pool.callbacks.hooks, &self.worker, now);
@@ -144,16 +131,16 @@ impl Driver {
         round
     }
 
-    /// Runs the tasks that are due at `now`, but no more than `most`, and not the one with this sequence.
-    fn run_round(&self, now: Timestamp, except: Option<u64>, most: usize) -> Round {
+    pub(crate) fn run_all(&mut self) {
+        while self.run_due().taken > 0 {}
+    }
+
+    fn run_round(&self, now: Timestamp) -> Round {
         let end_of_limits = self.limits.next_sequence(0, now);
         let mut round = Round::default();
         // The place in the order of the first run that is queued again and was missed.
         let mut end = (Timestamp::NEVER, u64::MAX);
         for (deadline, ticket) in self.pool().queue.list_due(now) {
-            if except == Some(ticket.sequence) {
-                continue;
-            }
             if end < (deadline, ticket.sequence) {
                 return round;
             }
@@ -171,25 +158,9 @@ impl Driver {
                 }
                 discard(series);
             }
-            if round.ran >= most {
-                return round;
-            }
         }
         self.expire_until(now, end_of_limits);
         round
-    }
-
-    fn run_first(&self, now: Timestamp) -> Round {
-        let (queue, mut round) = (&self.pool().queue, Round::default());
-        self.expire_until(now.min(queue.first_two()[0]), self.limits.next_sequence(0, now));
-        let Some(first) = queue.take_due_before(now, u64::MAX) else { return round };
-        let sequence = first.sequence;
-        self.run(first, &mut round);
-        if round.ran > 0 {
-            return round;
-        }
-        // It may be due again at once, and is not to keep the caller from those behind it.
-        self.run_round(now, Some(sequence), 1)
     }
 
     /// Lets the limits expire that have come by `moment`. Of a limit and a task with the same moment the

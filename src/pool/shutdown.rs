@@ -19,7 +19,7 @@ use super::{
     lifecycle::{PoolScope, Role},
 };
 use crate::{
-    CancelReason, WouldDeadlock,
+    CancelReason, Grace, WouldDeadlock,
     drained::DrainedTasks,
     entry::Requeue,
     feature::{AtShutdown, Roll},
@@ -197,12 +197,12 @@ impl Pool {
     /// again and again. On a manual clock, and without workers, another thread decides what comes.
     pub(crate) fn await_or_stop(
         &self,
-        (patience, grace): (Duration, Duration),
+        grace: Grace,
         can_come: &dyn Fn(Timestamp) -> bool,
         await_end: &dyn Fn(Duration) -> Result<bool, WouldDeadlock>,
         stop: &dyn Fn(),
     ) -> Result<bool, WouldDeadlock> {
-        let deadline = self.clock().read().after(patience);
+        let deadline = self.clock().read().after(grace.patience);
         let looks = !self.clock().is_manual() && !self.is_driven;
         while looks && can_come(deadline) {
             let rest = deadline.since(self.clock().read());
@@ -210,11 +210,11 @@ impl Pool {
                 break;
             }
         }
-        if await_end(if looks { Duration::ZERO } else { patience })? {
+        if await_end(if looks { Duration::ZERO } else { grace.patience })? {
             return Ok(true);
         }
         stop();
-        await_end(grace)
+        await_end(grace.then)
     }
 
     /// Returns `true` if a worker has a task, or may have one by `deadline`. The workers are counted between two looks at

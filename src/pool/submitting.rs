@@ -254,7 +254,8 @@ impl PoolRef {
             // thread may be the last to hold it.
             let handler = Contained::new(pool.rejections.handler.get());
             let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
-            handler.rejected_execution(RejectedTask::new(&refuser, task, &reason)).0
+            let task = RejectedTask { refuser: &refuser, task, reason: &reason };
+            handler.rejected_execution(task).0
         };
         let is_own =
             |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));

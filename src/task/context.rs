@@ -116,11 +116,10 @@ impl TaskContext {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::{ScheduledThreadPoolExecutor, current_task};
+    /// use punctual::{ScheduledThreadPoolExecutor, current_task, trigger::every};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
-    /// let millisecond = Duration::from_millis(1);
-    /// let countdown = executor.schedule_at_fixed_rate(millisecond, millisecond, || {
+    /// let countdown = executor.repeat(every(Duration::from_millis(1)), || {
     ///     let task = current_task().expect("inside a task");
     ///     if task.run_number() == 3 {
     ///         task.token().cancel(); // the third run is the last
@@ -192,16 +191,14 @@ impl fmt::Debug for TaskContext {
 ///
 /// ```
 /// use std::{sync::mpsc, time::Duration};
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, with_context};
+/// use punctual::{ManualClock, ScheduledThreadPoolExecutor, trigger::every, with_context};
 ///
 /// let clock = ManualClock::new();
 /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
 /// let (tell, told) = mpsc::channel();
-/// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
-/// executor.schedule_at_fixed_rate(initial_delay, period, with_context(move |run| {
-///     tell.send(run.run_number()).ok();
-/// }))?;
-/// clock.run_for(2 * period);
+/// let second = Duration::from_secs(1);
+/// executor.repeat(every(second), with_context(move |run| drop(tell.send(run.run_number()))))?;
+/// clock.run_for(2 * second);
 /// assert_eq!(told.try_iter().collect::<Vec<_>>(), [1, 2, 3]);
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```

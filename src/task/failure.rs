@@ -14,18 +14,14 @@ use crate::{Failure, FailureKind};
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{FailurePolicy, ScheduledThreadPoolExecutor};
+/// use punctual::{FailurePolicy, ScheduledThreadPoolExecutor, trigger::fixed_delay};
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let stubborn = FailurePolicy::resume()
 ///     .back_off(Duration::from_secs(1), Duration::from_secs(60))
 ///     .stop_after(10);
-/// let (initial_delay, delay) = (Duration::ZERO, Duration::from_secs(5));
-/// let poller = executor.task().name("poller").on_failure(stubborn).schedule_with_fixed_delay(
-///     initial_delay,
-///     delay,
-///     || { /* asks a server that is sometimes away */ },
-/// )?;
+/// let poller = executor.task().name("poller").on_failure(stubborn);
+/// let poller = poller.repeat(fixed_delay(Duration::from_secs(5)), || { /* asks a server that is sometimes away */ })?;
 /// # poller.cancel();
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```

@@ -1,5 +1,7 @@
 //! A wait leaves no waker on the token that could have ended it.
 
+use std::time::Duration;
+
 use super::*;
 use crate::{
     DelayQueue, ExecutorCompletionService, Limit, ScheduledFuture, ScheduledThreadPoolExecutor,

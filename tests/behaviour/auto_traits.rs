@@ -19,14 +19,14 @@ use punctual::{
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
     DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
-    FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
-    GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached, ManualClock, MissedRuns,
-    PanicLocation, ParseTaskIdError, PendingTask, Points, RejectedExecutionError, RejectedTask,
-    Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor,
-    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, Submission,
-    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
-    TaskSummary, Termination, Throttled, TimeoutError, TimerStopped, WaitForCancellation,
-    WaitGuard, Worker, WouldDeadlock,
+    FailureKind, FailurePolicy, FailureReport, FailureSource, Grace, Group, GroupBuilder,
+    GroupStatistics, GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached,
+    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, Points,
+    RejectedExecutionError, RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
+    ScheduledThreadPoolExecutor, ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation,
+    Statistics, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
+    TaskSet, TaskState, TaskSummary, Termination, Throttled, TimeoutError, TimerStopped,
+    WaitForCancellation, WaitGuard, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -168,6 +168,7 @@ fn always_public() -> Vec<Line> {
         ExecutorCompletionService<u32>: all;
         ExecutorState: all;
         FailedRun: all;
+        Grace: all;
         Group: all;
         GroupBuilder<'static>: all;
         GroupStatistics: all;

@@ -14,7 +14,7 @@
 use std::{collections::BTreeMap, fmt::Debug, fs, path::Path, time::Duration};
 
 use punctual::{
-    CancelReason, ExecutorState, FailedRun, FailureKind, FailurePolicy, ManualClock,
+    CancelReason, ExecutorState, FailedRun, FailureKind, FailurePolicy, Grace, ManualClock,
     ScheduledThreadPoolExecutor, ShutdownReport, Statistics, TaskId, TaskState, TaskSummary,
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -180,7 +180,7 @@ fn a_report_and_a_failed_run_come_back() {
     returns(&failed, &form);
 
     let later = executor.schedule(LONG, || ()).unwrap();
-    let report: ShutdownReport = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    let report: ShutdownReport = executor.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     has_listed_fields("ShutdownReport", &report);
     let cancelled = &report.cancelled;
     let of = |task: &TaskSummary| json!({ "id": task.id().to_string(), "name": task.name() });

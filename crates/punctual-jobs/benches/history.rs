@@ -25,7 +25,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
 
@@ -117,7 +117,7 @@ fn drain(server: &Server, jobs: usize, slots: usize, history: Option<Duration>) 
     let begun = Instant::now();
     wait_for(jobs);
     let jobs_a_second = jobs as f64 / begun.elapsed().as_secs_f64();
-    queue.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
+    queue.shutdown_within(Grace::patience(Duration::from_secs(10))).unwrap();
     let size = "select pg_total_relation_size('punctual.job_run')";
     let kept = if history.is_some() { value(server, size) } else { 0.0 };
     Round {

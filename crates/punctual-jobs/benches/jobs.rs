@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobQueue, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
 
@@ -119,7 +119,7 @@ fn with_queue<T>(
     });
     let queue = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
     let result = round(&queue, &(runs, times));
-    queue.shutdown_within(Duration::from_secs(10), Duration::ZERO).unwrap();
+    queue.shutdown_within(Grace::patience(Duration::from_secs(10))).unwrap();
     result
 }
 

@@ -26,7 +26,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobLimit, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ fn round(what: &str, jobs: usize, (machines, slots): (usize, usize), limit: Opti
     }
     let speed = jobs as f64 / begun.elapsed().as_secs_f64();
     for (queue, _executor) in machines {
-        queue.shutdown_within(Duration::from_secs(30), Duration::ZERO).unwrap();
+        queue.shutdown_within(Grace::patience(Duration::from_secs(30))).unwrap();
     }
     let undone = server
         .value("select xact_rollback from pg_stat_database where datname = current_database()");

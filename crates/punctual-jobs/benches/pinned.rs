@@ -30,7 +30,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobQueue, JobRun, Jobs, Postgres};
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ fn round(
         speeds.push(speed);
     }
     for (queue, _executor) in machines {
-        queue.shutdown_within(Duration::from_secs(30), Duration::ZERO).unwrap();
+        queue.shutdown_within(Grace::patience(Duration::from_secs(30))).unwrap();
     }
     drop(pin);
     speeds

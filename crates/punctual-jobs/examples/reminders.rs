@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{Backoff, ScheduledThreadPoolExecutor};
+use punctual::{Backoff, Grace, ScheduledThreadPoolExecutor};
 #[cfg(feature = "postgres")]
 use punctual_jobs::Postgres;
 use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs};
@@ -87,9 +87,10 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (sender, sent) = channel();
     let queue = open(jobs(sender), &executor)?;
     remind(&queue, &sent)?;
-    let report = queue.shutdown_within(Duration::from_secs(5), Duration::from_secs(1))?;
+    let report = queue
+        .shutdown_within(Grace::patience(Duration::from_secs(5)).then(Duration::from_secs(1)))?;
     println!("shut down, released: {}", report.released.len());
     // A handler that does not stop ends with the process: after this the drop of the executor waits for nothing.
-    executor.shutdown_within(Duration::ZERO, Duration::from_secs(1))?;
+    executor.shutdown_within(Grace::patience(Duration::ZERO).then(Duration::from_secs(1)))?;
     Ok(())
 }

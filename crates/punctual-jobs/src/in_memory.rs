@@ -43,7 +43,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use punctual::{Handle, TaskHandle};
+use punctual::{Grace, Handle, TaskHandle};
 
 use self::board::State;
 use crate::{
@@ -241,8 +241,8 @@ impl Engine for Board {
         self.await_result_of(id)
     }
 
-    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
-        self.shut_down(patience, grace)
+    fn shutdown(&self, grace: Grace) -> ShutdownReport {
+        self.shut_down(grace)
     }
 
     fn close(&self) {

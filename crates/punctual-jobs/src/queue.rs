@@ -14,7 +14,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use punctual::WouldDeadlock;
+use punctual::{Grace, WouldDeadlock};
 
 use crate::{
     Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobResult,
@@ -45,7 +45,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn resume_kind(&self, kind: &str) -> QueueFuture<bool>;
     fn result(&self, id: JobId) -> QueueFuture<JobResult>;
     fn await_result(&self, id: JobId) -> QueueFuture<JobResult>;
-    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
+    fn shutdown(&self, grace: Grace) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);
     /// How long a verb may block.
@@ -221,13 +221,13 @@ impl JobQueue {
     ///
     /// ```
     /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual::{Grace, ScheduledThreadPoolExecutor};
     /// use punctual_jobs::{InMemory, Jobs};
     ///
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let queue = Jobs::new().open(InMemory::on(&executor))?;
-    /// let (patience, grace) = (Duration::from_secs(5), Duration::from_secs(1));
-    /// let report = queue.shutdown_within(patience, grace)?;
+    /// let grace = Grace::patience(Duration::from_secs(5)).then(Duration::from_secs(1));
+    /// let report = queue.shutdown_within(grace)?;
     /// println!("{report}");
     /// # assert_eq!(report.to_string(), "0 ran, 0 released");
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
@@ -237,15 +237,11 @@ impl JobQueue {
     ///
     /// [`WouldDeadlock`], in a handler of this queue or in [`on_discarded`](crate::Jobs::on_discarded), which would wait for itself. The queue goes on then:
     /// the jobs that an in-memory queue releases are in the report alone.
-    pub fn shutdown_within(
-        &self,
-        patience: Duration,
-        grace: Duration,
-    ) -> Result<ShutdownReport, WouldDeadlock> {
+    pub fn shutdown_within(&self, grace: Grace) -> Result<ShutdownReport, WouldDeadlock> {
         if handling::is_in_handler_of(&self.engine) {
             return Err(WouldDeadlock::new());
         }
-        Ok(self.engine.shutdown(patience, grace))
+        Ok(self.engine.shutdown(grace))
     }
 
     /// Returns for how long a verb of this queue may block.

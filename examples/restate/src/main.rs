@@ -21,7 +21,7 @@ use std::{
 };
 
 use lexopt::{Arg, Parser, ValueExt};
-use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, Grace, ScheduledThreadPoolExecutor};
 use restate::{Bodies, BodyError, Run, Schedule};
 use restate_sdk::prelude::{Endpoint, HttpServer};
 
@@ -37,7 +37,8 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let endpoint = Endpoint::builder().bind(Schedule::new(bodies)).build();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(HttpServer::new(endpoint).listen_and_serve(listen));
-    executor.shutdown_within(Duration::from_secs(5), Duration::from_secs(5))?;
+    executor
+        .shutdown_within(Grace::patience(Duration::from_secs(5)).then(Duration::from_secs(5)))?;
     Ok(())
 }
 

@@ -37,12 +37,13 @@ fn highest_in(bucket: usize) -> u64 {
 ///
 /// ```
 /// use std::time::Duration;
-/// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+/// use punctual::{ManualClock, MissedRuns, ScheduledThreadPoolExecutor, trigger::every};
 ///
 /// let (clock, second) = (ManualClock::new(), Duration::from_secs(1));
 /// let builder = ScheduledThreadPoolExecutor::builder().clock(clock.clone());
 /// let executor = builder.histograms(0).build()?;
-/// executor.schedule_at_fixed_rate(second, second, || ())?;
+/// let burst = executor.task().missed_runs(MissedRuns::Burst);
+/// burst.repeat(every(second).first_in(second), || ())?;
 /// clock.advance(3 * second); // the three runs are late by two seconds, by one, and not at all
 /// clock.run_until_idle();
 /// let seen = executor.histograms().expect("they are kept");

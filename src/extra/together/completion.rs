@@ -39,7 +39,6 @@ use std::{
     fmt, mem,
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     task::{Context, Wake},
-    time::Duration,
 };
 
 use crate::{
@@ -59,7 +58,7 @@ use crate::{
 ///
 /// let executor = ScheduledThreadPoolExecutor::new(1);
 /// let answers = ExecutorCompletionService::new(&executor);
-/// answers.schedule(Duration::from_millis(20), || "slow")?;
+/// answers.push(executor.schedule(Duration::from_millis(20), || "slow")?);
 /// answers.submit(|| "quick")?;
 /// while let Some(future) = answers.take()? {
 ///     println!("{}", future.join()?);
@@ -103,21 +102,6 @@ impl<T: TaskOutput + Send + 'static> ExecutorCompletionService<T> {
         closure: impl FnOnce() -> T + Send + 'static,
     ) -> Result<TaskId, RejectedExecutionError> {
         self.handle.submit(closure).map(|future| self.push(future))
-    }
-
-    /// Submits a closure, to run once when `delay` has passed; its future can be taken here. Does not
-    /// block.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Handle::schedule`]; then nothing is pushed.
-    #[track_caller]
-    pub fn schedule(
-        &self,
-        delay: Duration,
-        closure: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<TaskId, RejectedExecutionError> {
-        self.handle.schedule(delay, closure).map(|future| self.push(future))
     }
 }
 

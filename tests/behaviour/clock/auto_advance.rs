@@ -5,7 +5,7 @@
 use std::{sync::mpsc, thread, time::Duration};
 
 use punctual::{
-    CancelReason, CancellationToken, DelayQueue, FailurePolicy, LimitReached, ManualClock,
+    CancelReason, CancellationToken, DelayQueue, FailurePolicy, Grace, LimitReached, ManualClock,
     ScheduledThreadPoolExecutor, TaskError, current_task,
 };
 
@@ -85,7 +85,8 @@ fn shutdowns_count_the_time() {
         let (clock, executor) = auto(1);
         executor.schedule(HOUR, || ()).expect("accepted");
         let asleep = executor.submit(|| own_token().sleep(2 * HOUR).is_err());
-        let report = executor.shutdown_within(ms(7), HOUR).expect("not on a worker");
+        let report =
+            executor.shutdown_within(Grace::patience(ms(7)).then(HOUR)).expect("not on a worker");
         assert!(report.is_terminated);
         assert_eq!((report.cancelled.len(), clock.elapsed()), (1, ms(7)));
         assert!(matches!(asleep.expect("accepted").try_join(), Some(Ok(true))));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use punctual::{
-    BlockPolicy, CancellationToken, DelayQueue, ExecutorCompletionService, Handle, Limit,
+    BlockPolicy, CancellationToken, DelayQueue, ExecutorCompletionService, Grace, Handle, Limit,
     ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskSet,
 };
 
@@ -104,7 +104,7 @@ fn a_task_that_is_never_due_stays_until_it_is_ended() {
         },
         |executor, _| drop(executor.shutdown_now()),
         |executor, _| drop(executor),
-        |executor, _| drop(executor.shutdown_within(ZERO, ZERO)),
+        |executor, _| drop(executor.shutdown_within(Grace::patience(ZERO))),
     ];
     for ((verb, schedule), end) in VERBS.iter().flat_map(|verb| ends.map(|end| (verb, end))) {
         let (clock, executor) = manual(1);
@@ -189,10 +189,10 @@ const WAITS: [(&str, Wait); 12] = [
         scene.executor.await_termination(limit).unwrap()
     }),
     ("the end, with patience", |scene, limit| {
-        scene.executor.shutdown_within(limit, ZERO).unwrap().is_terminated
+        scene.executor.shutdown_within(Grace::patience(limit)).unwrap().is_terminated
     }),
     ("the end, with grace", |scene, limit| {
-        scene.executor.shutdown_within(ZERO, limit).unwrap().is_terminated
+        scene.executor.shutdown_within(Grace::patience(ZERO).then(limit)).unwrap().is_terminated
     }),
     ("room", |scene, limit| {
         scene.executor.set_rejected_execution_handler(BlockPolicy::new(limit));

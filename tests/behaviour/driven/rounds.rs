@@ -175,7 +175,7 @@ fn each_task_has_one_turn_in_a_call() {
     }
 }
 
-/// Nor do such tasks keep a caller that waits for a future, runs one task after the other, or drops the executor.
+/// Nor do such tasks keep a caller that waits for a future, or drops the executor.
 #[test]
 fn the_caller_gets_what_it_waits_for() {
     for is_manual in [true, false] {
@@ -187,11 +187,6 @@ fn the_caller_gets_what_it_waits_for() {
                 way(&executor, turns.clone());
                 let task = executor.submit(|| 7).unwrap();
                 assert_eq!(executor.run_until(task).unwrap(), 7, "{what}");
-                let (task, before) = (executor.submit(|| 8).unwrap(), turns.get());
-                assert!(executor.run_one(), "{what}");
-                // It may be first again: it was submitted first. But a task that is not run is none.
-                let is_put_off = what.starts_with("is asked");
-                assert!(task.is_done() || !is_put_off && turns.get() > before, "{what}");
             });
         }
     }
@@ -312,31 +307,13 @@ fn what_has_not_run_is_not_counted() {
     let held = group.task().submit(|| ()).unwrap();
     let demanded = executor.repeat(on_demand(), || ()).unwrap();
     assert_eq!(executor.run_due(), 1, "the gate that lets it pass");
-    assert!(!executor.run_one(), "none is due");
+    assert_eq!(executor.run_due(), 0, "none is due");
     clock.advance(3 * SECOND);
     assert_eq!(executor.run_due(), 0, "it is past its limit, and the other is put off again");
     assert!(group.resume() && demanded.run_now());
     assert_eq!(executor.run_due(), 2);
     assert!(held.is_done());
     assert_eq!(executor.statistics().runs, 3);
-}
-
-/// A caller with a budget: a task that is put off takes nothing of it, and the one behind it runs.
-#[test]
-fn one_run_is_a_run() {
-    let (_, mut executor) = driven();
-    let log = Log::new();
-    for number in 0..3 {
-        let again = gate::from_fn(|_| Entry::Again(Duration::ZERO));
-        executor.task().gate(again).execute(|| ()).unwrap();
-        let log = log.clone();
-        executor.execute(move || log.push(number)).unwrap();
-    }
-    for runs in 1..4 {
-        assert!(executor.run_one());
-        assert_eq!(log.entries(), Vec::from_iter(0..runs));
-    }
-    assert!(!executor.run_one() && executor.pending_count() == 3);
 }
 
 /// A request that changes nothing leaves a task its turn, also if the one before in the same round asks.
@@ -358,6 +335,5 @@ fn a_request_without_effect_leaves_a_task_its_turn() {
     executor.schedule(2 * SECOND, asks).unwrap();
     executor.schedule(SECOND, note(1)).unwrap();
     clock.advance(5 * SECOND);
-    assert!(executor.run_one());
-    assert_eq!((executor.run_due(), log.entries()), (3, vec![1, 2, 3, 4]));
+    assert_eq!((executor.run_due(), log.entries()), (4, vec![1, 2, 3, 4]));
 }

@@ -31,21 +31,6 @@ fn what_is_due_runs_in_order_on_the_calling_thread() {
     assert_eq!((seen.pool_size, seen.largest_pool_size, seen.active), (1, 1, 0));
 }
 
-#[test]
-fn one_at_a_time() {
-    let (_, mut executor) = driven();
-    let log = Log::new();
-    for what in 0..3 {
-        let log = log.clone();
-        executor.execute(move || log.push(what)).unwrap();
-    }
-    for runs in 1..4 {
-        assert!(executor.run_one());
-        assert_eq!(log.entries(), Vec::from_iter(0..runs));
-    }
-    assert!(!executor.run_one());
-}
-
 /// Submits a task that does the same, at the moment that `moment` says.
 fn again(handle: &Handle, log: &Log<Duration>, back: Duration) {
     let (next, clock) = (handle.clone(), handle.clock().clone());

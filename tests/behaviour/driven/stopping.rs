@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancelReason, DropPolicy, current_task};
+use punctual::{CancelReason, DropPolicy, Grace, current_task};
 
 use super::{SECOND, Wakes, driven, driven_with};
 use crate::support::{
@@ -107,7 +107,9 @@ fn another_thread_stops_it() {
     let (clock, mut executor) = driven();
     let task = executor.schedule(SECOND, || ()).unwrap();
     let handle = executor.handle();
-    let report = elsewhere(move || handle.shutdown_within(2 * SECOND, SECOND).unwrap());
+    let report = elsewhere(move || {
+        handle.shutdown_within(Grace::patience(2 * SECOND).then(SECOND)).unwrap()
+    });
     eventually("it is shut down", || executor.is_shutdown());
     clock.advance(SECOND);
     while !executor.is_terminated() {
@@ -143,7 +145,7 @@ fn a_drop_after_a_shutdown_that_gave_up_waits_for_nothing() {
             let (first, second) = (executor.handle(), executor.handle());
             let cancels = elsewhere(move || first.shutdown());
             receive(&begun, "it cancels the series");
-            let gives_up = move || second.shutdown_within(Duration::ZERO, Duration::ZERO);
+            let gives_up = move || second.shutdown_within(Grace::patience(Duration::ZERO));
             assert!(!elsewhere(gives_up).get().unwrap().is_terminated);
             drop(executor);
             open.send(()).expect("it is blocked still");

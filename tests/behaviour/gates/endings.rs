@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use punctual::{
-    CallerRunsPolicy, CancelReason, ManualClock, RunGate, ScheduledThreadPoolExecutor as Executor,
-    TaskHandle, TaskState, current_task,
+    CallerRunsPolicy, CancelReason, Grace, ManualClock, RunGate,
+    ScheduledThreadPoolExecutor as Executor, TaskHandle, TaskState, current_task,
     gate::{Entry, from_fn},
 };
 
@@ -339,7 +339,7 @@ fn a_report_names_what_a_gate_has_skipped() {
     let task = scene.executor.task().name("swept").gate(gate).submit(scene.body()).unwrap();
     scene.asking.wait_for(1);
     let handle = scene.executor.handle();
-    let report = elsewhere(move || handle.shutdown_within(ms(1000), ms(0)));
+    let report = elsewhere(move || handle.shutdown_within(Grace::patience(ms(1000))));
     eventually("it is shut down", || scene.executor.is_shutdown());
     scene.go_on.add();
     let report = report.get().unwrap();

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, Group, RunGate, ScheduledThreadPoolExecutor, TaskState,
+    CancelReason, Grace, Group, RunGate, ScheduledThreadPoolExecutor, TaskState,
     gate::{self, Entry, Reply, from_fn},
 };
 
@@ -344,7 +344,7 @@ fn a_member_is_pending_while_it_is_asked() {
 
     let group = executor.group("within").build().unwrap();
     let (task, _replies) = asked(&group);
-    let report = group.shutdown_within(ms(0), ms(0)).unwrap();
+    let report = group.shutdown_within(Grace::patience(ms(0))).unwrap();
     assert!(report.is_terminated && report.still_running.is_empty(), "{report}");
     assert_eq!(report.cancelled.len(), 1);
     assert_cancelled(&task, CancelReason::GroupShutdown);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{CancelReason, RejectionReason, WouldDeadlock, current_task};
+use punctual::{CancelReason, Grace, RejectionReason, WouldDeadlock, current_task};
 
 use super::support::{Busy, assert_sound, noting, until_held};
 use crate::support::{
@@ -240,7 +240,7 @@ fn a_shutdown_with_a_deadline() {
         })
         .unwrap();
     let stopping = group.clone();
-    let report = elsewhere(move || stopping.shutdown_within(ms(10), ms(10)));
+    let report = elsewhere(move || stopping.shutdown_within(Grace::patience(ms(10)).then(ms(10))));
     eventually("it is shut down", || group.is_shutdown());
     clock.run_for(ms(1));
     clock.advance(ms(1));
@@ -262,7 +262,7 @@ fn a_shutdown_with_a_deadline() {
     assert_eq!(names(&report.still_running), ["stubborn"]);
     go_on.add();
     assert_eq!(group.await_termination(LONG), Ok(true));
-    let again = group.shutdown_within(ms(1), ms(1)).unwrap();
+    let again = group.shutdown_within(Grace::patience(ms(1)).then(ms(1))).unwrap();
     assert!(again.is_terminated && again.still_running.is_empty());
 }
 

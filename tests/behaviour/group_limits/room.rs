@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use punctual::{
-    BlockPolicy, Group, ManualClock, RejectedExecutionError, RejectionReason, ScheduledFuture,
-    ScheduledThreadPoolExecutor as Executor,
+    BlockPolicy, Grace, Group, ManualClock, RejectedExecutionError, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor as Executor,
 };
 
 use super::support::assert_sound;
@@ -46,7 +46,9 @@ fn a_submission_that_waits_for_room_is_told_of_the_end_of_its_group() {
     let ends: [fn(&Group); 3] = [
         |group| group.shutdown(),
         |group| drop(group.shutdown_now()),
-        |group| assert!(group.shutdown_within(HOUR, HOUR).unwrap().is_terminated),
+        |group| {
+            assert!(group.shutdown_within(Grace::patience(HOUR).then(HOUR)).unwrap().is_terminated)
+        },
     ];
     for end in ends {
         let (clock, executor, group, first) = full();

@@ -57,7 +57,7 @@ fn a_submitted_task_is_taken() {
 fn a_poll_finds_only_tasks_that_have_ended() {
     let (clock, executor) = manual(1);
     let service = ExecutorCompletionService::new(&executor);
-    service.schedule(ms(20), || 7).unwrap();
+    service.push(executor.schedule(ms(20), || 7).unwrap());
     assert!(service.poll().is_none());
     assert!(service.take_within(Duration::ZERO).ok().flatten().is_none());
     let service = Arc::new(service);
@@ -82,7 +82,7 @@ fn a_wait_with_an_end_is_ended_by_a_task() {
     for wait in waits {
         let (clock, executor) = manual(1);
         let service = Arc::new(ExecutorCompletionService::new(&executor));
-        service.schedule(ms(10), || 7).unwrap();
+        service.push(executor.schedule(ms(10), || 7).unwrap());
         let waiting = Arc::clone(&service);
         let call = elsewhere(move || value(wait(&waiting)));
         clock.run_for(ms(10));
@@ -96,7 +96,7 @@ fn a_token_ends_a_wait() {
     let (clock, executor) = manual(1);
     let service = Arc::new(ExecutorCompletionService::new(&executor));
     service.submit(|| 7).unwrap();
-    service.schedule(Duration::MAX, || 8).unwrap();
+    service.push(executor.schedule(Duration::MAX, || 8).unwrap());
     clock.run_until_idle();
     let token = CancellationToken::new();
     let (waiting, raised) = (Arc::clone(&service), token.clone());
@@ -142,7 +142,7 @@ fn solvers_are_all_heard_or_the_first() {
         let service = ExecutorCompletionService::new(&executor);
         for (delay, answer) in [(50, None), (30, Some(3)), (10, None), (20, Some(2)), (40, Some(1))]
         {
-            service.schedule(ms(delay), move || answer).unwrap();
+            service.push(executor.schedule(ms(delay), move || answer).unwrap());
         }
         service
     };
@@ -206,7 +206,7 @@ fn every_result_is_taken_once() {
 fn the_end_wakes_every_other_waiter() {
     let (clock, executor) = manual(1);
     let service = Arc::new(ExecutorCompletionService::new(&executor));
-    service.schedule(ms(10), || 7).unwrap();
+    service.push(executor.schedule(ms(10), || 7).unwrap());
     let calls = [0, 1, 2, 3].map(|kind| {
         let service = Arc::clone(&service);
         elsewhere(move || match kind {
@@ -225,7 +225,7 @@ fn the_end_wakes_every_other_waiter() {
 fn the_end_is_passed_on() {
     let (clock, executor) = manual(1);
     let service = ExecutorCompletionService::new(&executor);
-    service.schedule(ms(10), || 7).unwrap();
+    service.push(executor.schedule(ms(10), || 7).unwrap());
     let wakes = [(); 4].map(|()| Wakes::new());
     let counts = || wakes.each_ref().map(|wakes| wakes.count());
     let mut calls = wakes.each_ref().map(|wakes| {
@@ -273,7 +273,7 @@ fn any_future_may_join() {
 fn a_shutdown_empties_a_service() {
     let (_clock, executor) = manual(1);
     let service = ExecutorCompletionService::new(&executor);
-    service.schedule(ms(10), || 7).unwrap();
+    service.push(executor.schedule(ms(10), || 7).unwrap());
     drop(executor.shutdown_now());
     assert!(
         matches!(service.submit(|| 8), Err(ref error) if matches!(error.reason(), RejectionReason::Shutdown))
@@ -303,7 +303,7 @@ fn a_service_is_cancelled_as_one() {
             2
         };
         service.submit(body).unwrap();
-        service.schedule(LONG, || 3).unwrap();
+        service.push(executor.schedule(LONG, || 3).unwrap());
         begun.wait_for(1);
         let cancelled = if signal { service.cancel_and_signal_all() } else { service.cancel_all() };
         gate.add();
@@ -329,7 +329,7 @@ fn a_dropped_service_detaches() {
             drop(capture);
             result
         };
-        service.schedule(ms(delay), body).unwrap();
+        service.push(executor.schedule(ms(delay), body).unwrap());
     }
     clock.run_until_idle();
     assert_eq!((results.count(), captures.count()), (0, 1));
@@ -345,7 +345,7 @@ fn a_service_can_be_awaited() {
     let executor = ScheduledThreadPoolExecutor::new(2);
     let service = ExecutorCompletionService::new(&executor);
     for number in 1..=10 {
-        service.schedule(ms(number % 3), move || number).unwrap();
+        service.push(executor.schedule(ms(number % 3), move || number).unwrap());
     }
     let sum = block_on(async {
         let mut sum = 0;
@@ -370,8 +370,8 @@ fn a_wake_up_is_passed_on() {
     let service = ExecutorCompletionService::new(&executor);
     let wakes = [(); 4].map(|()| Wakes::new());
     let counts = || wakes.each_ref().map(|wakes| wakes.count());
-    service.schedule(ms(10), || 1).unwrap();
-    service.schedule(Duration::MAX, || 2).unwrap();
+    service.push(executor.schedule(ms(10), || 1).unwrap());
+    service.push(executor.schedule(Duration::MAX, || 2).unwrap());
     let mut first = Box::pin(service.next());
     let mut second = pin!(service.next());
     let mut third = pin!(service.next());
@@ -402,7 +402,7 @@ fn calls_that_share_a_waker_do_not_share_a_place() {
     let (clock, executor) = manual(1);
     let service = ExecutorCompletionService::new(&executor);
     let wakes = Wakes::new();
-    service.schedule(ms(10), || 7).unwrap();
+    service.push(executor.schedule(ms(10), || 7).unwrap());
     let (mut given_up, mut kept) = (Box::pin(service.next()), pin!(service.next()));
     assert!(poll_next(given_up.as_mut(), &wakes).is_pending());
     assert!(poll_next(kept.as_mut(), &wakes).is_pending());
@@ -428,7 +428,7 @@ fn no_wake_up_is_lost_with_a_taker_that_leaves() {
         });
         let mut taken = 0;
         for round in 0..500 {
-            service.schedule(Duration::from_micros(20 + round % 40), || ()).unwrap();
+            service.push(executor.schedule(Duration::from_micros(20 + round % 40), || ()).unwrap());
             begin.send(()).unwrap();
             let hasty = service.take_within(Duration::from_micros(20 + round % 50)).ok().flatten();
             taken += usize::from(hasty.is_some());

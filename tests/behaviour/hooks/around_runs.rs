@@ -9,7 +9,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, Failure, ManualClock, MissedRuns, RejectedTask, ScheduledFuture,
+    Builder, Failure, Grace, ManualClock, MissedRuns, RejectedTask, ScheduledFuture,
     ScheduledThreadPoolExecutor as Executor, TaskContext, TaskError, TaskHandle, TaskId, TaskState,
     current_task,
 };
@@ -317,7 +317,7 @@ const ACTS: [(&str, Act); 8] = [
         drop(executor);
     }),
     ("shuts down in time", |executor| {
-        assert!(executor.shutdown_within(LONG, LONG).is_err());
+        assert!(executor.shutdown_within(Grace::patience(LONG).then(LONG)).is_err());
         drop(executor);
     }),
 ];

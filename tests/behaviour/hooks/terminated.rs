@@ -10,7 +10,7 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancellationToken, ExecutorState, FailureSource, Handle, RejectionReason,
+    Builder, CancellationToken, ExecutorState, FailureSource, Grace, Handle, RejectionReason,
     ScheduledThreadPoolExecutor as Executor, Worker,
 };
 
@@ -37,7 +37,8 @@ const STOPS: [(&str, Stop); 9] = [
         executor.close_within(CancellationToken::new()).expect("not on a worker");
     }),
     ("shut down within", |executor| {
-        let report = executor.shutdown_within(LONG, LONG).expect("not on a worker");
+        let report =
+            executor.shutdown_within(Grace::patience(LONG).then(LONG)).expect("not on a worker");
         assert!(report.is_terminated);
     }),
     ("shut down", |executor| executor.shutdown()),

@@ -151,7 +151,6 @@ fn every_verb_that_is_made_of_others_is_the_place() {
         group.task().retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
         executor.retry(Backoff::constant(NS), || Ok::<_, Infallible>(())).map(drop).unwrap(),
         service.submit(|| ()).map(drop).unwrap(),
-        service.schedule(beat, || ()).map(drop).unwrap(),
         executor.invoke_all([|| ()]).map(drop).unwrap(),
         executor.invoke_all_within([|| ()], LONG).map(drop).unwrap(),
         executor.invoke_any(ok).unwrap(),

@@ -9,8 +9,8 @@ use std::{
 };
 
 use punctual::{
-    Backoff, CancelReason, Group, ScheduledFuture, ScheduledThreadPoolExecutor, ShutdownPolicy,
-    TaskBuilder, trigger,
+    Backoff, CancelReason, Grace, Group, ScheduledFuture, ScheduledThreadPoolExecutor,
+    ShutdownPolicy, TaskBuilder, trigger,
 };
 
 use crate::support::{HOUR, assert_cancelled, elsewhere, eventually, manual, manual_with};
@@ -174,7 +174,8 @@ fn a_shutdown_with_a_deadline_has_patience_with_a_call() {
         let call = submit(executor.task(), Kind::Call, Arc::default());
         clock.run_until_idle();
         let handle = executor.handle();
-        let report = elsewhere(move || handle.shutdown_within(patience, HOUR));
+        let report =
+            elsewhere(move || handle.shutdown_within(Grace::patience(patience).then(HOUR)));
         eventually("it waits", || {
             let next = clock.next_deadline();
             executor.is_shutdown() && (is_in_time || next == Some(half))

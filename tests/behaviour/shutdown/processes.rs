@@ -11,7 +11,7 @@ use std::{
 };
 
 use punctual::{
-    CancellationToken, DropPolicy, ScheduledThreadPoolExecutor as Executor, ShutdownReport,
+    CancellationToken, DropPolicy, Grace, ScheduledThreadPoolExecutor as Executor, ShutdownReport,
     TaskState, WouldDeadlock,
 };
 
@@ -65,7 +65,7 @@ fn as_in_the_book() -> Ended {
     sweep(&executor)?;
     be_stuck(&executor);
     stop.wait();
-    let report = executor.shutdown_within(PATIENCE, GRACE)?;
+    let report = executor.shutdown_within(Grace::patience(PATIENCE).then(GRACE))?;
     assert_eq!(named(&report), [Some("stuck")]);
     Ok(())
 }
@@ -78,7 +78,7 @@ fn as_in_the_cookbook() -> Ended {
     sweep(&executor)?;
     be_stuck(&executor);
     stopped.recv()?;
-    let report = executor.shutdown_within(PATIENCE, GRACE)?;
+    let report = executor.shutdown_within(Grace::patience(PATIENCE).then(GRACE))?;
     assert_eq!(named(&report), [Some("stuck")]);
     Ok(())
 }
@@ -89,7 +89,7 @@ fn as_in_the_example() -> Ended {
         let executor = Executor::new(2);
         executor.task().name("report").schedule(LONG, || ())?;
         be_stuck(&executor);
-        let report = executor.shutdown_within(PATIENCE, GRACE)?;
+        let report = executor.shutdown_within(Grace::patience(PATIENCE).then(GRACE))?;
         if !report.is_terminated {
             return Err("some tasks did not stop, and end with the program".into());
         }
@@ -105,7 +105,8 @@ fn by_a_handle() -> Ended {
         let executor = Executor::builder().core_pool_size(1).on_drop(policy).build()?;
         be_stuck(&executor);
         let handle = executor.handle();
-        let supervisor = thread::spawn(move || handle.shutdown_within(PATIENCE, GRACE));
+        let supervisor =
+            thread::spawn(move || handle.shutdown_within(Grace::patience(PATIENCE).then(GRACE)));
         drop(executor);
         let report: Result<_, WouldDeadlock> = supervisor.join().expect("it does not panic");
         assert_eq!(named(&report?), [Some("stuck")]);
@@ -126,9 +127,9 @@ fn by_one_of_several_owners() -> Ended {
         }
     })?;
     begun.wait_for(1);
-    assert!(!group.shutdown_within(PATIENCE, GRACE)?.is_terminated);
+    assert!(!group.shutdown_within(Grace::patience(PATIENCE).then(GRACE))?.is_terminated);
     let owner = Arc::clone(&executor);
-    assert!(!owner.shutdown_within(PATIENCE, GRACE)?.is_terminated);
+    assert!(!owner.shutdown_within(Grace::patience(PATIENCE).then(GRACE))?.is_terminated);
     drop((executor, owner));
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use punctual::{
-    CancelReason, DropPolicy, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport,
+    CancelReason, DropPolicy, Grace, ManualClock, ScheduledThreadPoolExecutor, ShutdownReport,
     TaskSummary, Worker, WouldDeadlock, current_task, gate,
 };
 
@@ -34,7 +34,7 @@ fn shut_down(
 ) -> crate::support::Elsewhere<(ScheduledThreadPoolExecutor, Result<ShutdownReport, WouldDeadlock>)>
 {
     elsewhere(move || {
-        let report = executor.shutdown_within(patience, grace);
+        let report = executor.shutdown_within(Grace::patience(patience).then(grace));
         (executor, report)
     })
 }
@@ -52,7 +52,8 @@ fn an_idle_executor_ends_at_once() {
             executor.submit(|| ()).unwrap().join().unwrap();
             clock.run_until_idle();
         }
-        let report = executor.shutdown_within(LONG, LONG).expect("no worker waits");
+        let report =
+            executor.shutdown_within(Grace::patience(LONG).then(LONG)).expect("no worker waits");
         assert!(report.is_terminated);
         assert_eq!(of(&report), [vec![], vec![], vec![] as Vec<&str>]);
         assert_terminated(&executor);
@@ -139,7 +140,7 @@ fn tasks_that_do_not_stop_are_named() {
     open.send(()).unwrap();
     assert!(deaf.unwrap().join().unwrap());
     assert_eq!(executor.await_termination(Duration::MAX), Ok(true));
-    let again = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    let again = executor.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     assert_eq!(of(&again), [vec!["deaf"], vec![], vec![]], "what has ended since is added");
 }
 
@@ -148,7 +149,7 @@ fn tasks_that_do_not_stop_are_named() {
 fn no_patience_is_no_wait() {
     let (clock, executor) = manual(1);
     let waits = executor.task().name("waits").schedule(LONG, || ()).unwrap();
-    let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    let report = executor.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     assert_eq!(names(&report.cancelled), ["waits"]);
     assert!(waits.is_cancelled());
     assert_eq!(clock.elapsed(), Duration::ZERO);
@@ -177,7 +178,8 @@ fn tasks_cancelled_by_others_meanwhile_are_reported() {
 fn a_task_cannot_wait_for_its_own_executor() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let handle = executor.handle();
-    let outcome = executor.submit(move || handle.shutdown_within(LONG, LONG)).unwrap();
+    let outcome =
+        executor.submit(move || handle.shutdown_within(Grace::patience(LONG).then(LONG))).unwrap();
     assert!(outcome.join().unwrap().is_err());
     assert_shut_down(&executor);
     assert_eq!(executor.await_termination(LONG), Ok(true));
@@ -217,7 +219,7 @@ fn what_comes_after_a_shutdown_that_gave_up() {
                 next_of(&gate, "it is let go").is_some()
             });
             started.wait_for(1);
-            let report = executor.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+            let report = executor.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
             assert!(!report.is_terminated);
             let handle = executor.handle();
             if closes {
@@ -262,7 +264,7 @@ fn after_a_shutdown_in_time_the_drop_joins() {
         .build()
         .unwrap();
     executor.submit(|| ()).unwrap().join().unwrap();
-    assert!(executor.shutdown_within(LONG, LONG).unwrap().is_terminated);
+    assert!(executor.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap().is_terminated);
     drop(executor);
     assert_eq!(ended.get(), 1);
 }
@@ -281,9 +283,9 @@ fn what_cannot_come_is_not_waited_for() {
         let (handle, stopped) = (executor.handle(), group.clone());
         let call = elsewhere(move || {
             let report = if in_group {
-                group.shutdown_within(HOUR, LONG)
+                group.shutdown_within(Grace::patience(HOUR).then(LONG))
             } else {
-                executor.shutdown_within(HOUR, LONG)
+                executor.shutdown_within(Grace::patience(HOUR).then(LONG))
             };
             (executor, report)
         });
@@ -315,7 +317,7 @@ fn the_answer_of_a_gate_may_come() {
     let reply = receive(&told, "the gate is asked");
     let patience = ms(50);
     let begun = Instant::now();
-    let report = executor.shutdown_within(patience, LONG).unwrap();
+    let report = executor.shutdown_within(Grace::patience(patience).then(LONG)).unwrap();
     assert!(begun.elapsed() >= patience);
     assert_eq!(of(&report), [vec![], vec!["gated"], vec![]]);
     assert!(gated.is_cancelled());

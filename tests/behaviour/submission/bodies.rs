@@ -27,10 +27,8 @@ fn every_verb_takes_a_body_with_the_context() {
     executor.submit(note("submit")).expect("accepted");
     executor.schedule(ms(1), note("schedule")).expect("accepted");
     group.task().schedule_at(clock.now() + ms(2), note("schedule_at")).expect("accepted");
-    let (initial_delay, period) = (ms(3), ms(10));
-    group.task().schedule_at_fixed_rate(initial_delay, period, note("rate")).expect("accepted");
-    let (initial_delay, delay) = (ms(4), ms(10));
-    executor.schedule_with_fixed_delay(initial_delay, delay, note("delay")).expect("accepted");
+    group.task().schedule_at_fixed_rate(ms(3), ms(10), note("rate")).expect("accepted");
+    executor.schedule_with_fixed_delay(ms(4), ms(10), note("delay")).expect("accepted");
     executor.task().repeat(every(ms(10)).first_in(ms(5)), note("repeat")).expect("accepted");
     let save = executor.task().debounce(ms(6), note("debounce")).expect("accepted");
     save.call();
@@ -77,11 +75,10 @@ fn a_boxed_future_may_be_the_result() {
 #[test]
 fn a_closure_may_have_no_result_at_all() {
     let (clock, executor) = manual(1);
-    let (initial_delay, period) = (ms(0), ms(10));
     let futures = [
-        executor.schedule_at_fixed_rate(initial_delay, period, || panic!("rate")),
-        executor.schedule_with_fixed_delay(initial_delay, period, || panic!("delay")),
-        executor.repeat(every(period), || panic!("repeat")),
+        executor.schedule_at_fixed_rate(ms(0), ms(10), || panic!("rate")),
+        executor.schedule_with_fixed_delay(ms(0), ms(10), || panic!("delay")),
+        executor.repeat(every(ms(10)), || panic!("repeat")),
         executor.submit(|| panic!("once")),
     ];
     clock.run_until_idle();
@@ -90,7 +87,7 @@ fn a_closure_may_have_no_result_at_all() {
         assert_eq!(error.to_string(), format!("the task panicked: {message}"));
     }
     let task = executor.task().on_failure(FailurePolicy::resume());
-    let task = task.schedule_at_fixed_rate(initial_delay, period, || panic!("again"));
+    let task = task.schedule_at_fixed_rate(ms(0), ms(10), || panic!("again"));
     clock.run_for(ms(20));
     assert!(task.expect("accepted").cancel());
     assert_eq!(executor.statistics().failed_runs, 3 + 1 + 3);

@@ -8,13 +8,12 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 use punctual::{
-    CancelReason, DrainedTask, FailurePolicy, Handle, ManualClock, RejectedTask, RejectionReason,
-    ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError, TaskState, Worker,
-    current_task,
+    CancelReason, DrainedTask, FailurePolicy, Grace, Handle, ManualClock, RejectedTask,
+    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor as Executor, TaskError,
+    TaskState, Worker, current_task,
 };
 
 use crate::{
@@ -358,7 +357,7 @@ fn a_report_names_the_timed_out_task() {
     let plain = task("plain").submit(|| ()).unwrap();
     let valued = task("valued").submit(|| ()).unwrap();
     let handle = executor.handle();
-    let report = thread::spawn(move || handle.shutdown_within(HOUR, Duration::ZERO).unwrap());
+    let report = thread::spawn(move || handle.shutdown_within(Grace::patience(HOUR)).unwrap());
     eventually("it is shut down", || executor.is_shutdown());
     clock.advance(ms(5));
     plain.wait().unwrap();

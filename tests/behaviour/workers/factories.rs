@@ -13,8 +13,9 @@ use std::{
 };
 
 use punctual::{
-    CancellationToken, ConfigError, DropPolicy, Handle, RejectedExecutionError, RejectionReason,
-    ScheduledFuture, ScheduledThreadPoolExecutor, ThreadFactory, Worker, WouldDeadlock,
+    CancellationToken, ConfigError, DropPolicy, Grace, Handle, RejectedExecutionError,
+    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, ThreadFactory, Worker,
+    WouldDeadlock,
 };
 
 use crate::{
@@ -315,7 +316,7 @@ fn a_factory_can_use_its_own_executor() {
     check(|own| own.shutdown_now().len(), |left| *left == 0);
     check(|own| own.await_termination(LONG), Result::is_err);
     check(
-        |own| own.shutdown_within(LONG, LONG),
+        |own| own.shutdown_within(Grace::patience(LONG).then(LONG)),
         |answer: &Result<_, WouldDeadlock>| answer.is_err(),
     );
     check(|own| own.set_thread_factory(start), |()| true);

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::{ScheduledThreadPoolExecutor, ShutdownPolicy};
+use punctual::{Grace, ScheduledThreadPoolExecutor, ShutdownPolicy};
 use shuttle::{sync::Mutex, thread};
 
 use crate::support::{Count, Door, check, executor};
@@ -207,7 +207,7 @@ fn a_drop_waits_no_longer_than_a_shutdown_with_a_deadline() {
         let handle = executor.handle();
         let ends = executor.handle();
         let stopper = thread::spawn(move || {
-            let report = handle.shutdown_within(Duration::ZERO, Duration::ZERO);
+            let report = handle.shutdown_within(Grace::patience(Duration::ZERO));
             assert!(!report.expect("not on a worker").is_terminated);
         });
         drop(executor);

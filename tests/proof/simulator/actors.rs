@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll, Wake, Waker},
 };
 
-use punctual::{TaskError, TaskHandle, WouldDeadlock};
+use punctual::{Grace, TaskError, TaskHandle, WouldDeadlock};
 use shuttle::sync::{Condvar, Mutex};
 
 use crate::{
@@ -31,7 +31,6 @@ impl World {
             Op::Flush(task) => self.flush(task),
             Op::SetWall(steps, is_back) => self.set_wall(steps, is_back),
             Op::RunDue => self.run_due(),
-            Op::RunOne => self.run_one(),
             Op::Poll(task) => self.poll(task),
             Op::Timer(first, then) => self.use_timer(first, then),
             Op::Look => self.look(),
@@ -58,9 +57,9 @@ impl World {
                 self.is_wrong(ended.is_err(), "an actor may wait for the end");
             }
             Op::ShutdownWithin(steps) => {
-                let (patience, grace) = (steps.span(), steps.span());
-                let report = self
-                    .ending(|| self.within_limits(|| self.handle.shutdown_within(patience, grace)));
+                let grace = Grace::patience(steps.span()).then(steps.span());
+                let report =
+                    self.ending(|| self.within_limits(|| self.handle.shutdown_within(grace)));
                 self.has_shut_down(report);
             }
             Op::Close => self.close(),

@@ -47,10 +47,6 @@ impl World {
         self.as_driver(|executor| executor.run_due());
     }
 
-    pub(crate) fn run_one(&self) {
-        self.as_driver(|executor| usize::from(executor.run_one()));
-    }
-
     /// Calls the driven executor, if this thread has it, and compares the number of runs that it returns.
     fn as_driver(&self, call: impl FnOnce(&mut DrivenExecutor) -> usize) {
         let Some(mut executor) = DRIVEN.with(RefCell::take) else { return };

@@ -1,6 +1,6 @@
 //! What is done with whole groups, and what must hold of them.
 
-use punctual::{DrainedTask, Group};
+use punctual::{DrainedTask, Grace, Group};
 
 use crate::{ledger::Ledger, scenario::GroupVerb, world::World};
 
@@ -24,7 +24,9 @@ impl World {
                 group.shutdown_now().into_iter().take(runs).for_each(DrainedTask::run);
             }),
             GroupVerb::ShutdownWithin(steps) => self.ending_group(number, || {
-                let report = self.blocking(|| group.shutdown_within(steps.span(), steps.span()));
+                let report = self.blocking(|| {
+                    group.shutdown_within(Grace::patience(steps.span()).then(steps.span()))
+                });
                 self.is_wrong(report.is_err(), "an actor may wait for a group");
             }),
             GroupVerb::AwaitTermination(steps) => {

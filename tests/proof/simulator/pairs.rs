@@ -220,8 +220,7 @@ fn driven_and_requeue() -> BoxedStrategy<Scenario> {
     let step = prop_oneof![
         3 => plan(),
         2 => which().prop_map(Op::Call),
-        4 => Just(Op::RunDue),
-        1 => Just(Op::RunOne),
+        5 => Just(Op::RunDue),
         2 => steps(1, 6).prop_map(Op::Advance),
     ];
     let others = vec(prop_oneof![quick_op(), blocking_op()], 0..3);

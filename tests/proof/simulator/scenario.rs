@@ -233,7 +233,6 @@ pub(crate) enum Op {
     SetWall(Steps, bool),
     /// Drives the executor, if it is driven and this is the director.
     RunDue,
-    RunOne,
     Advance(Steps),
     Resize(usize),
     Group(usize, GroupVerb),
@@ -467,8 +466,7 @@ pub(crate) fn quick_op() -> BoxedStrategy<Op> {
         4 => which().prop_map(Op::Call),
         1 => which().prop_map(Op::Flush),
         1 => (steps(1, 9), weighted_bool(0.3)).prop_map(|(steps, is_back)| Op::SetWall(steps, is_back)),
-        4 => Just(Op::RunDue),
-        1 => Just(Op::RunOne),
+        5 => Just(Op::RunDue),
         1 => (0_usize..4).prop_map(Op::Resize),
         5 => (which_group(), group_verb()).prop_map(|(group, verb)| Op::Group(group, verb)),
         1 => (which_group(), 0_usize..3)

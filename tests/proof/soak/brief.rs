@@ -9,7 +9,7 @@ use std::{
 
 use punctual::{
     AbortPolicy, BlockPolicy, Builder, CallerRunsPolicy, DiscardOldestPolicy, DiscardPolicy,
-    ExecutorState, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
+    ExecutorState, Grace, Handle, RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor,
 };
 
 use crate::{
@@ -115,7 +115,7 @@ fn end(pool: ScheduledThreadPoolExecutor, dice: &mut Dice) {
         1 => pool.shutdown_background(),
         2 => drop(pool.shutdown_now()),
         3 => pool.shutdown_now().filter(|task| task.is_due()).for_each(|task| task.run()),
-        4 => _ = pool.shutdown_within(milli, Duration::MAX),
+        4 => _ = pool.shutdown_within(Grace::patience(milli).then(Duration::MAX)),
         5 => {
             // One of the pool's own tasks ends it.
             let own = handle.clone();

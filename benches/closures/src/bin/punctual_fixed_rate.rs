@@ -8,9 +8,9 @@ macro_rules! one {
     ($n:expr, $subject:expr) => {{
         #[inline(never)]
         fn submit(executor: &Handle, captured: u64) {
-            let (initial_delay, period) = (Duration::from_secs(60), Duration::from_secs(60));
+            let minute = Duration::from_secs(60);
             let closure = move || _ = black_box(captured * ($n));
-            drop(executor.schedule_at_fixed_rate(initial_delay, period, closure));
+            drop(executor.schedule_at_fixed_rate(minute, minute, closure));
         }
         submit($subject, black_box(1));
     }};

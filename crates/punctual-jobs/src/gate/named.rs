@@ -75,14 +75,14 @@ impl NamedGate {
     ///
     /// ```no_run
     /// use std::time::Duration;
-    /// use punctual::ScheduledThreadPoolExecutor;
+    /// use punctual::{ScheduledThreadPoolExecutor, trigger::fixed_delay};
     /// use punctual_jobs::gate::Gate;
     ///
     /// let gate = Gate::postgres("postgres://app@db/app").open()?;
     /// let minute = Duration::from_secs(60);
     /// let executor = ScheduledThreadPoolExecutor::new(1);
     /// let poll = gate.for_name("poll the supplier")?.with_delay(minute);
-    /// executor.task().gate(poll).schedule_with_fixed_delay(minute, minute, || { /* poll */ })?;
+    /// executor.task().gate(poll).repeat(fixed_delay(minute), || { /* poll */ })?;
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     pub fn with_delay(mut self, delay: Duration) -> Self {

@@ -5,9 +5,9 @@
 //! `running` only falls. The one that makes it zero raises the token on which the shutdown sleeps. That
 //! token is on the executor's clock, so a shutdown can be tested on a manual one.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use punctual::CancellationToken;
+use punctual::{CancellationToken, Grace};
 
 use super::{
     Board,
@@ -57,11 +57,11 @@ impl Closing {
 }
 
 impl Board {
-    pub(super) fn shut_down(&self, patience: Duration, grace: Duration) -> ShutdownReport {
+    pub(super) fn shut_down(&self, grace: Grace) -> ShutdownReport {
         let Some(idle) = self.begin_closing() else { return ShutdownReport::default() };
-        if idle.sleep(patience).is_ok() {
+        if idle.sleep(grace.patience).is_ok() {
             self.ask_to_stop();
-            let _ = idle.sleep(grace);
+            let _ = idle.sleep(grace.then);
         }
         self.report()
     }

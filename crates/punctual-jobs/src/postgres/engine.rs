@@ -13,7 +13,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use punctual::{CancellationToken, Handle, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, Grace, Handle, ScheduledThreadPoolExecutor};
 use tokio::{runtime, sync::Notify, task::JoinHandle};
 
 use super::{
@@ -452,13 +452,13 @@ impl Engine for PostgresEngine {
         self.await_result_of(id)
     }
 
-    fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
+    fn shutdown(&self, grace: Grace) -> ShutdownReport {
         let Some(idle) = self.claims.begin_closing() else { return ShutdownReport::default() };
         self.end_planner();
         self.stop.cancel();
-        if idle.sleep(patience).is_ok() {
+        if idle.sleep(grace.patience).is_ok() {
             self.claims.ask_to_stop();
-            if idle.sleep(grace).is_ok() {
+            if idle.sleep(grace.then).is_ok() {
                 self.claims.release_all();
             }
         }

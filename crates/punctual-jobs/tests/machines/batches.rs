@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::mpsc, time::Duration};
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{InMemory, JobFilter, JobRun, Jobs, QueueError};
 
 use crate::{
@@ -73,7 +73,7 @@ fn a_batch_in_a_transaction_is_stored_with_it_or_not_at_all() {
         in_memory.enqueue_all_in(&transaction, []).await.unwrap_err()
     });
     assert!(matches!(error, QueueError::Unsupported(_)), "{error}");
-    queue.shutdown_within(LONG, LONG).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }
 
 /// A trigger of the program's that leaves one row out, or refuses it, leaves nothing of the batch; the transaction of a caller goes on.

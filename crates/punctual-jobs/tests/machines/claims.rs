@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Cancellation, Job, JobError, JobRun, JobState, Jobs};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -140,7 +140,9 @@ fn a_shutdown_releases_what_does_not_end() {
     }
     (0..4).for_each(|_| receive(&told, "all four begin"));
     // Those that obey end within the grace; on a busy machine it has to be longer.
-    let report = first.shutdown_within(Duration::from_millis(100), Duration::from_secs(5)).unwrap();
+    let report = first
+        .shutdown_within(Grace::patience(Duration::from_millis(100)).then(Duration::from_secs(5)))
+        .unwrap();
     assert_eq!((report.ran.len(), report.released.len()), (2, 2), "{report:?}");
     assert_eq!(report.still_running.len(), 2, "{report:?}");
     assert!(report.released.iter().all(|job| job.attempts == 0));

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobRun, Jobs};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ fn machine() {
     let secret = "do not write this down";
     queue.now(Secret { text: secret.to_owned() }).key("a key").enqueue().unwrap();
     assert_eq!(receive(&told, "it runs"), secret);
-    queue.shutdown_within(LONG, LONG).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     let lines = lines.0.lock().unwrap();
     let with = |text: &str| lines.iter().filter(|line| line.contains(text)).count() as i64;
     say("logged", &[lines.len() as i64, with(secret)]);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{Handle, ScheduledThreadPoolExecutor};
+use punctual::{Grace, Handle, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobError, JobLimit, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent};
 
 use crate::{
@@ -129,7 +129,7 @@ fn machine() {
     say("open", &[]);
     wait_for_the_end();
     say("threads", &[std::fs::read_dir("/proc/self/task").unwrap().count() as i64]);
-    queue.shutdown_within(LONG, Duration::from_secs(1)).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(Duration::from_secs(1))).unwrap();
     for kind in queue.outcomes() {
         say(&format!("counted_{}", kind.kind), &[kind.succeeded as i64, kind.lost as i64]);
     }

@@ -5,7 +5,7 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobFilter, JobRun, JobStage, Jobs};
 
 use crate::{
@@ -104,6 +104,6 @@ fn tables_of_each_version_are_brought_up_to_date_in_the_middle_of_their_work() {
         assert_eq!(newest, steps.len().to_string());
         let ran = "select count(*) from punctual.job_run where name = 'work' and outcome = 'ran'";
         assert_eq!(server.value(ran), "5", "version {version}");
-        queue.shutdown_within(LONG, LONG).unwrap();
+        queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     }
 }

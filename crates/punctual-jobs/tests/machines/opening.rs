@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{InMemory, JobRun, Jobs, OpenError, Postgres, QueueError};
 
 use crate::{
@@ -71,7 +71,7 @@ fn the_largest_settings_work() {
     let queue = most().unwrap();
     queue.now(Work { number: 7, millis: 0 }).enqueue().unwrap();
     assert_eq!(receive(&told, "its run"), 7);
-    queue.shutdown_within(LONG, LONG).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }
 
 #[test]

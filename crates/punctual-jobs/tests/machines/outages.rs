@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use punctual::{CancellationToken, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobRun, JobState, Jobs};
 
 use crate::{
@@ -35,7 +35,7 @@ fn connections_come_back_and_leave_nothing_behind() {
     // The queue is as good as new.
     queue.now(Work { number: jobs, millis: 0 }).enqueue().unwrap();
     drained(&server);
-    queue.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    queue.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     let connections = "select count(*) from pg_stat_activity where backend_type = 'client backend'";
     // Four of the machine, and this question's. The server sees the end of the others a little later.
     wait_until("nothing is left behind", || {

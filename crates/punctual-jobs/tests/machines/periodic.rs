@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{Grace, ManualClock, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Job, JobRun, Jobs, Postgres, PostgresQueue, QueueEvent, aligned};
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,7 @@ fn ticks_that_cannot_be_kept_are_counted() {
     // More than are kept, and a queue that is closed meanwhile.
     clock.run_for(1100 * SECOND);
     let queue = fates.queue.clone();
-    queue.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    queue.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     fates.wait_for(&["lost"], 1110);
 }
 
@@ -210,7 +210,7 @@ fn each_tick_is_sent_once_over_all_machines() {
     let mut ran: Vec<_> =
         (0..size(16, 240)).map(|_| receive(&told, "a tick").get().to_string()).collect();
     for queue in queues {
-        queue.shutdown_within(LONG, LONG).unwrap();
+        queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     }
     ran.extend(told.try_iter().map(|id| id.get().to_string()));
     let value = |what: &str| server.value(what).parse::<usize>().unwrap();

@@ -2,7 +2,7 @@
 
 use std::{sync::mpsc, time::Duration};
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobResult, JobRun, Jobs, PostgresQueue};
 
 use crate::{
@@ -48,7 +48,7 @@ fn a_result_is_awaited_on_a_machine_that_handles_nothing() {
             panic!("it has one")
         };
         assert_eq!(value.read::<i64>().unwrap(), 2);
-        other.shutdown_within(LONG, LONG).unwrap();
+        other.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     });
     assert_eq!(server.value("select count(*) from punctual.job_result"), "2");
 }
@@ -72,7 +72,7 @@ fn results_whose_time_is_over_are_removed() {
             && server.value("select count(*) from punctual.job_result") == "1"
     });
     assert!(matches!(queue.result(1_000_000.into()).unwrap(), JobResult::Ready(_)));
-    queue.shutdown_within(LONG, LONG).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }
 
 /// A trigger that refuses one result stops no other end.
@@ -98,5 +98,5 @@ fn a_result_that_is_refused_stops_no_other_end() {
         panic!("it has one by now")
     };
     assert_eq!(value.read::<i64>().unwrap(), 8);
-    other.shutdown_within(LONG, LONG).unwrap();
+    other.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{Cancellation, JobRun, Jobs, OpenError, Postgres, Schedule};
 
 use crate::{
@@ -65,7 +65,7 @@ fn a_role_with_rights_to_rows_alone_can_do_everything() {
     wait_until("it ticks", || first().enqueued > 2);
     assert!(queue.schedules().pause("a").call().unwrap());
     assert!(queue.schedules().remove("a").call().unwrap());
-    queue.shutdown_within(LONG, LONG).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
     assert_eq!(server.value("select count(*) from punctual.job_worker"), "0", "it has left");
 }
 

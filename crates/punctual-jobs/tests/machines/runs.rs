@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobQueue, JobState};
 
 use crate::{
@@ -117,7 +117,7 @@ fn jobs_outlive_every_process() {
     let executor = ScheduledThreadPoolExecutor::new(1);
     let queue = sender(&executor, &server.url());
     scatter(&queue, 50, Duration::from_secs(1), 0);
-    queue.shutdown_within(Duration::ZERO, Duration::ZERO).unwrap();
+    queue.shutdown_within(Grace::patience(Duration::ZERO)).unwrap();
     drop(queue);
     server.stop();
     std::thread::sleep(Duration::from_millis(1500));

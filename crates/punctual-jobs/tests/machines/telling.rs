@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobError, JobRun, Jobs, PostgresQueue};
 
 use crate::{
@@ -140,7 +140,7 @@ fn a_shutdown_waits_until_discarded_jobs_are_told() {
         })
         .on_discarded(move |_| {
             let queue = asks.lock().unwrap().clone().unwrap();
-            let would_wait = queue.shutdown_within(Duration::ZERO, Duration::ZERO).is_err();
+            let would_wait = queue.shutdown_within(Grace::patience(Duration::ZERO)).is_err();
             std::thread::sleep(Duration::from_millis(300));
             let _ = tell.send(would_wait);
         });
@@ -149,7 +149,7 @@ fn a_shutdown_waits_until_discarded_jobs_are_told() {
     queue.now(Work { number: 1, millis: 0 }).max_attempts(1).enqueue().unwrap();
     receive(&begins, "it begins");
     let begun = Instant::now();
-    let closes = std::thread::spawn(move || queue.shutdown_within(LONG, Duration::ZERO).unwrap());
+    let closes = std::thread::spawn(move || queue.shutdown_within(Grace::patience(LONG)).unwrap());
     open.send(()).unwrap();
     closes.join().unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(300));

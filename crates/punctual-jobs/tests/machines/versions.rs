@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobLimit, JobRun, JobState, Jobs, PostgresQueue};
 
 use crate::{
@@ -200,7 +200,7 @@ fn two_versions_with_different_windows_have_both() {
     // They look again, and find no token.
     for queue in queues {
         queue.now(Held { number: 0, millis: 0 }).enqueue().unwrap();
-        queue.shutdown_within(LONG, Duration::ZERO).unwrap();
+        queue.shutdown_within(Grace::patience(LONG)).unwrap();
     }
     assert_eq!(server.value("select count(*) from punctual.job"), "14");
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::{ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{Grace, ManualClock, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
     InMemory, Job, JobError, JobRun, JobState, Jobs, OpenError, QueueError, ReleasedJob, aligned,
 };
@@ -164,8 +164,8 @@ fn a_handler_cannot_shut_its_own_queue_down() {
     let other = Jobs::new().open(InMemory::on(&executor)).unwrap();
     let (tell, told) = std::sync::mpsc::channel();
     let jobs = Jobs::new().on(move |run: &JobRun, _: Failing| {
-        let own = run.queue().shutdown_within(SHORT, SHORT);
-        let others = other.shutdown_within(SHORT, SHORT);
+        let own = run.queue().shutdown_within(Grace::patience(SHORT).then(SHORT));
+        let others = other.shutdown_within(Grace::patience(SHORT).then(SHORT));
         tell.send((own.is_err(), others.is_ok()))?;
         Ok(())
     });
@@ -177,7 +177,7 @@ fn a_handler_cannot_shut_its_own_queue_down() {
         assert_eq!(told.recv().unwrap(), (true, true));
     }
     assert!(matches!(queue.state(waits.id()), Ok(JobState::Waiting { .. })), "it goes on");
-    let report = queue.shutdown_within(SHORT, SHORT).unwrap();
+    let report = queue.shutdown_within(Grace::patience(SHORT).then(SHORT)).unwrap();
     assert_eq!(report.released.len(), 1, "{report}");
 }
 

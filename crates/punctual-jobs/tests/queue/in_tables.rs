@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{JobQueue, Jobs, OpenError, Postgres, PostgresQueue, ShutdownReport};
 
 use crate::{
@@ -91,13 +91,13 @@ impl World for InTables {
     }
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
-        self.queue().shutdown_within(patience, grace).unwrap()
+        self.queue().shutdown_within(Grace::patience(patience).then(grace)).unwrap()
     }
 }
 
 impl Drop for InTables {
     fn drop(&mut self) {
         self.scene.gate.cancel();
-        let _ = self.queue().shutdown_within(Duration::from_secs(5), Duration::ZERO);
+        let _ = self.queue().shutdown_within(Grace::patience(Duration::from_secs(5)));
     }
 }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use punctual::{CancellationToken, Handle, ManualClock, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, Grace, Handle, ManualClock, ScheduledThreadPoolExecutor};
 use punctual_jobs::{InMemory, Job, JobError, JobQueue, JobRun, Jobs, OpenError, ShutdownReport};
 use serde::{Deserialize, Serialize};
 
@@ -255,7 +255,7 @@ impl World for InProcess {
 
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport {
         self.clock.set_auto_advance(true);
-        let report = self.queue().shutdown_within(patience, grace).unwrap();
+        let report = self.queue().shutdown_within(Grace::patience(patience).then(grace)).unwrap();
         self.clock.set_auto_advance(false);
         report
     }

@@ -57,7 +57,6 @@ pub(super) enum Op {
     Reply(usize, Entry),
     /// Time passes, and nothing runs.
     Stall(Steps),
-    RunOne,
     RunDue,
     RunFor(Steps),
     Group(usize, GroupOp),
@@ -187,8 +186,7 @@ fn op(is_possible: fn(&Request) -> bool) -> impl Strategy<Value = Op> {
         4 => (task(), request).prop_map(|(task, request)| Op::Ask(task, request)),
         5 => (task(), gate::entry()).prop_map(|(task, entry)| Op::Reply(task, entry)),
         2 => steps(4).prop_map(Op::Stall),
-        3 => Just(Op::RunOne),
-        2 => Just(Op::RunDue),
+        5 => Just(Op::RunDue),
         5 => steps(4).prop_map(Op::RunFor),
         3 => (0_usize..2, group_op()).prop_map(|(group, op)| Op::Group(group, op)),
     ]
@@ -270,7 +268,6 @@ impl fmt::Display for GroupScript {
                 writeln!(f, "    reply{task}.send({entry}); // if there is one")
             }
             Op::Stall(span) => writeln!(f, "    clock.advance({span}); // and nothing runs"),
-            Op::RunOne => writeln!(f, "    executor.run_one();"),
             Op::RunDue => writeln!(f, "    executor.run_due();"),
             Op::RunFor(span) => writeln!(f, "    clock.run_for({span});"),
             Op::Group(group, op) => writeln!(f, "    group{group}: {op:?}"),

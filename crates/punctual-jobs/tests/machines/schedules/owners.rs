@@ -1,6 +1,6 @@
 //! Schedules that programs declare, and that persons change.
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
     InMemory, JobQueue, Jobs, OnEdit, OpenError, PostgresQueue, QueueEvent, Schedule,
     ScheduleStatus,
@@ -18,7 +18,7 @@ fn open(server: &Server, schedule: impl Fn() -> Schedule) -> Desk {
 }
 
 fn close(desk: Desk) {
-    desk.queue.shutdown_within(LONG, LONG).unwrap();
+    desk.queue.shutdown_within(Grace::patience(LONG).then(LONG)).unwrap();
 }
 
 fn is_kept(event: &QueueEvent) -> bool {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{
     CatchUp, JobDiscard, JobFilter, JobRun, JobStage, Jobs, Overlap, QueueError, QueueEvent,
     Schedule,
@@ -304,7 +304,8 @@ fn a_queue_that_is_shut_down_runs_no_schedule_and_keeps_answering_until_it_has_e
     desk.wait_for("waits 1");
     let is_refused = |error: QueueError| assert!(matches!(error, QueueError::ShutDown), "{error}");
     std::thread::scope(|scope| {
-        let closing = scope.spawn(|| desk.queue.shutdown_within(LONG, SECOND).unwrap());
+        let closing =
+            scope.spawn(|| desk.queue.shutdown_within(Grace::patience(LONG).then(SECOND)).unwrap());
         wait_until("it has begun", || {
             desk.queue.after(LONG, Wait { number: 2 }).key("k").enqueue().is_err()
         });

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use punctual::ScheduledThreadPoolExecutor;
+use punctual::{Grace, ScheduledThreadPoolExecutor};
 use punctual_jobs::{CatchUp, JobRun, Jobs, Overlap, Schedule};
 use rustix::process::Signal;
 
@@ -36,7 +36,7 @@ fn ticks() {
     });
     say("open", &[]);
     wait_for_the_end();
-    queue.shutdown_within(LONG, SECOND).unwrap();
+    queue.shutdown_within(Grace::patience(LONG).then(SECOND)).unwrap();
 }
 
 fn start(server: &Server, number: usize, clock: i32) -> Replica {

@@ -89,11 +89,6 @@ impl World {
             Op::Ask(task, request) => self.with(task, |task| task.ask(&request)),
             Op::Reply(task, entry) => self.with(task, |task| task.reply(entry)),
             Op::Stall(span) => self.now += span.span(),
-            Op::RunOne => {
-                let ran = self.run_one();
-                self.terminate();
-                self.seen.push(Seen::Number(ran));
-            }
             Op::RunDue => {
                 let ran = self.run_due();
                 self.seen.push(Seen::Number(ran));
@@ -257,28 +252,11 @@ impl World {
         self.now = self.now.max(end);
     }
 
-    /// If the first does not run, the next one has its turn.
-    fn run_one(&mut self) -> usize {
-        let due = self.due_now();
-        let Some((_, first)) = due.first() else { return 0 };
-        let began = self.now;
-        if self.take(*first) { 1 } else { self.run_round(began, Some(*first), 1) }
-    }
-
+    /// Gives a turn to each task that was due when this began, up to the place of a series whose next moment has
+    /// come as well.
     fn run_due(&mut self) -> usize {
-        let ran = self.run_round(self.now, None, usize::MAX);
-        self.terminate();
-        ran
-    }
-
-    /// Has each task have its turn that was due when this `began`, up to where a series has its place whose next
-    /// moment has come as well.
-    fn run_round(&mut self, began: Duration, except: Option<usize>, most: usize) -> usize {
-        let (mut ran, mut end) = (0, None);
-        let now = mem::replace(&mut self.now, began);
-        let list = self.due_now();
-        self.now = now;
-        for (due, number) in list.into_iter().filter(|(_, number)| Some(*number) != except) {
+        let (began, mut ran, mut end) = (self.now, 0, None);
+        for (due, number) in self.due_now() {
             if end.is_some_and(|Reverse(end)| end < (due, number)) {
                 break;
             }
@@ -289,10 +267,8 @@ impl World {
                 let next = next.filter(|next| due < *next && *next <= began);
                 end = end.max(next.map(|next| Reverse((next, number))));
             }
-            if ran >= most {
-                break;
-            }
         }
+        self.terminate();
         ran
     }
 

@@ -98,10 +98,6 @@ impl World {
     fn carry_out(&mut self, op: &Op) {
         match *op {
             Op::Stall(span) => self.clock.advance(span.span()),
-            Op::RunOne => {
-                let ran = usize::from(self.executor.run_one());
-                self.cast.note(Seen::Number(ran));
-            }
             Op::RunDue => {
                 let ran = self.executor.run_due();
                 self.cast.note(Seen::Number(ran));
