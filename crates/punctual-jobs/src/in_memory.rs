@@ -50,11 +50,12 @@ use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
     JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority,
     QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
-    batch::Batch,
-    jobs::{Definitions, Opening, Periodic, sealed::Sealed},
-    payload::Payload,
-    queue::{Engine, NewJob},
-    schedule::Tick,
+    job::{
+        jobs::{Definitions, Opening, Periodic, sealed::Sealed},
+        payload::Payload,
+        schedule::Tick,
+    },
+    queue::{Engine, NewJob, batch::Batch},
 };
 
 /// Opens a queue in this process: `jobs.open(InMemory::on(&executor))`. See [`Jobs`](crate::Jobs).

@@ -5,6 +5,18 @@
 //! the day on which it gets a second machine. So the payload goes through JSON in every engine, and the
 //! closure is given where the job runs ([`Jobs::on`](crate::Jobs::on)).
 
+pub(crate) mod aligned;
+pub(crate) mod backoff;
+#[cfg(feature = "gate")]
+pub(crate) mod catch_up;
+pub(crate) mod job_error;
+pub(crate) mod job_limit;
+pub(crate) mod jobs;
+pub(crate) mod names;
+pub(crate) mod payload;
+pub(crate) mod priority;
+pub(crate) mod schedule;
+
 use std::{
     error::Error,
     fmt,

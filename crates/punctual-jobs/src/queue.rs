@@ -8,6 +8,19 @@
 //! Every verb asks the engine, which answers with a [`QueueFuture`]. Those that block wait for it; their twins
 //! return it.
 
+pub(crate) mod batch;
+pub(crate) mod by_id;
+pub(crate) mod counts;
+pub(crate) mod error;
+pub(crate) mod handling;
+pub(crate) mod history;
+pub(crate) mod listing;
+pub(crate) mod machine;
+pub(crate) mod pausing;
+pub(crate) mod queue_future;
+pub(crate) mod report;
+pub(crate) mod results;
+
 use std::{
     fmt,
     sync::Arc,
@@ -20,12 +33,13 @@ use crate::{
     Cancellation, HistoryFilter, Job, JobDiscard, JobFilter, JobId, JobRemoval, JobResult,
     JobRetry, JobState, JobStatus, KindCounts, PastRun, Priority, QueueError, QueueFuture,
     Rescheduling, ShutdownReport, When,
-    batch::Batch,
-    handling,
-    jobs::{Definitions, attempts_of, clamped},
-    names::Names,
-    outcomes::Outcomes,
-    payload::Payload,
+    job::{
+        jobs::{Definitions, attempts_of, clamped},
+        names::Names,
+        payload::Payload,
+    },
+    queue::batch::Batch,
+    run::outcomes::Outcomes,
 };
 
 /// The engine that keeps the jobs.

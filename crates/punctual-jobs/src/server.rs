@@ -8,6 +8,8 @@
 //! The queue has several of these, makes each when it is asked, and gives up on one that was silent. The
 //! [gate](crate::gate) has one, which a task of its own keeps, and deadlines.
 
+pub mod pooler;
+
 pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod error;

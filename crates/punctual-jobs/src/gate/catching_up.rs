@@ -38,7 +38,7 @@ use super::{
     event::{GateEvent, Reporter},
     rules::{CORRECTION, OnHolderDeath, Row, Rule, Seen, Verdict},
 };
-use crate::catch_up::{CatchUp, ON_TIME};
+use crate::job::catch_up::{CatchUp, ON_TIME};
 
 type NextAfter = Box<dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync>;
 

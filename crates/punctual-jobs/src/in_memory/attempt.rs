@@ -20,10 +20,8 @@ use super::{
 };
 use crate::{
     DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
-    handling::Handling,
-    jobs::Definition,
-    payload::Payload,
-    queue::Engine,
+    job::{jobs::Definition, payload::Payload},
+    queue::{Engine, handling::Handling},
     run::{self, Outcome},
 };
 

@@ -4,7 +4,7 @@
 //! off again.
 
 use super::Board;
-use crate::{JobHandle, QueueError, batch::Batch};
+use crate::{JobHandle, QueueError, queue::batch::Batch};
 
 impl Board {
     pub(super) fn accept_all(&self, mut batch: Batch) -> Result<Vec<JobHandle>, QueueError> {

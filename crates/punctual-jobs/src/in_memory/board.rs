@@ -32,10 +32,9 @@ use super::{
 };
 use crate::{
     Cancellation, JobHandle, JobId, JobState, Priority, QueueError, Rescheduling, StopReason, When,
-    jobs::Definition,
-    payload::Payload,
+    job::{jobs::Definition, payload::Payload},
     queue::{NewJob, until},
-    stop::StopSignal,
+    run::stop::StopSignal,
 };
 
 /// How many jobs that were discarded are remembered.

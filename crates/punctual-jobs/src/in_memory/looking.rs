@@ -18,7 +18,8 @@ use super::{
 };
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
-    QueueError, StopReason, by_id::BY_HAND, machine,
+    QueueError, StopReason,
+    queue::{by_id::BY_HAND, machine},
 };
 
 impl Board {

@@ -9,7 +9,7 @@ use super::{
     Board,
     board::{Entry, Stage, State},
 };
-use crate::{HistoryFilter, JobId, JobOutcome, PastRun, QueueError, machine};
+use crate::{HistoryFilter, JobId, JobOutcome, PastRun, QueueError, queue::machine};
 
 /// How many runs are kept at most.
 const KEPT_AT_MOST: usize = 10_000;

@@ -10,8 +10,9 @@ use std::{
 
 use super::{Board, board::State};
 use crate::{
-    JobId, JobResult, JobState, JobValue, QueueError, QueueFuture, payload::Payload,
-    queue_future::Promise, results::Returned,
+    JobId, JobResult, JobState, JobValue, QueueError, QueueFuture,
+    job::payload::Payload,
+    queue::{queue_future::Promise, results::Returned},
 };
 
 #[derive(Default)]

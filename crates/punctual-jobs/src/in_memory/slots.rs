@@ -27,7 +27,7 @@ use super::{
     ordering::{Arrival, at_once},
     tokens::{Buckets, TokenTimer},
 };
-use crate::{JobWait, Priority, job_limit::Limits};
+use crate::{JobWait, Priority, job::job_limit::Limits};
 
 type LimitedLine = (Priority, String);
 

@@ -19,7 +19,7 @@ use std::{
 use punctual::{TaskHandle, trigger::Due};
 
 use super::Board;
-use crate::job_limit::JobWindow;
+use crate::job::job_limit::JobWindow;
 
 impl JobWindow {
     /// Returns when a bucket that is full again at this moment has a token.

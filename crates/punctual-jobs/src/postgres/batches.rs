@@ -19,7 +19,8 @@ use super::{
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{
-    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When, batch::Batch, payload::Payload,
+    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When, job::payload::Payload,
+    queue::batch::Batch,
 };
 
 /// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or

@@ -15,7 +15,11 @@ use tokio_postgres::types::Type;
 use super::{
     claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
 };
-use crate::{JobOutcome, When, job::with_sources, payload::Payload, run::Outcome};
+use crate::{
+    JobOutcome, When,
+    job::{payload::Payload, with_sources},
+    run::Outcome,
+};
 
 /// How a claim ends.
 #[derive(Clone)]

@@ -38,12 +38,12 @@ use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
     JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError,
     QueueFuture, Rescheduling, ShutdownReport, When,
-    batch::Batch,
-    job::with_sources,
-    jobs::{Definitions, Opening, Periodic},
-    pooler,
-    queue::{Engine, NewJob, until},
-    server::dial::Seam,
+    job::{
+        jobs::{Definitions, Opening, Periodic},
+        with_sources,
+    },
+    queue::{Engine, NewJob, batch::Batch, until},
+    server::{dial::Seam, pooler},
 };
 
 pub(super) struct PostgresEngine {

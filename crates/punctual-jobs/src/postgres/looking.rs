@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
-    Priority, by_id::BY_HAND, payload::Payload,
+    Priority, job::payload::Payload, queue::by_id::BY_HAND,
 };
 
 /// Whether all places of a limit are taken: `$most` of them, or all up to the last that is.

@@ -22,8 +22,8 @@ use super::{
     statements,
 };
 use crate::{
-    JobId, JobQueue, JobRun, QueueError, backoff,
-    jobs::Definition,
+    JobId, JobQueue, JobRun, QueueError,
+    job::{backoff, jobs::Definition},
     run::{self, Outcome},
 };
 

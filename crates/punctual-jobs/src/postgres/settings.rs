@@ -14,8 +14,8 @@ use super::{
 };
 use crate::{
     OpenError, OpenQueue,
-    jobs::{Opening, sealed::Sealed},
-    machine,
+    job::jobs::{Opening, sealed::Sealed},
+    queue::machine,
     server::dial::{Dial, Seam, Through},
 };
 

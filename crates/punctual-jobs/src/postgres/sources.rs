@@ -26,7 +26,7 @@ use super::{
     frontier::{Frontier, LEVELS, Mark},
     limiting, statements,
 };
-use crate::job_limit::{JobWindow, Limits};
+use crate::job::job_limit::{JobWindow, Limits};
 
 /// How often a claim is asked again that another machine has spoiled.
 const AGAIN: u32 = 3;

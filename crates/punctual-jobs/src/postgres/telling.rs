@@ -24,7 +24,11 @@ use tokio::{
 use tokio_postgres::{Row, types::Type};
 
 use super::{connection::AskError, engine::PostgresEngine, statements};
-use crate::{DiscardedJob, JobId, handling::Handling, payload::Payload, queue::Engine};
+use crate::{
+    DiscardedJob, JobId,
+    job::payload::Payload,
+    queue::{Engine, handling::Handling},
+};
 
 /// The discarded jobs of which this worker is telling.
 #[derive(Default)]

@@ -42,7 +42,12 @@ use super::{
     connection::AskError, engine::PostgresEngine, moment::in_micros, settings::QueueEvent,
     statements,
 };
-use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, queue::NewJob};
+use crate::{
+    OpenError,
+    in_memory::tick_job,
+    job::{jobs::Periodic, with_sources},
+    queue::NewJob,
+};
 
 /// How long before the server is asked again that could not be, or that a tick has not come for yet.
 const PAUSE: Duration = Duration::from_secs(1);

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
-    QueueError, Rescheduling, When, by_id::BY_HAND, names::Names,
+    QueueError, Rescheduling, When, job::names::Names, queue::by_id::BY_HAND,
 };
 
 impl JobBuilder<'_> {

@@ -17,7 +17,8 @@ use super::{
     statements,
 };
 use crate::{
-    Cancellation, JobHandle, JobId, JobState, Rescheduling, When, payload::Payload, queue::NewJob,
+    Cancellation, JobHandle, JobId, JobState, Rescheduling, When, job::payload::Payload,
+    queue::NewJob,
 };
 
 /// How long a verb waits before it asks again for a job that is held.

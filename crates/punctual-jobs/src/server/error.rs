@@ -7,7 +7,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 #[cfg(feature = "postgres")]
-use crate::error::Source;
+use crate::queue::error::Source;
 
 /// The reason for which there is no answer.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     JobId, PostgresQueue, QueueError, QueueFuture,
-    names::Names,
+    job::names::Names,
     postgres::{connection::AskError, engine::PostgresEngine, statements},
 };
 

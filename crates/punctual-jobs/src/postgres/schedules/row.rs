@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     CatchUp, QueueError,
-    payload::Payload,
+    job::payload::Payload,
     postgres::{connection::Param, moment},
 };
 

@@ -5,7 +5,7 @@
 
 use std::time::SystemTime;
 
-use crate::{JobQueue, QueueError, QueueFuture, When, names::Names};
+use crate::{JobQueue, QueueError, QueueFuture, When, job::names::Names};
 
 /// The pause of a kind; from [`JobQueue::counts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

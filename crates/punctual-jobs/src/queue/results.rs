@@ -7,7 +7,7 @@ use std::{fmt, time::Duration};
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{JobError, JobId, JobQueue, QueueError, QueueFuture, payload::Payload};
+use crate::{JobError, JobId, JobQueue, QueueError, QueueFuture, job::payload::Payload};
 
 /// How a job stands for one that waits for its result; from [`JobQueue::result`] and [`JobQueue::await_result`].
 #[derive(Clone, Debug, PartialEq)]

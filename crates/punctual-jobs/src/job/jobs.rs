@@ -17,8 +17,10 @@ use punctual::{Backoff, Trigger};
 use serde::Serialize;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError, backoff, job_limit::Limits,
-    names::Names, outcomes::Outcomes, payload::Payload, results::Returned, schedule::BoxedTrigger,
+    DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError,
+    job::{backoff, job_limit::Limits, names::Names, payload::Payload, schedule::BoxedTrigger},
+    queue::results::Returned,
+    run::outcomes::Outcomes,
 };
 
 pub(crate) type Handler =
