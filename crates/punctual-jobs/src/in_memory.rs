@@ -48,14 +48,17 @@ use punctual::{Handle, TaskHandle};
 use self::board::State;
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun,
     QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
     job::{
         jobs::{Definitions, Opening, Periodic, sealed::Sealed},
         payload::Payload,
         schedule::Tick,
     },
-    queue::{Engine, NewJob, batch::Batch},
+    queue::{
+        batch::Batch,
+        engine::{Engine, NewJob},
+    },
 };
 
 /// Opens a queue in this process: `jobs.open(InMemory::on(&executor))`. See [`Jobs`](crate::Jobs).
@@ -167,17 +170,8 @@ pub(crate) fn tick_job(
     max_attempts: u32,
 ) -> NewJob {
     NewJob {
-        name,
-        payload,
-        when: When::After(Duration::ZERO),
-        key: None,
-        keeps_moment: false,
-        is_unique: false,
         ordering_key: Some(format!("every {schedule}")),
-        max_attempts,
-        priority: Priority::Normal,
-        limit_key: None,
-        traceparent: None,
+        ..NewJob::new(name, payload, max_attempts)
     }
 }
 

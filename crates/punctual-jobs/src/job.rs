@@ -245,3 +245,17 @@ impl fmt::Display for DiscardedJob {
         write!(f, "job {id} {name:?} was discarded after {attempts} attempt{plural}: {last_error}")
     }
 }
+
+/// Returns how long it is until `time` by a clock that shows `now`.
+pub(crate) fn until(time: SystemTime, now: SystemTime) -> Duration {
+    time.duration_since(now).unwrap_or(Duration::ZERO)
+}
+
+/// The database stores the number in two bytes.
+pub(crate) fn clamped(max_attempts: u32) -> u32 {
+    max_attempts.clamp(1, i16::MAX as u32)
+}
+
+pub(crate) fn attempts_of<J: Job>() -> u32 {
+    clamped(J::MAX_ATTEMPTS)
+}

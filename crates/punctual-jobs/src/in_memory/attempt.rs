@@ -21,7 +21,7 @@ use super::{
 use crate::{
     DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
     job::{jobs::Definition, payload::Payload},
-    queue::{Engine, handling::Handling},
+    queue::{engine::Engine, handling::Handling},
     run::{self, Outcome},
 };
 

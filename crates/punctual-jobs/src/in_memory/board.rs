@@ -32,8 +32,9 @@ use super::{
 };
 use crate::{
     Cancellation, JobHandle, JobId, JobState, Priority, QueueError, Rescheduling, StopReason, When,
+    job::until,
     job::{jobs::Definition, payload::Payload},
-    queue::{NewJob, until},
+    queue::engine::NewJob,
     run::stop::StopSignal,
 };
 

@@ -159,7 +159,7 @@ fn handles(batch: &Batch, rows: &[Row]) -> Option<Vec<JobHandle>> {
     }
     others.sort_unstable();
     let mut others = others.into_iter();
-    let handle = |job: &crate::queue::NewJob| {
+    let handle = |job: &crate::queue::engine::NewJob| {
         let stored = match &job.key {
             Some(key) => of_keys.get(key.as_str()).copied(),
             None => others.next().map(|id| (id, false)),
@@ -228,7 +228,7 @@ impl JobQueue {
     ) -> Result<Vec<JobHandle>, QueueError> {
         let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
-        let batch = Batch::of(jobs)?;
+        let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {
             return Ok(Vec::new());
         }

@@ -38,11 +38,15 @@ use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
     JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError,
     QueueFuture, Rescheduling, ShutdownReport, When,
+    job::until,
     job::{
         jobs::{Definitions, Opening, Periodic},
         with_sources,
     },
-    queue::{Engine, NewJob, batch::Batch, until},
+    queue::{
+        batch::Batch,
+        engine::{Engine, NewJob},
+    },
     server::{dial::Seam, pooler},
 };
 

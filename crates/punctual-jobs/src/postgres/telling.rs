@@ -27,7 +27,7 @@ use super::{connection::AskError, engine::PostgresEngine, statements};
 use crate::{
     DiscardedJob, JobId,
     job::payload::Payload,
-    queue::{Engine, handling::Handling},
+    queue::{engine::Engine, handling::Handling},
 };
 
 /// The discarded jobs of which this worker is telling.

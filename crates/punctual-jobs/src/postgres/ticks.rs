@@ -46,7 +46,7 @@ use crate::{
     OpenError,
     in_memory::tick_job,
     job::{jobs::Periodic, with_sources},
-    queue::NewJob,
+    queue::engine::NewJob,
 };
 
 /// How long before the server is asked again that could not be, or that a tick has not come for yet.

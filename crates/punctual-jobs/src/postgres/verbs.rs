@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     Cancellation, JobHandle, JobId, JobState, Rescheduling, When, job::payload::Payload,
-    queue::NewJob,
+    queue::engine::NewJob,
 };
 
 /// How long a verb waits before it asks again for a job that is held.

@@ -9,11 +9,7 @@ use super::timing::Calendar;
 use super::timing::{Timing, seed_of};
 use crate::{
     CatchUp, InvalidName, Job, Priority, aligned,
-    job::{
-        jobs::{attempts_of, clamped},
-        names::Names,
-        payload::Payload,
-    },
+    job::{attempts_of, clamped, names::Names, payload::Payload},
 };
 
 /// What a tick does while jobs of its schedule wait or run. A job that waits for its next attempt is one of them.
