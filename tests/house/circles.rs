@@ -12,7 +12,7 @@ use std::{
 use crate::root;
 
 /// The most files that one circle may have.
-const MOST: usize = 1;
+const MOST: usize = 4;
 
 type Module = Vec<String>;
 
@@ -203,7 +203,6 @@ fn circles_of_files_are_small() {
             format!("{} uses {}", file.join("/"), to.join(", "))
         });
         let listed: Vec<_> = listed.collect();
-        println!("a circle of {} files:\n{}", circle.len(), listed.join("\n"));
+        panic!("a circle of {} files:\n{}", circle.len(), listed.join("\n"));
     }
-    panic!();
 }

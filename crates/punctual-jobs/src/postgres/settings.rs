@@ -7,14 +7,11 @@ use tokio_postgres::Config;
 
 use super::{
     connection::{Address, Connection},
-    encryption, engine,
-    postgres_queue::PostgresQueue,
+    encryption,
     schema::Schema,
-    tables,
 };
 use crate::{
-    OpenError, OpenQueue,
-    job::jobs::{Opening, sealed::Sealed},
+    OpenError,
     queue::machine,
     server::dial::{Dial, Seam, Through},
 };
@@ -341,17 +338,6 @@ impl Postgres {
         self
     }
 
-    /// Makes the tables, or brings them up to date, and opens nothing. Blocks; has a thread and connections
-    /// for the length of the call.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
-    pub fn migrate(self) -> Result<(), OpenError> {
-        let (_, settings) = self.checked()?;
-        engine::block_on(tables::make(&settings.address))?
-    }
-
     pub(super) fn checked(self) -> Result<(Handle, Settings), OpenError> {
         let config: Config =
             self.url.parse().map_err(|error| OpenError::Address(Box::new(error)))?;
@@ -399,17 +385,6 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
 /// More rows than one statement is to claim.
 const MOST_SLOTS: usize = 10_000;
-
-impl Sealed for Postgres {}
-
-impl OpenQueue for Postgres {
-    type Queue = PostgresQueue;
-
-    fn open_queue(self, opening: Opening) -> Result<PostgresQueue, OpenError> {
-        let (executor, settings) = self.checked()?;
-        engine::open(executor, settings, opening)
-    }
-}
 
 impl fmt::Debug for Postgres {
     /// Leaves out the address, which may have a password in it.

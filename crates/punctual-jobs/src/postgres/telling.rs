@@ -14,46 +14,22 @@
 //! An executor that takes no task has the job wait for the next heartbeat. A shutdown waits for the callbacks, within
 //! its limits; what is left is another machine's, or told at the next start.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::{
-    sync::Notify,
-    time::{Instant, timeout_at},
-};
+use tokio::time::{Instant, timeout_at};
 use tokio_postgres::{Row, types::Type};
 
-use super::{connection::AskError, engine::PostgresEngine, statements};
+use super::{
+    connection::AskError,
+    engine::PostgresEngine,
+    statements,
+    told::{Stage, Told},
+};
 use crate::{
     DiscardedJob, JobId,
     job::payload::Payload,
     queue::{engine::Engine, handling::Handling},
 };
-
-/// The discarded jobs of which this worker is telling.
-#[derive(Default)]
-pub(super) struct Telling {
-    jobs: Mutex<HashMap<i64, Told>>,
-    /// Held by the task that asks.
-    turn: tokio::sync::Mutex<()>,
-    /// A callback has returned, or its task was refused.
-    ended: Notify,
-}
-
-#[derive(Clone, Copy)]
-struct Told {
-    /// After how many attempts the job was discarded of which this tells.
-    attempts: i32,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The callback is called, or about to be.
-    Telling,
-    /// It was called, and that has to be written down.
-    Told,
-}
 
 /// The task that calls the callback.
 struct Call {
@@ -132,18 +108,6 @@ impl PostgresEngine {
         let task = self.executor.task().abort_if_rejected();
         // The task of a refusal is dropped here, and gives the job back.
         let _ = task.execute(move || call.run(&discarded));
-    }
-}
-
-impl Telling {
-    fn told(&self) -> (Vec<i64>, Vec<i32>) {
-        let jobs = self.jobs.lock();
-        let told = jobs.iter().filter(|(_, told)| told.stage == Stage::Told);
-        told.map(|(id, told)| (*id, told.attempts)).unzip()
-    }
-
-    fn is_calling(&self) -> bool {
-        self.jobs.lock().values().any(|told| told.stage == Stage::Telling)
     }
 }
 

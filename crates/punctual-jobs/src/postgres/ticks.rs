@@ -44,7 +44,6 @@ use super::{
 };
 use crate::{
     OpenError,
-    in_memory::tick_job,
     job::{jobs::Periodic, with_sources},
     queue::engine::NewJob,
 };
@@ -116,7 +115,7 @@ impl PostgresEngine {
         }
         let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
         let schedule = Arc::new(NotedSchedule {
-            new_job: tick_job(&periodic.schedule, name, payload, max_attempts),
+            new_job: NewJob::of_tick(&periodic.schedule, name, payload, max_attempts),
             name: periodic.schedule,
             max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
             kept: Mutex::default(),

@@ -1,6 +1,8 @@
 //! What a queue asks of the engine that keeps its jobs: the seam between the two engines and all else.
 
-use std::{sync::Arc, time::Duration};
+#[cfg(feature = "postgres")]
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobId, JobRemoval, JobResult, JobRetry,
@@ -102,6 +104,17 @@ impl NewJob {
             limit_key: None,
             traceparent: None,
         }
+    }
+
+    /// What is enqueued at a tick: a job with an ordering key of its own, so that its runs do not overlap.
+    pub(crate) fn of_tick(
+        schedule: &str,
+        name: &'static str,
+        payload: Payload,
+        max_attempts: u32,
+    ) -> Self {
+        let ordering_key = Some(format!("every {schedule}"));
+        Self { ordering_key, ..Self::new(name, payload, max_attempts) }
     }
 
     /// Replaces a job that is not stored yet: if the moment of that one is to stay, this one has it.

@@ -26,13 +26,10 @@ use super::{
     settling::{Settlement, settle},
     texts,
 };
-use crate::{
-    OpenError,
-    postgres::{
-        connection::{AskError, Param},
-        engine::PostgresEngine,
-        settings::QueueEvent,
-    },
+use crate::postgres::{
+    connection::{AskError, Param},
+    engine::PostgresEngine,
+    settings::QueueEvent,
 };
 
 /// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
@@ -203,24 +200,4 @@ impl PostgresEngine {
 
 fn len(ticks: &[SystemTime]) -> i64 {
     i64::try_from(ticks.len()).unwrap_or(i64::MAX)
-}
-
-/// A schedule that the program has declared.
-pub(in crate::postgres) struct Declared {
-    pub(in crate::postgres) name: String,
-    params: Vec<super::row::Boxed>,
-}
-
-impl Declared {
-    pub(in crate::postgres) fn of(
-        schedules: Vec<super::Schedule>,
-        max_attempts: impl Fn(&str, u32) -> u32,
-    ) -> Result<Vec<Self>, OpenError> {
-        let declared = |schedule| {
-            let definition = super::row::Definition::new(schedule, &max_attempts)
-                .map_err(|error| OpenError::Refused(Box::new(error)))?;
-            Ok(Self { name: definition.name.clone(), params: definition.declared() })
-        };
-        schedules.into_iter().map(declared).collect()
-    }
 }
