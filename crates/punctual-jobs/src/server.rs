@@ -2,7 +2,7 @@
 //!
 //! * [`dial`]: how a connection is made, and the one seam at which a simulation takes the place of sockets, threads and clocks.
 //! * [`error`]: why there is no answer.
-//! * [`session`]: what is asked on one connection.
+//! * [`session`]: what is asked on one connection, with which [parameters](param).
 //! * [`connection`]: a connection that is made again.
 //!
 //! The queue has several of these, makes each when it is asked, and gives up on one that was silent. The
@@ -13,4 +13,5 @@ pub mod pooler;
 pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod error;
+pub(crate) mod param;
 pub(crate) mod session;

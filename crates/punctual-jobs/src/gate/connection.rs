@@ -23,7 +23,8 @@ use crate::{
     server::{
         connection::{Address, CONNECTING, Connection as Reconnecting},
         error::AskError,
-        session::{Param, Session},
+        param::Param,
+        session::Session,
     },
 };
 
@@ -81,7 +82,7 @@ impl Connection {
         parameters: &[Param<'_>],
     ) -> Result<Vec<Row>, AskError> {
         let session = self.session(deadline).await?;
-        let answer = session.client.query_typed(statement, parameters);
+        let answer = session.query(statement, parameters);
         self.answer(deadline, &session, answer).await
     }
 

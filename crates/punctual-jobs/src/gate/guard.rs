@@ -4,9 +4,10 @@
 //! transaction that finds its own there, and locks the row until it commits, knows that no replica takes over
 //! before that.
 
-use tokio_postgres::{Error, GenericClient, types::Type};
+use tokio_postgres::{Error, GenericClient};
 
 use super::Gate;
+use crate::server::param::typed;
 
 /// The `SQLSTATE` of the error that `guard` and `finish` raise.
 const STALE: &str = "PJ001";
@@ -83,6 +84,5 @@ where
 {
     // No grant has a fence that is larger than that.
     let fence = i64::try_from(fence).unwrap_or(i64::MAX);
-    let parameters = [(&name as _, Type::TEXT), (&fence as _, Type::INT8)];
-    transaction.query_typed(statement, &parameters).await.map(drop)
+    transaction.query_typed(statement, &typed(&[&name, &fence])).await.map(drop)
 }

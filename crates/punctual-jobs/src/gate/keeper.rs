@@ -29,7 +29,6 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_postgres::types::Type;
 
 use super::{
     Gate,
@@ -45,7 +44,7 @@ use super::{
 };
 use crate::{
     job::with_sources,
-    server::{error::AskError, session::Param},
+    server::{error::AskError, param::Param},
 };
 
 /// The keeper looks again after this time at a row that another transaction had locked; twice as long each time.
@@ -309,15 +308,17 @@ impl Keeper {
     ) -> Result<Answer, AskError> {
         let Some(row) = seen else { return Ok(self.locked()) };
         let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
-        let parameters: [Param<'_>; 5] = [
-            (&name, Type::TEXT),
-            (&row.fence, Type::INT8),
-            (&row.lease_until, Type::TIMESTAMPTZ),
-            (&ask.tick, Type::TIMESTAMPTZ),
-            (&correction, Type::FLOAT8),
-        ];
         let statement = &self.settings.statements.set_right;
-        if self.connection.ask(ask.deadline, statement, &parameters).await?.is_empty() {
+        if self
+            .connection
+            .ask(
+                ask.deadline,
+                statement,
+                &[&name, &row.fence, &row.lease_until, &ask.tick, &correction],
+            )
+            .await?
+            .is_empty()
+        {
             return Ok(self.locked());
         }
         let name = Arc::clone(&ask.name);
@@ -351,9 +352,7 @@ impl Keeper {
         last_fence: i64,
     ) -> Result<Seen, AskError> {
         let name: &str = name;
-        let parameters = [(&name as _, Type::TEXT)];
-        let rows =
-            self.connection.ask(deadline, &self.settings.statements.look, &parameters).await?;
+        let rows = self.connection.ask(deadline, &self.settings.statements.look, &[&name]).await?;
         let Some(row) = rows.first() else { return Err(AskError::NoAnswer) };
         let tick: Option<SystemTime> = row.get(1);
         let read = |tick| {
@@ -376,18 +375,13 @@ impl Keeper {
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
         let Settings { lease, holder, statements, .. } = &self.settings;
         let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
-        let mut parameters: Vec<Param<'_>> = vec![
-            (&name, Type::TEXT),
-            (&ask.tick, Type::TIMESTAMPTZ),
-            (holder, Type::TEXT),
-            (&lease, Type::FLOAT8),
-        ];
+        let mut parameters: Vec<Param<'_>> = vec![&name, &ask.tick, holder, &lease];
         let mut statement = &statements.insert;
         if let Some(row) = seen {
             statement = &statements.take;
-            parameters.push((&row.fence, Type::INT8));
-            parameters.push((&row.done, Type::BOOL));
-            parameters.push((&row.lease_until, Type::TIMESTAMPTZ));
+            parameters.push(&row.fence);
+            parameters.push(&row.done);
+            parameters.push(&row.lease_until);
         }
         let rows = self.connection.ask(ask.deadline, statement, &parameters).await?;
         Ok(rows.first().map(|row| row.get(0)))
@@ -402,7 +396,7 @@ impl Keeper {
         deadline: Instant,
     ) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let mut parameters: Vec<Param<'_>> = vec![(&name, Type::TEXT), (&state.fence, Type::INT8)];
+        let mut parameters: Vec<Param<'_>> = vec![&name, &state.fence];
         parameters.extend(third);
         Ok(!self.connection.ask(deadline, statement, &parameters).await?.is_empty())
     }
@@ -411,9 +405,10 @@ impl Keeper {
     /// by another transaction for the moment. Returns whether that is known now.
     async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let parameters = [(&name as _, Type::TEXT), (&state.fence as _, Type::INT8)];
-        let rows =
-            self.connection.ask(deadline, &self.settings.statements.fate, &parameters).await?;
+        let rows = self
+            .connection
+            .ask(deadline, &self.settings.statements.fate, &[&name, &state.fence])
+            .await?;
         match rows.first().map(|row| (row.get(0), row.get(1))) {
             Some((true, _)) => return Ok(false),
             Some((false, true)) => state.finished(),
@@ -452,7 +447,7 @@ impl Keeper {
         let sent = (self.settings.clock)();
         let deadline = Instant::now() + *request_timeout;
         let third = seconds(*lease);
-        let third = Some((&third as _, Type::FLOAT8));
+        let third = Some(&third as _);
         let soon = sent + *lease / 20;
         let renew_at = match self.about(&state, &statements.renew, third, deadline).await {
             Ok(true) => {

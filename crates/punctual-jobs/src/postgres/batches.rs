@@ -9,10 +9,10 @@
 use std::collections::HashMap;
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, Transaction, error::SqlState, types::Type};
+use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    connection::{AskError, Param},
+    connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     moment::moment,
     transaction::NO_TRANSACTIONS,
@@ -128,20 +128,20 @@ impl Columns {
 
     fn params(&self) -> [Param<'_>; 14] {
         [
-            (&self.names, Type::TEXT_ARRAY),
-            (&self.payloads, Type::TEXT_ARRAY),
-            (&self.ordering_keys, Type::TEXT_ARRAY),
-            (&self.times, Type::TIMESTAMPTZ_ARRAY),
-            (&self.delays, Type::FLOAT8_ARRAY),
-            (&self.max_attempts, Type::INT4_ARRAY),
-            (&self.keys, Type::TEXT_ARRAY),
-            (&self.priorities, Type::INT2_ARRAY),
-            (&self.limit_keys, Type::TEXT_ARRAY),
-            (&self.are_unique, Type::BOOL_ARRAY),
-            (&self.unique, Type::TEXT_ARRAY),
-            (&self.replacing, Type::TEXT_ARRAY),
-            (&self.keeping, Type::TEXT_ARRAY),
-            (&self.traceparents, Type::TEXT_ARRAY),
+            &self.names,
+            &self.payloads,
+            &self.ordering_keys,
+            &self.times,
+            &self.delays,
+            &self.max_attempts,
+            &self.keys,
+            &self.priorities,
+            &self.limit_keys,
+            &self.are_unique,
+            &self.unique,
+            &self.replacing,
+            &self.keeping,
+            &self.traceparents,
         ]
     }
 }
@@ -236,17 +236,17 @@ impl JobQueue {
         let statement = schema.name_in(SEND_ALL);
         for _ in 0..TRIES {
             transaction.batch_execute("savepoint punctual_all").await.map_err(server)?;
-            match transaction.query_typed(&statement, &columns.params()).await {
+            match ask_in(transaction, &statement, &columns.params()).await {
                 Ok(rows) => {
                     let done = transaction.batch_execute("release savepoint punctual_all").await;
                     done.map_err(server)?;
                     return handles(&batch, &rows).ok_or_else(left_out);
                 }
-                Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+                Err(error) if is_left_out(&error) => {
                     let undo = "rollback to savepoint punctual_all; release savepoint punctual_all";
                     transaction.batch_execute(undo).await.map_err(server)?;
                 }
-                Err(error) => return Err(server(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(left_out())

@@ -145,9 +145,7 @@ impl PostgresEngine {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         };
         let answer = question(me);
-        self.answer(
-            async move { answer.await.map_err(|error| QueueError::Server(error.into_source())) },
-        )
+        self.answer(async move { Ok(answer.await?) })
     }
 
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.

@@ -22,7 +22,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
-use tokio_postgres::{Row, error::SqlState, types::Type};
+use tokio_postgres::{Row, error::SqlState};
 
 use super::{
     claiming,
@@ -199,8 +199,7 @@ impl Sources {
             let has_several = ranked.len() > 1;
             let names = ranked.iter().filter(|_| has_several).flat_map(|it| &it.names).copied();
             let names: Vec<_> = names.collect();
-            let params = [(&names as _, Type::TEXT_ARRAY)];
-            let rows = self.engine.work.ask_prepared(statements::MARK_DUE, &params).await?;
+            let rows = self.engine.work.ask_prepared(statements::MARK_DUE, &[&names]).await?;
             let Some(row) = rows.first() else { break };
             self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
             self.has_keyed |= row.get::<_, bool>(1);
@@ -231,17 +230,22 @@ impl Source {
     ) -> Result<(), AskError> {
         let begins = self.frontier.begins(&self.names, priorities);
         let more = claim.more();
-        let params: [Param<'_>; 7] = [
-            (&begins.names, Type::TEXT_ARRAY),
-            (&claim.engine.worker, Type::TEXT),
-            (&more, Type::INT8),
-            (&begins.priorities, Type::INT4_ARRAY),
-            (&begins.micros, Type::INT8_ARRAY),
-            (&begins.ids, Type::INT8_ARRAY),
-            (&begins.ages, Type::FLOAT8_ARRAY),
-        ];
         let asked = Instant::now();
-        let rows = claim.ask(statement, &params).await?.unwrap_or_default();
+        let rows = claim
+            .ask(
+                statement,
+                &[
+                    &begins.names,
+                    &claim.engine.worker,
+                    &more,
+                    &begins.priorities,
+                    &begins.micros,
+                    &begins.ids,
+                    &begins.ages,
+                ],
+            )
+            .await?
+            .unwrap_or_default();
         let mark = |row: &Row| (row.get(10), Mark { micros: row.get(11), id: row.get(0) });
         let marks: Vec<_> = rows.iter().map(mark).collect();
         self.frontier.note(&begins, asked, &marks, (rows.len() as i64) < more);
@@ -253,7 +257,7 @@ impl Source {
     async fn claim_turns(&mut self, priorities: &[i32], claim: &mut Claim) -> Result<(), AskError> {
         let priorities = priorities.to_vec();
         while !claim.is_full() {
-            let of_these = Some((&priorities as _, Type::INT4_ARRAY));
+            let of_these = Some(&priorities as _);
             let rows = self.ask_limited(limiting::CLAIM_TURNS, of_these, claim).await?;
             let rows = rows.unwrap_or_default();
             let Some(last) = rows.iter().max_by_key(|row| row.get::<_, i64>(11)) else { break };
@@ -270,13 +274,12 @@ impl Source {
             let rows = if is_limited {
                 self.ask_limited(limiting::CLAIM_FIRST_LIMITED, None, claim).await?
             } else {
-                let params: [Param<'_>; 4] = [
-                    (&self.names, Type::TEXT_ARRAY),
-                    (&claim.engine.worker, Type::TEXT),
-                    (&claim.more(), Type::INT8),
-                    (&self.last_key, Type::TEXT),
-                ];
-                claim.ask(claiming::CLAIM_FIRST, &params).await?
+                claim
+                    .ask(
+                        claiming::CLAIM_FIRST,
+                        &[&self.names, &claim.engine.worker, &claim.more(), &self.last_key],
+                    )
+                    .await?
             };
             let Some(rows) = rows else { return Ok(()) };
             let served = rows.iter().filter_map(|row| row.get::<_, Option<String>>(7)).max();
@@ -307,17 +310,17 @@ impl Source {
         let gap = |it: JobWindow| i64::try_from(it.gap).unwrap_or(i64::MAX);
         let (of_kind, of_key) = (self.limits.window_of_kind(), self.limits.window_of_key());
         let params: [Param<'_>; 11] = [
-            (&self.names[0], Type::TEXT),
-            (&claim.engine.worker, Type::TEXT),
-            (&claim.more(), Type::INT8),
-            (&self.last_key, Type::TEXT),
-            (&count(self.limits.of_kind()), Type::INT4),
-            (&first_slot(&claim.engine.worker), Type::INT4),
-            (&count(self.limits.of_key()), Type::INT4),
-            (&burst(of_kind), Type::INT8),
-            (&of_kind.map(gap), Type::INT8),
-            (&burst(of_key), Type::INT8),
-            (&of_key.map(gap), Type::INT8),
+            &self.names[0],
+            &claim.engine.worker,
+            &claim.more(),
+            &self.last_key,
+            &count(self.limits.of_kind()),
+            &first_slot(&claim.engine.worker),
+            &count(self.limits.of_key()),
+            &burst(of_kind),
+            &of_kind.map(gap),
+            &burst(of_key),
+            &of_key.map(gap),
         ];
         let params: Vec<_> = params.into_iter().chain(priorities).collect();
         let Some(mut rows) = claim.ask(statement, &params).await? else { return Ok(None) };

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     connection::AskError,
@@ -46,13 +46,11 @@ impl PostgresEngine {
         self.write_told().await?;
         let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
         let dead = self.watch.lock().dead();
-        let params = [
-            (&self.worker as _, Type::TEXT),
-            (&known as _, Type::INT8_ARRAY),
-            (&dead.workers as _, Type::TEXT_ARRAY),
-            (&dead.untils as _, Type::TIMESTAMPTZ_ARRAY),
-        ];
-        for row in self.pulse.ask(statements::TELL, &params).await? {
+        for row in self
+            .pulse
+            .ask(statements::TELL, &[&self.worker, &known, &dead.workers, &dead.untils])
+            .await?
+        {
             self.begin_telling(discarded(&row));
         }
         Ok(())
@@ -87,12 +85,7 @@ impl PostgresEngine {
         if told.is_empty() {
             return Ok(());
         }
-        let params = [
-            (&self.worker as _, Type::TEXT),
-            (&told as _, Type::INT8_ARRAY),
-            (&attempts as _, Type::INT4_ARRAY),
-        ];
-        let written = self.pulse.ask(statements::TOLD, &params).await?;
+        let written = self.pulse.ask(statements::TOLD, &[&self.worker, &told, &attempts]).await?;
         let mut jobs = self.telling.jobs.lock();
         for row in written {
             jobs.remove(&row.get(0));

@@ -36,10 +36,12 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
-use tokio_postgres::types::Type;
 
 use super::{
-    connection::AskError, engine::PostgresEngine, moment::in_micros, settings::QueueEvent,
+    connection::{AskError, Param},
+    engine::PostgresEngine,
+    moment::in_micros,
+    settings::QueueEvent,
     statements,
 };
 use crate::{
@@ -208,15 +210,16 @@ impl PostgresEngine {
     async fn ask_for(
         &self,
         schedule: &NotedSchedule,
-        ticks: &[SystemTime],
+        ticks: &Vec<SystemTime>,
     ) -> Result<Answer, AskError> {
-        let params = [
-            (&schedule.name as _, Type::TEXT),
-            (&ticks as _, Type::TIMESTAMPTZ_ARRAY),
-            (&schedule.new_job.name as _, Type::TEXT),
-            (&schedule.new_job.payload as _, Type::TEXT),
-            (&schedule.new_job.ordering_key as _, Type::TEXT),
-            (&schedule.max_attempts as _, Type::INT4),
+        let job = &schedule.new_job;
+        let params: [Param<'_>; 6] = [
+            &schedule.name,
+            ticks,
+            &job.name,
+            &job.payload,
+            &job.ordering_key,
+            &schedule.max_attempts,
         ];
         let rows = self.ticking.ask_prepared(statements::TICK, &params).await?;
         let seconds = |span: f64| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX);

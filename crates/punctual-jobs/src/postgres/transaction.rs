@@ -14,11 +14,11 @@
 //! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
 //! is locked, which no heartbeat and no claim waits for.
 
-use tokio_postgres::{Row, Transaction, error::SqlState, types::Type};
+use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
     Schema,
-    connection::Param,
+    connection::{Param, ask_in},
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
     statements,
@@ -58,8 +58,7 @@ impl JobBuilder<'_> {
         let enqueue = Enqueue::new(new_job, &clock);
         let statement = schema.name_in(enqueue.statement());
         loop {
-            let rows = transaction.query_typed(&statement, &enqueue.params()).await;
-            let rows = rows.map_err(|error| QueueError::Server(error.into()))?;
+            let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
             if let Some(job) = enqueue.handle(&rows) {
                 return Ok(job);
             }
@@ -114,8 +113,8 @@ impl JobQueue {
     ) -> Result<Rescheduling, QueueError> {
         let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
         let (time, delay) = moment(when.into(), &clock);
-        let more = [(&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
-        let rows = by_key(transaction, &schema, statements::RESCHEDULE, key, &more).await?;
+        let rows =
+            by_key(transaction, &schema, statements::RESCHEDULE, key, &[&time, &delay]).await?;
         Ok(verbs::moved(&rows))
     }
 
@@ -149,16 +148,16 @@ impl JobQueue {
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
         let statement = schema.name_in(&statements::waiting(RETRY));
-        let rows = transaction.query_typed(&statement, &[(&id.0, Type::INT8)]).await;
+        let rows = ask_in(transaction, &statement, &[&id.0]).await;
         let (ends, answer) = match rows {
             Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
             // Another transaction has enqueued the key, and has committed while this one waited for it.
-            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {
                 let undone =
                     "rollback to savepoint punctual_retry; release savepoint punctual_retry";
                 (undone, JobRetry::KeyTaken)
             }
-            Err(error) => return Err(server(error)),
+            Err(error) => return Err(error.into()),
         };
         transaction.batch_execute(ends).await.map_err(server)?;
         Ok(answer)
@@ -175,8 +174,7 @@ impl JobQueue {
         id: JobId,
     ) -> Result<JobDiscard, QueueError> {
         let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
-        Ok(looking::discarded(&asked(transaction, &schema, DISCARD, &params).await?))
+        Ok(looking::discarded(&asked(transaction, &schema, DISCARD, &[&id.0, &BY_HAND]).await?))
     }
 
     /// The same as [`remove`](Self::remove) in a transaction.
@@ -190,8 +188,7 @@ impl JobQueue {
         id: JobId,
     ) -> Result<JobRemoval, QueueError> {
         let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let params = [(&id.0 as _, Type::INT8)];
-        Ok(looking::removed(&asked(transaction, &schema, REMOVE, &params).await?))
+        Ok(looking::removed(&asked(transaction, &schema, REMOVE, &[&id.0]).await?))
     }
 }
 
@@ -202,8 +199,7 @@ async fn asked(
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
     let statement = schema.name_in(&statements::waiting(statement));
-    let rows = transaction.query_typed(&statement, params).await;
-    rows.map_err(|error| QueueError::Server(error.into()))
+    Ok(ask_in(transaction, &statement, params).await?)
 }
 
 /// Asks for the job with this key, until there is one or none has it.
@@ -215,7 +211,7 @@ async fn by_key(
     more: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
     Names::Job.check(key).map_err(QueueError::InvalidName)?;
-    let only: [Param<'_>; 1] = [(&key, Type::TEXT)];
+    let only: [Param<'_>; 1] = [&key];
     let params = [&only[..], more].concat();
     loop {
         let rows = asked(transaction, schema, statement, &params).await?;

@@ -19,18 +19,14 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     row::{TickingRow, borrowed},
     settling::{Settlement, settle},
     texts,
 };
-use crate::postgres::{
-    connection::{AskError, Param},
-    engine::PostgresEngine,
-    settings::QueueEvent,
-};
+use crate::postgres::{connection::AskError, engine::PostgresEngine, settings::QueueEvent};
 
 /// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -133,8 +129,7 @@ impl PostgresEngine {
         let names: Vec<&str> = self.declared.iter().map(|it| it.name.as_str()).collect();
         let unreadable = avoided.unreadable.values().map(|(revision, _)| revision);
         let passed: Vec<i64> = unreadable.chain(&avoided.unsettled).copied().collect();
-        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&passed, Type::INT8_ARRAY)];
-        self.ticking.ask_prepared(texts::DUE, &params).await
+        self.ticking.ask_prepared(texts::DUE, &[&names, &passed]).await
     }
 
     /// Settles a row, and returns when to look again, and whether it was settled.
@@ -170,18 +165,25 @@ impl PostgresEngine {
     ) -> Result<Option<Row>, AskError> {
         let missed = i64::try_from(settlement.missed).unwrap_or(i64::MAX);
         let due = settlement.ticks.last().map(|tick| row.timing.due(*tick));
-        let params: [Param<'_>; 9] = [
-            (&row.name, Type::TEXT),
-            (&row.revision, Type::INT8),
-            (&settlement.ticks, Type::TIMESTAMPTZ_ARRAY),
-            (&settlement.waits, Type::BOOL),
-            (&settlement.is_late, Type::BOOL),
-            (&settlement.settled, Type::TIMESTAMPTZ),
-            (&missed, Type::INT8),
-            (&settlement.next, Type::TIMESTAMPTZ),
-            (&due, Type::TIMESTAMPTZ),
-        ];
-        Ok(self.ticking.ask_prepared(texts::SETTLE, &params).await?.into_iter().next())
+        Ok(self
+            .ticking
+            .ask_prepared(
+                texts::SETTLE,
+                &[
+                    &row.name,
+                    &row.revision,
+                    &settlement.ticks,
+                    &settlement.waits,
+                    &settlement.is_late,
+                    &settlement.settled,
+                    &missed,
+                    &settlement.next,
+                    &due,
+                ],
+            )
+            .await?
+            .into_iter()
+            .next())
     }
 
     /// Tells why a row cannot be read, once: each machine that can read it draws a new revision with each tick.
