@@ -2,7 +2,7 @@
 //!
 //! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
-//! * [`tables`]: what is stored, and how it is made; in a [`schema`] of its own.
+//! * [`tables`]: what is stored, and how it is made; in a [`schema`](crate::server::schema) of its own.
 //! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one. [`claiming`] has
 //!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
@@ -59,7 +59,6 @@ mod postgres_queue;
 mod results;
 mod running;
 mod schedules;
-mod schema;
 mod settings;
 mod sources;
 mod statements;
@@ -74,5 +73,4 @@ mod worker;
 
 pub use self::postgres_queue::PostgresQueue;
 pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
-pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, QueueEvent};

@@ -2,6 +2,7 @@
 //!
 //! * [`dial`]: how a connection is made, and the one seam at which a simulation takes the place of sockets, threads and clocks.
 //! * [`error`]: why there is no answer.
+//! * [`schema`]: where the tables are.
 //! * [`session`]: what is asked on one connection, with which [parameters](param).
 //! * [`connection`]: a connection that is made again.
 //!
@@ -14,4 +15,5 @@ pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod error;
 pub(crate) mod param;
+pub(crate) mod schema;
 pub(crate) mod session;

@@ -179,7 +179,7 @@ impl CatchingUp {
         let is_made_up = known.is_late && known.planned == Some(tick);
         drop(known);
         if is_made_up {
-            Reporter::count(&self.reporter.made_up);
+            self.reporter.count(|counts| counts.made_up += 1);
         }
     }
 

@@ -6,7 +6,7 @@
 
 use tokio_postgres::{Error, GenericClient};
 
-use super::Gate;
+use super::{Gate, sql};
 use crate::server::param::typed;
 
 /// The `SQLSTATE` of the error that `guard` and `finish` raise.
@@ -35,7 +35,7 @@ impl Gate {
     where
         C: GenericClient + Sync,
     {
-        call(transaction, &self.0.statements.guard, name, fence).await
+        self.call(transaction, sql::GUARD, name, fence).await
     }
 
     /// Like [`guard`](Self::guard), and the tick is done when the transaction commits. Either both its
@@ -57,7 +57,23 @@ impl Gate {
     where
         C: GenericClient + Sync,
     {
-        call(transaction, &self.0.statements.finish, name, fence).await
+        self.call(transaction, sql::FINISH, name, fence).await
+    }
+
+    async fn call<C>(
+        &self,
+        transaction: &C,
+        statement: &str,
+        name: &str,
+        fence: u64,
+    ) -> Result<(), Error>
+    where
+        C: GenericClient + Sync,
+    {
+        let statement = self.0.schema.name_in(statement);
+        // No grant has a fence that is larger than that.
+        let fence = i64::try_from(fence).unwrap_or(i64::MAX);
+        transaction.query_typed(&statement, &typed(&[&name, &fence])).await.map(drop)
     }
 }
 
@@ -76,13 +92,4 @@ impl Gate {
 #[must_use]
 pub fn is_stale_fencing_token(error: &Error) -> bool {
     error.code().is_some_and(|code| code.code() == STALE)
-}
-
-async fn call<C>(transaction: &C, statement: &str, name: &str, fence: u64) -> Result<(), Error>
-where
-    C: GenericClient + Sync,
-{
-    // No grant has a fence that is larger than that.
-    let fence = i64::try_from(fence).unwrap_or(i64::MAX);
-    transaction.query_typed(statement, &typed(&[&name, &fence])).await.map(drop)
 }

@@ -39,8 +39,8 @@ use super::{
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
-    sql::{Statements, seconds},
-    tables::Tables,
+    sql::{self, seconds},
+    tables,
 };
 use crate::{
     job::with_sources,
@@ -141,8 +141,6 @@ pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) holder: String,
-    pub(crate) statements: Statements,
-    pub(crate) tables: Tables,
     pub(crate) clock: BootClock,
 }
 
@@ -246,7 +244,7 @@ impl Keeper {
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
         self.connection.wait(deadline).await.map_err(|why| GateError::database(&why))?;
-        self.settings.tables.make(&self.connection, deadline).await
+        tables::make(&self.connection, deadline).await
     }
 
     /// Answers a request for a tick.
@@ -308,17 +306,9 @@ impl Keeper {
     ) -> Result<Answer, AskError> {
         let Some(row) = seen else { return Ok(self.locked()) };
         let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
-        let statement = &self.settings.statements.set_right;
-        if self
-            .connection
-            .ask(
-                ask.deadline,
-                statement,
-                &[&name, &row.fence, &row.lease_until, &ask.tick, &correction],
-            )
-            .await?
-            .is_empty()
-        {
+        let parameters: [Param<'_>; 5] =
+            [&name, &row.fence, &row.lease_until, &ask.tick, &correction];
+        if self.connection.ask(ask.deadline, sql::SET_RIGHT, &parameters).await?.is_empty() {
             return Ok(self.locked());
         }
         let name = Arc::clone(&ask.name);
@@ -352,7 +342,7 @@ impl Keeper {
         last_fence: i64,
     ) -> Result<Seen, AskError> {
         let name: &str = name;
-        let rows = self.connection.ask(deadline, &self.settings.statements.look, &[&name]).await?;
+        let rows = self.connection.ask(deadline, sql::LOOK, &[&name]).await?;
         let Some(row) = rows.first() else { return Err(AskError::NoAnswer) };
         let tick: Option<SystemTime> = row.get(1);
         let read = |tick| {
@@ -373,12 +363,12 @@ impl Keeper {
 
     /// Takes the row, if it is the one that was seen; returns the fencing token.
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
-        let Settings { lease, holder, statements, .. } = &self.settings;
+        let Settings { lease, holder, .. } = &self.settings;
         let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
         let mut parameters: Vec<Param<'_>> = vec![&name, &ask.tick, holder, &lease];
-        let mut statement = &statements.insert;
+        let mut statement = sql::INSERT;
         if let Some(row) = seen {
-            statement = &statements.take;
+            statement = sql::TAKE;
             parameters.push(&row.fence);
             parameters.push(&row.done);
             parameters.push(&row.lease_until);
@@ -405,10 +395,7 @@ impl Keeper {
     /// by another transaction for the moment. Returns whether that is known now.
     async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let rows = self
-            .connection
-            .ask(deadline, &self.settings.statements.fate, &[&name, &state.fence])
-            .await?;
+        let rows = self.connection.ask(deadline, sql::FATE, &[&name, &state.fence]).await?;
         match rows.first().map(|row| (row.get(0), row.get(1))) {
             Some((true, _)) => return Ok(false),
             Some((false, true)) => state.finished(),
@@ -443,16 +430,16 @@ impl Keeper {
     }
 
     async fn renew(self: Arc<Self>, state: Arc<LeaseState>) {
-        let Settings { lease, request_timeout, statements, .. } = &self.settings;
+        let Settings { lease, request_timeout, .. } = &self.settings;
         let sent = (self.settings.clock)();
         let deadline = Instant::now() + *request_timeout;
         let third = seconds(*lease);
         let third = Some(&third as _);
         let soon = sent + *lease / 20;
-        let renew_at = match self.about(&state, &statements.renew, third, deadline).await {
+        let renew_at = match self.about(&state, sql::RENEW, third, deadline).await {
             Ok(true) => {
                 if state.renewed(sent, *lease) {
-                    Reporter::count(&self.reporter.renewed);
+                    self.reporter.count(|counts| counts.renewed += 1);
                 }
                 sent + *lease / 3
             }
@@ -517,10 +504,9 @@ impl Keeper {
         how: Leaving,
         deadline: Instant,
     ) -> Result<bool, AskError> {
-        let statements = &self.settings.statements;
         let statement = match how {
-            Leaving::Ended => &statements.leave,
-            Leaving::GivenBack => &statements.give_back,
+            Leaving::Ended => sql::LEAVE,
+            Leaving::GivenBack => sql::GIVE_BACK,
         };
         let is_told = self.about(state, statement, None, deadline).await?;
         if is_told { Ok(true) } else { self.look_after(state, deadline).await }

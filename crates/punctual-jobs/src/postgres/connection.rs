@@ -8,10 +8,11 @@ use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_postgres::{Client, Config, Row, Transaction, config::TargetSessionAttrs};
 
-use super::{encryption::Connector, schema::Schema, statements};
+use super::{encryption::Connector, statements};
 use crate::server::{
     connection::{self as reconnecting, CONNECTING},
     dial::Dial,
+    schema::Schema,
     session::Session,
 };
 pub(super) use crate::server::{

@@ -22,7 +22,6 @@ use super::{
     past::prune_on,
     postgres_queue::PostgresQueue,
     schedules::{self, Declared},
-    schema::Schema,
     settings::{Postgres, Settings},
     tables,
     ticks::new_planner,
@@ -37,7 +36,7 @@ use crate::{
         batch::Batch,
         engine::{Engine, NewJob},
     },
-    server::{dial::Seam, pooler},
+    server::{dial::Seam, pooler, schema::Schema},
 };
 
 impl Sealed for Postgres {}

@@ -8,12 +8,14 @@ use tokio_postgres::Config;
 use super::{
     connection::{Address, Connection},
     encryption,
-    schema::Schema,
 };
 use crate::{
     OpenError,
     queue::machine,
-    server::dial::{Dial, Seam, Through},
+    server::{
+        dial::{Dial, Seam, Through},
+        schema::Schema,
+    },
 };
 
 type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
@@ -351,7 +353,8 @@ impl Postgres {
         if self.poll.is_zero() || self.slots == Some(0) {
             return Err(OpenError::Setting("the poll and the slots must not be zero"));
         }
-        let schema = self.schema.map_or_else(|| Ok(Schema::default()), Schema::new)?;
+        let schema = self.schema.map_or_else(|| Some(Schema::default()), Schema::new);
+        let schema = schema.ok_or(OpenError::Setting(BAD_SCHEMA))?;
         let connector = encryption::connector().map_err(OpenError::Server)?;
         let seam = self.seam;
         #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
@@ -376,6 +379,9 @@ impl Postgres {
         Ok((self.executor, settings))
     }
 }
+
+const BAD_SCHEMA: &str = "the name of a schema has at most 63 small letters, digits and underscores, does not begin with a \
+     digit, and not with pg_, which is the server's";
 
 /// A shorter one would take every pause of a process for its end.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);

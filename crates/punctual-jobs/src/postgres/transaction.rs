@@ -17,7 +17,6 @@
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    Schema,
     connection::{Param, ask_in},
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
@@ -27,6 +26,7 @@ use super::{
 use crate::{
     Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
     QueueError, Rescheduling, When, job::names::Names, queue::by_id::BY_HAND,
+    server::schema::Schema,
 };
 
 impl JobBuilder<'_> {

@@ -37,7 +37,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync>;
     /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
     #[cfg(feature = "postgres")]
-    fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
+    fn tables(&self) -> Option<(punctual::Clock, crate::server::schema::Schema)> {
         None
     }
 }

@@ -159,7 +159,7 @@ impl JobBuilder<'_> {
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn tables(&self) -> Option<(punctual::Clock, crate::postgres::Schema)> {
+    pub(crate) fn tables(&self) -> Option<(punctual::Clock, crate::server::schema::Schema)> {
         self.queue.engine.tables()
     }
 }

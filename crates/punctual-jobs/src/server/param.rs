@@ -59,7 +59,6 @@ impl<T: Known> Known for Option<T> {
     const ARRAY: Type = T::ARRAY;
 }
 
-#[cfg(feature = "postgres")]
 impl<T: Known> Known for Vec<T> {
     const TYPE: Type = T::ARRAY;
     // The server's arrays have any number of dimensions.
