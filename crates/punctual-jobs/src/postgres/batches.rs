@@ -15,7 +15,7 @@ use super::{
     connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     moment::moment,
-    transaction::NO_TRANSACTIONS,
+    transaction::engine_of,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{
@@ -226,14 +226,14 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = JobBuilder<'a>>,
     ) -> Result<Vec<JobHandle>, QueueError> {
-        let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let columns = Columns::of(&batch, &clock);
-        let statement = schema.name_in(SEND_ALL);
+        let columns = Columns::of(&batch, engine.executor.clock());
+        let statement = engine.schema().name_in(SEND_ALL);
         for _ in 0..TRIES {
             transaction.batch_execute("savepoint punctual_all").await.map_err(server)?;
             match ask_in(transaction, &statement, &columns.params()).await {

@@ -28,6 +28,7 @@ use crate::{
     QueueError, QueueFuture, When,
     job::until,
     job::{jobs::Definitions, with_sources},
+    server::schema::Schema,
 };
 
 pub(super) struct PostgresEngine {
@@ -146,6 +147,10 @@ impl PostgresEngine {
         };
         let answer = question(me);
         self.answer(async move { Ok(answer.await?) })
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.settings.address.schema
     }
 
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.

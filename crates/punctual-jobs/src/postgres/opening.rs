@@ -36,7 +36,7 @@ use crate::{
         batch::Batch,
         engine::{Engine, NewJob},
     },
-    server::{dial::Seam, pooler, schema::Schema},
+    server::{dial::Seam, pooler},
 };
 
 impl Sealed for Postgres {}
@@ -239,10 +239,6 @@ impl Engine for PostgresEngine {
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
-    }
-
-    fn tables(&self) -> Option<(punctual::Clock, Schema)> {
-        Some((self.executor.clock().clone(), self.settings.address.schema.clone()))
     }
 }
 

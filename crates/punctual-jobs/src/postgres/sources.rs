@@ -203,8 +203,9 @@ impl Sources {
             let Some(row) = rows.first() else { break };
             self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
             self.has_keyed |= row.get::<_, bool>(1);
-            let found: Vec<i32> = row.get(2);
-            let is_there = |level: &i32| *level == 0 || !has_several || found.contains(level);
+            let found: Vec<i64> = row.get(2);
+            let is_there =
+                |level: &i32| *level == 0 || !has_several || found.contains(&i64::from(*level));
             self.levels = LEVELS.into_iter().filter(is_there).collect();
         }
         Ok(())

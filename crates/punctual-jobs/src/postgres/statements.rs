@@ -245,7 +245,7 @@ with marked as (
 select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
     select from @schema.job
      where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due),
-  array(select priority::int4 from (values (-1::int2), (1::int2)) level(priority)
+  array(select priority::int8 from (values (-1::int2), (1::int2)) level(priority)
    where exists (
      select from unnest($1::text[]) kind(name) cross join lateral (
        select from @schema.job

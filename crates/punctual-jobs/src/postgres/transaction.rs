@@ -14,12 +14,16 @@
 //! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
 //! is locked, which no heartbeat and no claim waits for.
 
+use std::sync::Arc;
+
 use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
     connection::{Param, ask_in},
+    engine::PostgresEngine,
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
+    postgres_queue::PostgresQueue,
     statements,
     verbs::{self, Enqueue},
 };
@@ -53,10 +57,10 @@ impl JobBuilder<'_> {
     /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
     /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
     pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
-        let (clock, schema) = self.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self.queue)?;
         let new_job = self.checked()?;
-        let enqueue = Enqueue::new(new_job, &clock);
-        let statement = schema.name_in(enqueue.statement());
+        let enqueue = Enqueue::new(new_job, engine.executor.clock());
+        let statement = engine.schema().name_in(enqueue.statement());
         loop {
             let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
             if let Some(job) = enqueue.handle(&rows) {
@@ -66,8 +70,12 @@ impl JobBuilder<'_> {
     }
 }
 
-pub(super) const NO_TRANSACTIONS: QueueError =
-    QueueError::Unsupported("an in-memory queue has no transactions");
+/// Returns the engine of a queue whose jobs are in a database.
+pub(super) fn engine_of(queue: &JobQueue) -> Result<Arc<PostgresEngine>, QueueError> {
+    let queue = PostgresQueue::of(queue);
+    let none = QueueError::Unsupported("an in-memory queue has no transactions");
+    queue.map(|queue| queue.engine).ok_or(none)
+}
 
 /// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,
 /// and otherwise it never was; other machines see nothing of it before. They need no more of the queue than its name, so they
@@ -111,10 +119,11 @@ impl JobQueue {
         key: &str,
         when: impl Into<When>,
     ) -> Result<Rescheduling, QueueError> {
-        let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let (time, delay) = moment(when.into(), &clock);
+        let engine = engine_of(self)?;
+        let (time, delay) = moment(when.into(), engine.executor.clock());
         let rows =
-            by_key(transaction, &schema, statements::RESCHEDULE, key, &[&time, &delay]).await?;
+            by_key(transaction, engine.schema(), statements::RESCHEDULE, key, &[&time, &delay])
+                .await?;
         Ok(verbs::moved(&rows))
     }
 
@@ -128,8 +137,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         key: &str,
     ) -> Result<Cancellation, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let rows = by_key(transaction, &schema, statements::CANCEL, key, &[]).await?;
+        let engine = engine_of(self)?;
+        let rows = by_key(transaction, engine.schema(), statements::CANCEL, key, &[]).await?;
         Ok(verbs::cancelled(&rows))
     }
 
@@ -144,10 +153,10 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRetry, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
-        let statement = schema.name_in(&statements::waiting(RETRY));
+        let statement = engine.schema().name_in(&statements::waiting(RETRY));
         let rows = ask_in(transaction, &statement, &[&id.0]).await;
         let (ends, answer) = match rows {
             Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
@@ -173,8 +182,10 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobDiscard, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        Ok(looking::discarded(&asked(transaction, &schema, DISCARD, &[&id.0, &BY_HAND]).await?))
+        let engine = engine_of(self)?;
+        Ok(looking::discarded(
+            &asked(transaction, engine.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
+        ))
     }
 
     /// The same as [`remove`](Self::remove) in a transaction.
@@ -187,8 +198,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRemoval, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        Ok(looking::removed(&asked(transaction, &schema, REMOVE, &[&id.0]).await?))
+        let engine = engine_of(self)?;
+        Ok(looking::removed(&asked(transaction, engine.schema(), REMOVE, &[&id.0]).await?))
     }
 }
 

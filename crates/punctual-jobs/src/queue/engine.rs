@@ -35,11 +35,6 @@ pub(crate) trait Engine: Send + Sync + 'static {
     /// The engine as what it is, for those who know it.
     #[cfg(feature = "postgres")]
     fn into_any(self: Arc<Self>) -> Arc<dyn std::any::Any + Send + Sync>;
-    /// The clock and the schema for what is stored in tables of a database; `None` if there are none.
-    #[cfg(feature = "postgres")]
-    fn tables(&self) -> Option<(punctual::Clock, crate::server::schema::Schema)> {
-        None
-    }
 }
 
 /// A job that is to be stored.

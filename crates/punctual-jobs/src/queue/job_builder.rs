@@ -157,9 +157,4 @@ impl JobBuilder<'_> {
         valid.map_err(QueueError::InvalidName)?;
         Ok(new_job)
     }
-
-    #[cfg(feature = "postgres")]
-    pub(crate) fn tables(&self) -> Option<(punctual::Clock, crate::server::schema::Schema)> {
-        self.queue.engine.tables()
-    }
 }

@@ -200,9 +200,8 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         self,
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
-        let schema = &self.queue.engine.settings.address.schema;
         let Asked { statement, params } = self.question?;
-        let text = schema.name_in(&statements::waiting(statement));
+        let text = self.queue.engine.schema().name_in(&statements::waiting(statement));
         loop {
             let rows = ask_in(transaction, &text, &borrowed(&params)).await?;
             // Each time around another transaction has changed what this one was about to.
