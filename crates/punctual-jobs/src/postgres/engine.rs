@@ -17,7 +17,7 @@ use tokio::{runtime, sync::Notify, task::JoinHandle};
 use super::{
     claims::Claims,
     coming::Coming,
-    connection::{AskError, Connection},
+    connection::{Address, AskError, Connection},
     dead::Watch,
     schedules::Declared,
     settings::{QueueEvent, Settings},
@@ -35,6 +35,7 @@ pub(super) struct PostgresEngine {
     pub(super) me: Weak<PostgresEngine>,
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
+    pub(super) address: Address,
     pub(super) settings: Settings,
     /// For the requests of callers.
     pub(super) verbs: Connection,
@@ -88,7 +89,7 @@ impl PostgresEngine {
     /// Makes an engine that does nothing yet, whose tasks are to be those of this runtime.
     pub(super) fn new(
         executor: Handle,
-        settings: Settings,
+        (address, settings): (Address, Settings),
         definitions: &Arc<Definitions>,
         declared: Vec<Declared>,
         runtime: runtime::Handle,
@@ -98,12 +99,13 @@ impl PostgresEngine {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: Connection::for_verbs(&settings.address, settings.request_timeout),
-            looks: settings.connection(settings.request_timeout),
-            work: Connection::for_work(&settings.address, silence),
-            pulse: settings.connection(silence),
-            ticking: settings.connection(silence),
+            verbs: Connection::for_verbs(&address, settings.request_timeout),
+            looks: Connection::new(&address, settings.request_timeout),
+            work: Connection::for_work(&address, silence),
+            pulse: Connection::new(&address, silence),
+            ticking: Connection::new(&address, silence),
             worker: new_name(&settings.machine),
+            address,
             settings,
             runtime,
             claims: Claims::default(),
@@ -150,7 +152,7 @@ impl PostgresEngine {
     }
 
     pub(super) fn schema(&self) -> &Schema {
-        &self.settings.address.schema
+        &self.address.schema
     }
 
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.

@@ -15,7 +15,7 @@ use tokio::runtime;
 
 use super::{
     coming::wake_on,
-    connection::AskError,
+    connection::{Address, AskError},
     engine::PostgresEngine,
     heartbeat::beat_on,
     listening::listen_on,
@@ -45,8 +45,7 @@ impl OpenQueue for Postgres {
     type Queue = PostgresQueue;
 
     fn open_queue(self, opening: Opening) -> Result<PostgresQueue, OpenError> {
-        let (executor, settings) = self.checked()?;
-        open(executor, settings, opening)
+        open(self.checked()?, opening)
     }
 }
 
@@ -58,23 +57,23 @@ impl Postgres {
     ///
     /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
     pub fn migrate(self) -> Result<(), OpenError> {
-        let (_, settings) = self.checked()?;
-        block_on(tables::make(&settings.address))?
+        let (_, address, _) = self.checked()?;
+        block_on(tables::make(&address))?
     }
 }
 
 /// Opens a queue.
 fn open(
-    executor: Handle,
-    settings: Settings,
+    (executor, address, settings): (Handle, Address, Settings),
     opening: Opening,
 ) -> Result<PostgresQueue, OpenError> {
     let definitions = opening.definitions;
     let declared =
         Declared::of(opening.declared, |kind, default| definitions.max_attempts(kind, default))?;
     let seam = settings.seam.clone();
-    let engine_on =
-        |runtime| PostgresEngine::new(executor, settings, &definitions, declared, runtime);
+    let engine_on = |runtime| {
+        PostgresEngine::new(executor, (address, settings), &definitions, declared, runtime)
+    };
     let (engine, planner) = match seam {
         Some(Seam { runtime, planner, .. }) => {
             let engine = engine_on(runtime.clone());
@@ -247,7 +246,7 @@ impl PostgresEngine {
     async fn begin(&self) -> Result<(), OpenError> {
         let request_timeout = self.settings.request_timeout;
         let begin = async {
-            let address = &self.settings.address;
+            let address = &self.address;
             let shared = pooler::shares_backends(address.config(), address.connector()).await;
             if shared.map_err(|error| OpenError::Server(error.into()))? {
                 let what = "two connections that are open at the same time have one backend";
@@ -269,7 +268,7 @@ impl PostgresEngine {
         if self.handled_names().is_empty() {
             return Ok(());
         }
-        let _place_of_the_listener = self.settings.address.connect().await?;
+        let _place_of_the_listener = self.address.connect().await?;
         for connection in [&self.work, &self.pulse, &self.ticking] {
             connection.ask("select", &[]).await?;
         }
