@@ -41,7 +41,6 @@ fn clock_now(board: &Board) -> (Instant, SystemTime) {
     (clock.now(), clock.wall_time())
 }
 
-/// A run that has begun.
 struct Claim {
     run: JobRun,
     payload: Payload,
@@ -68,7 +67,6 @@ impl Attempt {
         Self { board, definition, id, generation, refusal, has_run: false }
     }
 
-    /// The body of the task.
     pub(super) fn run(&mut self) {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
@@ -193,7 +191,6 @@ impl Board {
         }
     }
 
-    /// An attempt has ended.
     fn finish(&self, id: i64, outcome: Outcome) {
         let aftermath = self.settle(id, outcome);
         self.submit_or_discard(aftermath.turns);

@@ -21,7 +21,6 @@ use crate::{
     queue::{batch::Batch, engine::NewJob},
 };
 
-/// The in-memory engine.
 pub(super) struct Board {
     pub(super) me: Weak<Board>,
     pub(super) executor: Handle,
@@ -48,7 +47,6 @@ impl Board {
         Ok(handle)
     }
 
-    /// Returns the kind of a job that is to be stored.
     pub(super) fn definition_for(&self, new_job: &NewJob) -> Result<Arc<Definition>, QueueError> {
         let name = new_job.name;
         self.definitions.handled(name).map(Arc::clone).ok_or(QueueError::NoHandler { name })
@@ -111,13 +109,12 @@ impl Board {
         self.submit(next, Refusal::IsReturned)
     }
 
-    /// Does what is left to be done for a job that waits no longer where it did. The caller holds no lock.
+    /// Cancels the old task of a job, and submits those of the jobs that are next. The caller holds no lock.
     pub(super) fn clear(&self, (task, turns): Left) {
         self.cancel_task(task);
         self.submit_or_discard(turns);
     }
 
-    /// Takes a job that waits off the board.
     pub(super) fn take_off(&self, mut state: MutexGuard<'_, State>, id: i64) {
         let left = state.withdraw(id);
         let entry = state.remove(id);
@@ -261,7 +258,6 @@ impl Board {
     }
 }
 
-/// Returns the error of a submission that the executor has refused.
 pub(super) fn refused(error: &punctual::RejectedExecutionError) -> QueueError {
     QueueError::Refused(error.to_string().into())
 }

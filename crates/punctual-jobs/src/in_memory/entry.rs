@@ -68,7 +68,7 @@ impl Entry {
         matches!(self.stage, Stage::Running { .. })
     }
 
-    /// When the attempt has begun that runs.
+    /// Returns when the running attempt has begun.
     pub(super) fn since(&self) -> Option<Instant> {
         if let Stage::Running { since, .. } = &self.stage { Some(*since) } else { None }
     }
@@ -81,14 +81,14 @@ impl Entry {
         }
     }
 
-    /// The entry waits for a worker, by a task that is to be submitted.
+    /// Has the job wait for a worker. The caller submits its task.
     pub(super) fn wake(&mut self, id: i64) -> Next {
         // A job that is due already is so at its own moment, or at the latest now.
         let due = self.moment.map_or(Due::Wall(UNIX_EPOCH), Due::At);
         self.wait_until(id, due)
     }
 
-    /// The entry waits for this moment, by a task that is to be submitted.
+    /// Has the job wait for this moment. The caller submits its task.
     pub(super) fn wait_until(&mut self, id: i64, due: Due) -> Next {
         self.stage = Stage::Waiting(None);
         self.generation += 1;
@@ -96,12 +96,11 @@ impl Entry {
     }
 }
 
-/// Returns the answer of a trigger for a moment that an entry has.
+/// Returns what a trigger answers for the moment of an entry.
 pub(super) fn due_at(moment: Option<Instant>, wall: Option<SystemTime>) -> Due {
     wall.map_or_else(|| moment.map_or(Due::OnDemand, Due::At), Due::Wall)
 }
 
-/// A trigger that is due once.
 pub(super) fn once(due: Due) -> impl Trigger {
     trigger::from_fn(move |last| (last.runs() == 0).then_some(due))
 }

@@ -7,7 +7,6 @@ use std::{
 
 use crate::{HistoryFilter, PastRun};
 
-/// How many runs are kept at most.
 const KEPT_AT_MOST: usize = 10_000;
 
 /// The runs that have ended, the last one at the end.

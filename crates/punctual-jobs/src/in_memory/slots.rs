@@ -144,7 +144,6 @@ impl Slots {
     }
 }
 
-/// Where a job of a limited kind waits.
 pub(super) struct PlaceInLine {
     pub(super) kind: &'static str,
     pub(super) limits: Limits,

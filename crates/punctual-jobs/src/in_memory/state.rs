@@ -27,7 +27,6 @@ use super::{
 };
 use crate::{JobId, JobState, JobSummary, QueueError, ReleasedJob, ShutdownReport};
 
-/// How many jobs that were discarded are remembered.
 const REMEMBERED: usize = 1000;
 
 /// See the [module](self).
@@ -48,12 +47,10 @@ pub(super) struct State {
     pub(super) results: Results,
 }
 
-/// What is left to be done, without the lock, when a job waits no longer where it did: its task, which is the wrong one now, and the
-/// jobs whose turns it is instead.
+/// What a caller does, without the lock, for a job that has left its place: cancel its task, and submit the jobs that are next.
 pub(super) type Left = (Option<TaskHandle>, Vec<Next>);
 
 impl State {
-    /// A board without a job, which keeps a history for that long.
     pub(super) fn new(history: Option<Duration>, clock: punctual::Clock) -> Self {
         Self {
             clock,
@@ -85,7 +82,7 @@ impl State {
         Some((id, self.jobs.remove(&id)?, left))
     }
 
-    /// Takes a job that does not run out of wherever it waits, so that it can wait elsewhere.
+    /// Takes a job that does not run out of its line, so that it can wait elsewhere.
     pub(super) fn withdraw(&mut self, id: i64) -> Left {
         self.forget_ready(id);
         let Some(entry) = self.jobs.get_mut(&id) else { return (None, Vec::new()) };
@@ -98,12 +95,11 @@ impl State {
         (task, self.leave_lines(id))
     }
 
-    /// A job does not wait for anything any more, and does not run. Returns the jobs that are next.
+    /// Takes a job out of all lines. Returns the jobs that are next.
     pub(super) fn leave_lines(&mut self, id: i64) -> Vec<Next> {
         self.leave_line(id).into_iter().chain(self.leave_slot(id)).collect()
     }
 
-    /// Takes the entry of a job off the board.
     pub(super) fn remove(&mut self, id: i64) -> Option<Entry> {
         self.forget_ready(id);
         let entry = self.jobs.remove(&id)?;

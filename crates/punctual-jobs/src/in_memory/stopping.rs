@@ -68,7 +68,6 @@ impl Board {
         Some(idle)
     }
 
-    /// Raises the tokens of all that runs.
     fn ask_to_stop(&self) {
         let mut state = self.state.lock();
         if let Some(closing) = &mut state.closing {

@@ -1,4 +1,4 @@
-//! Tasks of the executor that are no attempts: they end a pause, or let jobs begin that have waited for a token.
+//! Tasks of the executor beside the attempts: one ends a pause, another has jobs begin that have waited for a token.
 
 use std::time::{Instant, SystemTime};
 

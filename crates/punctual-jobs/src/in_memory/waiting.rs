@@ -1,4 +1,4 @@
-//! How a job waits once it is due: for a better one, for the turn of its ordering key, for a slot of its kind, for the end of a pause.
+//! What a due job waits for: a job of a higher priority, the turn of its ordering key, a slot of its kind, the end of a pause.
 //!
 //! The parts ([`ready`](super::ready), [`ordering`](super::ordering), [`slots`](super::slots), [`pauses`](super::pauses)) know
 //! jobs by their ids. Here they meet the entries.
@@ -27,7 +27,7 @@ pub(super) enum Arrival {
 }
 
 impl Arrival {
-    /// The answer to this job, when that one has its turn next.
+    /// Returns the answer to a job, if the other one is next.
     fn of(id: i64, next: Option<Next>) -> Self {
         match next {
             Some(next) if next.id == id => Self::Go,
@@ -130,7 +130,6 @@ impl State {
         self.wake(first)
     }
 
-    /// Gives slots as long as there are jobs for them.
     pub(super) fn give_slots(&mut self, kind: &'static str, limits: Limits) -> Vec<Next> {
         std::iter::from_fn(|| self.give_slot(kind, limits)).collect()
     }

@@ -105,7 +105,6 @@ impl PostgresEngine {
         Ok(())
     }
 
-    /// Prolongs the lease.
     pub(super) async fn beat(&self) -> Result<(), AskError> {
         if self.settings.history.is_none() {
             return self.ask_with_known(statements::BEAT).await;

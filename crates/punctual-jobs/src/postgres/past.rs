@@ -37,7 +37,6 @@ with turn as materialized (
 )
 select count(*) from gone";
 
-/// How many runs [`PRUNE`] takes off at most.
 const PRUNED_AT_MOST: i64 = 1000;
 
 /// How often a machine looks for old runs: twenty times while a run is kept, within these bounds.

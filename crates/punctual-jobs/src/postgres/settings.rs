@@ -73,7 +73,6 @@ pub struct Postgres {
     settings: Settings,
 }
 
-/// What a queue is set to.
 pub(super) struct Settings {
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,

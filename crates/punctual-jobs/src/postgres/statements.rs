@@ -254,7 +254,6 @@ select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
         limit 1) waits))
   from marked";
 
-/// How many rows [`MARK_DUE`] marks at most.
 pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
 macro_rules! end {
@@ -520,6 +519,5 @@ select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from no
      and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
 ) coming";
 
-/// All workers.
 pub(crate) const WORKERS: &str =
     "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";

@@ -16,7 +16,6 @@ pub(crate) struct Batch {
     asked: Vec<Asked>,
 }
 
-/// A job that was asked for.
 struct Asked {
     name: &'static str,
     /// Which of the batch's jobs stands for it.

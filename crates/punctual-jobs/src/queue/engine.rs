@@ -30,7 +30,6 @@ pub(crate) trait Engine: Send + Sync + 'static {
     fn shutdown(&self, patience: Duration, grace: Duration) -> ShutdownReport;
     /// The last owner is gone.
     fn close(&self);
-    /// How long a verb may block.
     fn request_timeout(&self) -> Duration;
     /// The engine as what it is, for those who know it.
     #[cfg(feature = "postgres")]

@@ -8,7 +8,7 @@ use crate::{
     When, job::names::Names, queue::batch::Batch,
 };
 
-/// Many jobs at once.
+/// The other verbs.
 impl JobQueue {
     /// Stores all of these jobs, or none: each as [`enqueue`](JobBuilder::enqueue) would, with its keys, its priority and its moment.
     /// The handles come in the order of the jobs. Jobs without a [`unique`](JobBuilder::unique) key have ids that rise in that
@@ -62,10 +62,7 @@ impl JobQueue {
             Err(error) => QueueFuture::ready(Err(error)),
         }
     }
-}
 
-/// A look inside, and changes by id.
-impl JobQueue {
     /// Lists jobs, in the order of their ids. (River: `JobList`, Oban and good_job: their dashboards.)
     ///
     /// On PostgreSQL it is one statement, which takes no locks. It finds jobs that run and those that are discarded
@@ -150,10 +147,7 @@ impl JobQueue {
     pub fn remove_async(&self, id: JobId) -> QueueFuture<JobRemoval> {
         self.engine.remove(id)
     }
-}
 
-/// Counts.
-impl JobQueue {
     /// Counts the jobs of each kind, in the order of the names. Kinds without a job are left out, unless they are [paused](Self::pause_kind). (Sidekiq: `Stats` and
     /// `Queue#latency`, River: `QueueList`.)
     ///
@@ -191,10 +185,7 @@ impl JobQueue {
     pub fn counts_async(&self) -> QueueFuture<Vec<KindCounts>> {
         self.engine.counts()
     }
-}
 
-/// The history.
-impl JobQueue {
     /// Returns runs that have ended, the last one first, if the machines that have run them keep a history.
     ///
     /// On PostgreSQL it is one statement, which takes no locks, and finds the runs of a job, a kind or a schedule by an
@@ -234,10 +225,7 @@ impl JobQueue {
     pub fn history_async(&self, filter: &HistoryFilter) -> QueueFuture<Vec<PastRun>> {
         self.engine.history(filter.clone())
     }
-}
 
-/// Pause and resume.
-impl JobQueue {
     /// Pauses a kind until it is [resumed](Self::resume_kind): none of its jobs begins, on any machine. Those that run go on.
     /// Those that fall due meanwhile wait, and none is lost. A pause of a kind that is paused takes the place of the old one.
     /// (Oban: `pause_queue`, River: `QueuePause`, BullMQ: `pause`.)
@@ -317,10 +305,7 @@ impl JobQueue {
             Err(invalid) => QueueFuture::ready(Err(QueueError::InvalidName(invalid))),
         }
     }
-}
 
-/// Results.
-impl JobQueue {
     /// Returns how a job stands, and its result if it has one: that of a kind whose handler
     /// [returns a value](crate::Jobs::on_returning). (Celery: `AsyncResult`, Faktory and Sidekiq: none.)
     ///
@@ -377,10 +362,7 @@ impl JobQueue {
     pub fn await_result_async(&self, id: JobId) -> QueueFuture<JobResult> {
         self.engine.await_result(id)
     }
-}
 
-/// Outcomes.
-impl JobQueue {
     /// Returns how the runs of each kind have ended in this process since the queue was opened, in the order of the names. Each
     /// kind that this process handles is there, also if none of its runs has ended. (Sidekiq: `Stats#processed` and `failed`.)
     ///

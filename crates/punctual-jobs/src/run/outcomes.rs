@@ -79,7 +79,6 @@ impl fmt::Display for KindOutcomes {
 /// The numbers of one kind, in the order of [`JobOutcome::ALL`].
 type Tally = [AtomicU64; JobOutcome::ALL.len()];
 
-/// The numbers of a queue.
 pub(crate) struct Outcomes {
     handled: BTreeMap<&'static str, Tally>,
     #[cfg_attr(
@@ -95,7 +94,6 @@ impl Outcomes {
         Self { handled, others: Mutex::default() }
     }
 
-    /// A run has ended.
     pub(crate) fn note(&self, kind: &str, outcome: JobOutcome) {
         self.add(kind, outcome, 1);
     }

@@ -125,7 +125,6 @@ where
     }
 }
 
-/// How long making a connection may take.
 pub(crate) const CONNECTING: Duration = Duration::from_secs(5);
 
 /// Which server, and how to get there.

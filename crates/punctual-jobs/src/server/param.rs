@@ -4,7 +4,6 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::{ToSql, Type};
 
-/// A parameter of a statement.
 pub(crate) type Param<'a> = &'a dyn Typed;
 
 pub(crate) trait Typed: ToSql + Sync {

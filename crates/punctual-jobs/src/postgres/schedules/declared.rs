@@ -2,7 +2,6 @@
 
 use crate::OpenError;
 
-/// A schedule that the program has declared.
 pub(in crate::postgres) struct Declared {
     pub(in crate::postgres) name: String,
     pub(super) params: Vec<super::row::Boxed>,

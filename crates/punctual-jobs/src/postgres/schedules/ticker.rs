@@ -69,7 +69,6 @@ pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
 }
 
 impl PostgresEngine {
-    /// Writes down what the program has declared.
     pub(in crate::postgres) async fn declare(&self) -> Result<(), AskError> {
         for declared in &self.declared {
             let params = borrowed(&declared.params);
