@@ -85,7 +85,7 @@ impl JobQueue {
     }
 
     /// Prepares a job that runs at an [`Instant`](std::time::Instant) of the executor's clock, or when the
-    /// wall clock shows a [`SystemTime`]. Nothing is stored until [`enqueue`](JobBuilder::enqueue).
+    /// wall clock shows a [`SystemTime`](std::time::SystemTime). Nothing is stored until [`enqueue`](JobBuilder::enqueue).
     pub fn at<J: Job>(&self, when: impl Into<When>, job: J) -> JobBuilder<'_> {
         let max_attempts = self.definitions.max_attempts(J::NAME, attempts_of::<J>());
         let new_job = Payload::of(&job).map(|payload| NewJob {

@@ -7,7 +7,7 @@
 //! * An entry's generation belongs to one task. Whatever makes that task the wrong one raises it.
 //! * Only its own attempt changes an entry that runs, except for how it is to end.
 //! * `running` is the number of entries that run.
-//! * What [`Ready`](super::ready::Ready) has are entries that wait, with their present generation.
+//! * What [`Ready`] has are entries that wait, with their present generation.
 
 use std::{
     collections::{HashMap, VecDeque},

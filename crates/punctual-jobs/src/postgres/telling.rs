@@ -6,7 +6,7 @@
 //! the table, and whatever went wrong is made up for at the next heartbeat.
 //!
 //! * **Once**: a job that this worker is telling of is in a map until it is written down that it was told. The
-//!   questions follow each other ([`turn`](Telling::turn)), so the answer to one is known before the next is asked.
+//!   questions follow each other ([`turn`](super::told::Telling::turn)), so the answer to one is known before the next is asked.
 //! * **At least once**: a process that dies between the callback and the note leaves a job that another one tells of
 //!   again. The same happens if its lease is over meanwhile.
 //! * **Never for a job that was cancelled** or replaced: such a job is removed when its attempt ends.
