@@ -12,7 +12,7 @@
 //!
 //! Jobs with an ordering key have none. Of the others the worker claims those of one priority in all sources before those of the next. If there is one
 //! source, its statement does that alone. If there are several, the worker needs to know which priorities there are: nearly always there is one.
-//! The statement that marks what has become due answers that too. A job that comes later wakes the worker, and so has it asked again.
+//! The statement that marks what has become due answers that too, so each claim from several sources begins with it.
 //!
 //! # Other machines
 //!
@@ -189,16 +189,13 @@ impl Sources {
         }
     }
 
-    /// Marks what has become due, and learns which priorities there are, unless one statement asks for all of them.
+    /// Marks what has become due. With several sources this also learns which priorities there are, so each claim begins with it.
     async fn mark_due(&mut self) -> Result<(), AskError> {
+        self.marks |= self.ranked().count() > 1;
         while std::mem::take(&mut self.marks) {
-            let is_ranked = |it: &&Source| {
-                it.which != Which::Ordered && (self.has_keyed || it.which != Which::Keyed)
-            };
-            let ranked: Vec<_> = self.all.iter().filter(is_ranked).collect();
-            let has_several = ranked.len() > 1;
-            let names = ranked.iter().filter(|_| has_several).flat_map(|it| &it.names).copied();
-            let names: Vec<_> = names.collect();
+            let has_several = self.ranked().count() > 1;
+            let ranked = self.ranked().filter(|_| has_several);
+            let names: Vec<_> = ranked.flat_map(|source| &source.names).copied().collect();
             let rows = self.engine.work.ask_prepared(statements::MARK_DUE, &[&names]).await?;
             let Some(row) = rows.first() else { break };
             self.marks = row.get::<_, i64>(0) == statements::MARKED_AT_MOST;
@@ -209,6 +206,15 @@ impl Sources {
             self.levels = LEVELS.into_iter().filter(is_there).collect();
         }
         Ok(())
+    }
+
+    /// Returns the sources whose jobs have priorities, as far as they are asked.
+    fn ranked(&self) -> impl Iterator<Item = &Source> {
+        self.all.iter().filter(|source| match source.which {
+            Which::Ordered => false,
+            Which::Keyed => self.has_keyed,
+            Which::Plain | Which::Turns => true,
+        })
     }
 }
 
