@@ -4,6 +4,7 @@
 #![allow(missing_docs, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod aliases;
+mod circles;
 mod documents;
 mod events;
 mod evidence;

@@ -157,7 +157,6 @@ use self::{
     boot_clock::BootClock,
     event::Reporter,
     keeper::{HeldList, Request},
-    sql::Statements,
 };
 pub use self::{
     builder::GateBuilder,
@@ -168,6 +167,7 @@ pub use self::{
     named::NamedGate,
     rules::OnHolderDeath,
 };
+use crate::server::schema::Schema;
 
 /// A table of a database in which replicas claim ticks. See the [module](self).
 ///
@@ -182,7 +182,7 @@ struct Inner {
     thread: Option<thread::JoinHandle<()>>,
     held: Arc<HeldList>,
     reporter: Arc<Reporter>,
-    statements: Statements,
+    schema: Schema,
     lease: Duration,
     request_timeout: Duration,
     on_holder_death: OnHolderDeath,

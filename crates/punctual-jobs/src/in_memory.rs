@@ -25,8 +25,8 @@
 //! entry afterwards, and if the entry has another generation by then the task is cancelled.
 
 mod attempt;
-mod batch;
 mod board;
+mod entry;
 mod looking;
 mod ordering;
 mod past;
@@ -34,8 +34,11 @@ mod pauses;
 mod ready;
 mod results;
 mod slots;
+mod state;
 mod stopping;
+mod timers;
 mod tokens;
+mod waiting;
 
 use std::{
     sync::{Arc, atomic::AtomicU64},
@@ -43,18 +46,21 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use punctual::{Grace, Handle, TaskHandle};
+use punctual::{Grace, Handle};
 
-use self::board::State;
+use self::{board::Board, state::State};
 use crate::{
     Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun, Priority,
-    QueueError, QueueFuture, Rescheduling, ShutdownReport, When,
-    batch::Batch,
-    jobs::{Definitions, Opening, Periodic, sealed::Sealed},
-    payload::Payload,
-    queue::{Engine, NewJob},
-    schedule::Tick,
+    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, OpenQueue, PastRun,
+    QueueFuture, Rescheduling, ShutdownReport, When,
+    job::{
+        jobs::{Opening, Periodic, sealed::Sealed},
+        schedule::Tick,
+    },
+    queue::{
+        batch::Batch,
+        engine::{Engine, NewJob},
+    },
 };
 
 /// Opens a queue in this process: `jobs.open(InMemory::on(&executor))`. See [`Jobs`](crate::Jobs).
@@ -115,24 +121,7 @@ impl OpenQueue for InMemory {
     }
 }
 
-/// The in-memory engine.
-struct Board {
-    me: std::sync::Weak<Board>,
-    executor: Handle,
-    definitions: Arc<Definitions>,
-    /// Whether any kind has a limit for a window of time.
-    has_windows: bool,
-    state: Mutex<State>,
-    /// The last fencing token that was drawn.
-    fences: AtomicU64,
-    periodic: Mutex<Vec<TaskHandle>>,
-}
-
 impl Board {
-    fn arc(&self) -> Option<Arc<Self>> {
-        self.me.upgrade()
-    }
-
     fn begin_periodic(&self, periodic: Periodic) -> Result<(), OpenError> {
         let name = periodic.name;
         if self.definitions.handled(name).is_none() {
@@ -141,7 +130,7 @@ impl Board {
         let payload = periodic.payload.map_err(|error| OpenError::Refused(error.into()))?;
         let (trigger, _tick): (_, Tick) = periodic.trigger.ticking();
         let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
-        let new_job = tick_job(&periodic.schedule, name, payload, max_attempts);
+        let new_job = NewJob::of_tick(&periodic.schedule, name, payload, max_attempts);
         let mut enqueued = Vec::new();
         // Weak: the board has the handle of this task, and would keep itself alive.
         let me = self.me.clone();
@@ -155,28 +144,6 @@ impl Board {
         let task = task.map_err(|error| OpenError::Refused(error.to_string().into()))?;
         self.periodic.lock().push(task.task_handle());
         Ok(())
-    }
-}
-
-/// Returns what is enqueued at a tick: a job with an ordering key of its own, so that its runs do not overlap.
-pub(crate) fn tick_job(
-    schedule: &str,
-    name: &'static str,
-    payload: Payload,
-    max_attempts: u32,
-) -> NewJob {
-    NewJob {
-        name,
-        payload,
-        when: When::After(Duration::ZERO),
-        key: None,
-        keeps_moment: false,
-        is_unique: false,
-        ordering_key: Some(format!("every {schedule}")),
-        max_attempts,
-        priority: Priority::Normal,
-        limit_key: None,
-        traceparent: None,
     }
 }
 
@@ -258,9 +225,4 @@ impl Engine for Board {
         // No verb of this engine waits for anything.
         Duration::MAX
     }
-}
-
-/// Returns the error of a submission that the executor has refused.
-fn refused(error: &punctual::RejectedExecutionError) -> QueueError {
-    QueueError::Refused(error.to_string().into())
 }

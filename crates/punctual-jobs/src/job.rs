@@ -5,6 +5,18 @@
 //! the day on which it gets a second machine. So the payload goes through JSON in every engine, and the
 //! closure is given where the job runs ([`Jobs::on`](crate::Jobs::on)).
 
+pub(crate) mod aligned;
+pub(crate) mod backoff;
+#[cfg(feature = "gate")]
+pub(crate) mod catch_up;
+pub(crate) mod job_error;
+pub(crate) mod job_limit;
+pub(crate) mod jobs;
+pub(crate) mod names;
+pub(crate) mod payload;
+pub(crate) mod priority;
+pub(crate) mod schedule;
+
 use std::{
     error::Error,
     fmt,
@@ -232,4 +244,18 @@ impl fmt::Display for DiscardedJob {
         let plural = if *attempts == 1 { "" } else { "s" };
         write!(f, "job {id} {name:?} was discarded after {attempts} attempt{plural}: {last_error}")
     }
+}
+
+/// Returns how long it is until `time` by a clock that shows `now`.
+pub(crate) fn until(time: SystemTime, now: SystemTime) -> Duration {
+    time.duration_since(now).unwrap_or(Duration::ZERO)
+}
+
+/// The database stores the number in two bytes.
+pub(crate) fn clamped(max_attempts: u32) -> u32 {
+    max_attempts.clamp(1, i16::MAX as u32)
+}
+
+pub(crate) fn attempts_of<J: Job>() -> u32 {
+    clamped(J::MAX_ATTEMPTS)
 }

@@ -92,46 +92,19 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod aligned;
-mod backoff;
-mod batch;
-mod by_id;
-#[cfg(feature = "gate")]
-mod catch_up;
-mod counts;
-mod error;
 #[cfg(feature = "gate")]
 pub mod gate;
-mod handling;
-mod history;
 mod in_memory;
 mod job;
-mod job_error;
-mod job_limit;
-mod jobs;
-mod listing;
-mod machine;
-mod names;
-mod outcomes;
-mod pausing;
-mod payload;
-#[cfg(feature = "gate")]
-pub mod pooler;
 #[cfg(feature = "postgres")]
 mod postgres;
-mod priority;
 mod queue;
-mod queue_future;
-mod report;
-mod results;
 mod run;
-mod schedule;
 #[cfg(feature = "gate")]
 mod server;
-mod stop;
 
 #[cfg(feature = "gate")]
-pub use crate::catch_up::CatchUp;
+pub use crate::job::catch_up::CatchUp;
 #[cfg(feature = "postgres")]
 pub use crate::postgres::{
     OnEdit, Overlap, Postgres, PostgresQueue, QueueEvent, Schedule, ScheduleCall, ScheduleStatus,
@@ -140,28 +113,33 @@ pub use crate::postgres::{
 #[cfg(feature = "gate")]
 #[doc(hidden)]
 pub use crate::server::dial::{Boxed, Dial, Driver, Seam};
+#[cfg(feature = "gate")]
+pub use crate::server::pooler;
 pub use crate::{
-    aligned::{Aligned, aligned},
-    by_id::{JobDiscard, JobRemoval, JobRetry},
-    counts::KindCounts,
-    error::{OpenError, QueueError},
-    history::{HistoryFilter, JobOutcome, PastRun},
     in_memory::InMemory,
-    job::{Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When},
-    job_error::JobError,
-    job_limit::JobLimit,
-    jobs::{Jobs, OpenQueue},
-    listing::{JobFilter, JobStage, JobStatus, JobWait},
-    names::InvalidName,
-    outcomes::KindOutcomes,
-    pausing::KindPause,
-    priority::Priority,
-    queue::{JobBuilder, JobHandle, JobQueue},
-    queue_future::QueueFuture,
-    report::{JobSummary, ReleasedJob, ShutdownReport},
-    results::{JobResult, JobValue},
-    run::JobRun,
-    stop::StopReason,
+    job::{
+        Cancellation, DiscardedJob, Job, JobId, JobState, Rescheduling, When,
+        aligned::{Aligned, aligned},
+        job_error::JobError,
+        job_limit::JobLimit,
+        jobs::{Jobs, OpenQueue},
+        names::InvalidName,
+        priority::Priority,
+    },
+    queue::{
+        JobQueue,
+        by_id::{JobDiscard, JobRemoval, JobRetry},
+        counts::{KindCounts, KindPause},
+        engine::JobHandle,
+        error::{OpenError, QueueError},
+        history::{HistoryFilter, JobOutcome, PastRun},
+        job_builder::JobBuilder,
+        listing::{JobFilter, JobStage, JobStatus, JobWait},
+        queue_future::QueueFuture,
+        report::{JobSummary, ReleasedJob, ShutdownReport},
+        results::{JobResult, JobValue},
+    },
+    run::{JobRun, outcomes::KindOutcomes, stop::StopReason},
 };
 
 /// The README's example is run as a test.

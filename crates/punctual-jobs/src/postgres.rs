@@ -2,7 +2,7 @@
 //!
 //! The queue is a table, and everything that happens to a job is one statement on it. Read it in this order.
 //!
-//! * [`tables`]: what is stored, and how it is made; in a [`schema`] of its own.
+//! * [`tables`]: what is stored, and how it is made; in a [`schema`](crate::server::schema) of its own.
 //! * [`statements`]: which statement decides what, under which lock, and why none of them waits for one. [`claiming`] has
 //!   those that claim jobs, and [`limiting`] those for kinds with a limit.
 //! * [`connection`]: how a statement gets to the server, and what becomes of a connection that is of no use;
@@ -10,11 +10,11 @@
 //! * [`worker`]: when jobs are claimed, and [`sources`], which, from which [`frontier`] on; [`listening`] and [`coming`] wake it. Each claimed job becomes a task of the
 //!   executor in [`running`], is among the [`claims`] meanwhile, and is written down in [`ending`].
 //! * [`heartbeat`]: which claims stand, and whose jobs are free; [`dead`]: which machines live.
-//! * [`telling`]: each job that is discarded is told once.
+//! * [`telling`]: each job that is discarded is told once; [`told`] is what is kept of it.
 //! * [`ticks`]: each tick of a trigger in code is taken once. [`schedules`]: schedules that are rows.
 //! * [`verbs`]: what callers ask, many jobs at once ([`batches`]), and the same in a [`transaction`] of theirs; [`looking`] and [`past`]: what a person asks. [`moment`] says when.
 //! * [`pauses`]: which kinds are paused. [`results`]: what handlers return, for a while.
-//! * [`settings`] and [`engine`]: how the queue is opened, and how it ends. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
+//! * [`settings`] and [`opening`]: how the queue is opened, and how it ends; the [`engine`] is what all of it shares. [`postgres_queue`]: what opening returns. [`unheard`]: the lines for events that no program hears.
 //!
 //! # Which claim
 //!
@@ -52,19 +52,20 @@ mod limiting;
 mod listening;
 mod looking;
 mod moment;
+mod opening;
 mod past;
 mod pauses;
 mod postgres_queue;
 mod results;
 mod running;
 mod schedules;
-mod schema;
 mod settings;
 mod sources;
 mod statements;
 mod tables;
 mod telling;
 mod ticks;
+mod told;
 mod transaction;
 mod unheard;
 mod verbs;
@@ -72,5 +73,4 @@ mod worker;
 
 pub use self::postgres_queue::PostgresQueue;
 pub use self::schedules::{OnEdit, Overlap, Schedule, ScheduleCall, ScheduleStatus, Schedules};
-pub(crate) use self::schema::Schema;
 pub use self::settings::{Postgres, QueueEvent};

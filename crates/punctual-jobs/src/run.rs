@@ -6,6 +6,9 @@
 //! precedence, as everywhere in punctual. The attempt ends when the handler has returned, never before:
 //! an attempt that was abandoned while it runs could run beside the next one.
 
+pub(crate) mod outcomes;
+pub(crate) mod stop;
+
 use std::{
     any::Any,
     fmt,
@@ -17,8 +20,10 @@ use std::{
 use punctual::{CancellationToken, Clock, Handle, current_task};
 
 use crate::{
-    JobError, JobId, JobQueue, QueueError, StopReason, handling::Handling, job_error::Verdict,
-    jobs::Definition, payload::Payload, results::Returned, stop::StopSignal,
+    JobError, JobId, JobQueue, QueueError, StopReason,
+    job::{job_error::Verdict, jobs::Definition, payload::Payload},
+    queue::{handling::Handling, results::Returned},
+    run::stop::StopSignal,
 };
 
 /// Draws the fencing token of a run; see [`JobRun::fencing_token`].

@@ -2,13 +2,18 @@
 //!
 //! * [`dial`]: how a connection is made, and the one seam at which a simulation takes the place of sockets, threads and clocks.
 //! * [`error`]: why there is no answer.
-//! * [`session`]: what is asked on one connection.
+//! * [`schema`]: where the tables are.
+//! * [`session`]: what is asked on one connection, with which [parameters](param).
 //! * [`connection`]: a connection that is made again.
 //!
 //! The queue has several of these, makes each when it is asked, and gives up on one that was silent. The
 //! [gate](crate::gate) has one, which a task of its own keeps, and deadlines.
 
+pub mod pooler;
+
 pub(crate) mod connection;
 pub(crate) mod dial;
 pub(crate) mod error;
+pub(crate) mod param;
+pub(crate) mod schema;
 pub(crate) mod session;

@@ -7,7 +7,7 @@ use super::{
     table::Transaction,
     wire::{Kind, Parameters, Value},
 };
-use crate::gate_texts::Statements as AllStatements;
+use crate::{gate_texts, postgres::Schema};
 
 /// The row of a name.
 #[derive(Clone, Debug)]
@@ -64,16 +64,16 @@ pub(super) fn statements() -> Vec<Statement> {
             carry(&mut GateStatement { database, transaction, parameters })
         }
     }
-    let all = AllStatements::new("punctual");
+    let schema = Schema::default();
     vec![
-        (all.look, Box::new(carry(|it| it.look()))),
-        (all.insert, Box::new(carry(|it| it.insert()))),
-        (all.take, Box::new(carry(|it| it.take()))),
-        (all.renew, Box::new(carry(|it| it.renew()))),
-        (all.leave, Box::new(carry(|it| it.leave()))),
-        (all.give_back, Box::new(carry(|it| it.give_back()))),
-        (all.fate, Box::new(carry(|it| it.fate()))),
-        (all.set_right, Box::new(carry(|it| it.set_right()))),
+        (schema.name_in(gate_texts::LOOK), Box::new(carry(|it| it.look()))),
+        (schema.name_in(gate_texts::INSERT), Box::new(carry(|it| it.insert()))),
+        (schema.name_in(gate_texts::TAKE), Box::new(carry(|it| it.take()))),
+        (schema.name_in(gate_texts::RENEW), Box::new(carry(|it| it.renew()))),
+        (schema.name_in(gate_texts::LEAVE), Box::new(carry(|it| it.leave()))),
+        (schema.name_in(gate_texts::GIVE_BACK), Box::new(carry(|it| it.give_back()))),
+        (schema.name_in(gate_texts::FATE), Box::new(carry(|it| it.fate()))),
+        (schema.name_in(gate_texts::SET_RIGHT), Box::new(carry(|it| it.set_right()))),
     ]
 }
 

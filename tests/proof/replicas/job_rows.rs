@@ -55,8 +55,7 @@ type Carry = fn(&mut JobStatement<'_>) -> Answer;
 /// The statements, as they are sent.
 pub(super) fn statements() -> Vec<Statement> {
     let schema = Schema::default();
-    let all: [(&str, Carry); 19] = [
-        (claiming::LEVELS, |it| it.levels()),
+    let all: [(&str, Carry); 18] = [
         (claiming::CLAIM, |it| it.claim(false)),
         (claiming::CLAIM_KEYED, |it| it.claim(true)),
         (claiming::CLAIM_FIRST, |it| it.claim_first()),
@@ -176,17 +175,17 @@ impl JobStatement<'_> {
         rows
     }
 
-    fn levels(&mut self) -> Answer {
+    /// Returns the priorities of these kinds' jobs other than the usual one.
+    fn levels(&self) -> Vec<i64> {
         let names: Vec<String> = self.parameters.texts(1).into_iter().flatten().collect();
         let rows = self.database.jobs.rows().values();
         let is_meant =
             |row: &&JobRow| row.ordering_key.is_none() && row.waits() && names.contains(&row.name);
-        let mut levels: Vec<_> = rows.filter(is_meant).map(|row| i32::from(row.priority)).collect();
+        let mut levels: Vec<_> = rows.filter(is_meant).map(|row| i64::from(row.priority)).collect();
         levels.sort_unstable();
         levels.dedup();
         levels.retain(|level| *level != 0);
-        let rows = levels.into_iter().map(|level| vec![Value::Int4(level)]).collect();
-        Answer { rows, ..Answer::default() }
+        levels
     }
 
     /// Returns behind which place among the jobs of a kind and a priority the claim begins.
@@ -559,7 +558,8 @@ impl JobStatement<'_> {
                 && !row.limit_key.is_empty()
         };
         let has_keyed = self.database.jobs.rows().iter().any(|(id, row)| is_keyed(id, row));
-        let row = vec![Value::Int8(marked.len() as i64), Value::Bool(has_keyed)];
+        let marked_now = Value::Int8(marked.len() as i64);
+        let row = vec![marked_now, Value::Bool(has_keyed), Value::Int8s(self.levels())];
         Answer { writes: !marked.is_empty(), ..Answer::row(row) }
     }
 

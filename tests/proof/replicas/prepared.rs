@@ -6,14 +6,13 @@ use crate::postgres::{Schema, claiming, limiting, schedule_texts, statements};
 use Kind::{Bool, Float8, Int4, Int8, Int8s, Text, Time};
 
 /// The columns of each statement that the queue prepares.
-const COLUMNS: [(&str, &[Kind]); 11] = [
-    (claiming::LEVELS, &[Int4]),
+const COLUMNS: [(&str, &[Kind]); 10] = [
     (claiming::CLAIM, &CLAIMED_FROM),
     (claiming::CLAIM_KEYED, &CLAIMED_FROM),
     (claiming::CLAIM_FIRST, &CLAIMED),
     (limiting::CLAIM_TURNS, &CLAIMED_BY_LIMIT),
     (limiting::CLAIM_FIRST_LIMITED, &CLAIMED_BY_LIMIT),
-    (statements::MARK_DUE, &[Int8, Bool]),
+    (statements::MARK_DUE, &[Int8, Bool, Int8s]),
     (statements::NEXT, &[Int8, Int8]),
     (statements::TICK, &[Time, Bool, Bool, Float8, Float8, Int8]),
     (schedule_texts::SETTLE, &[Int8, Int8s, Int8]),

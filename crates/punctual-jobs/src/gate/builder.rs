@@ -22,12 +22,11 @@ use super::{
     event::{GateEvent, Listener, Reporter},
     keeper::{HeldList, Keeper, Request, Settings},
     rules::OnHolderDeath,
-    sql::Statements,
-    tables::Tables,
 };
 use crate::server::{
     connection::Address,
     dial::{Dial, Seam, Through},
+    schema::Schema,
 };
 
 /// How long [`GateBuilder::open`] waits for the database.
@@ -156,37 +155,36 @@ impl GateBuilder {
     fn prepare(self) -> Result<(Inner, impl Future<Output = ()> + Send + use<>), GateError> {
         let Self { url, schema, lease, request_timeout, on_holder_death, listener, dial, seam } =
             self;
-        check_schema(&schema)?;
+        let bad_schema = || GateError::bad(GateErrorKind::BadSchema, &schema);
+        let schema = Schema::new(schema.clone()).ok_or_else(bad_schema)?;
         let request_timeout = request_timeout.unwrap_or(USUAL_TIMEOUT.min(lease));
         check_lease(lease, request_timeout)?;
         let mut config: Config = url.parse().map_err(GateError::url)?;
         if config.get_application_name().is_none() {
             config.application_name("punctual gate");
         }
-        let statements = Statements::new(&schema);
-        let tables = Tables::new(&schema);
         let clock = seam.map_or(boot_clock::now as _, |seam| seam.clock);
         let holder = holder();
-        let settings = Settings { lease, request_timeout, holder, statements, tables, clock };
+        let settings = Settings { lease, request_timeout, holder, clock };
         let (requests, receiver) = unbounded_channel();
         let held = Arc::new(HeldList::default());
         let reporter = Arc::new(Reporter::new(listener));
         let keep = {
             let (requests, reporter, held) =
                 (requests.clone(), Arc::clone(&reporter), Arc::clone(&held));
+            let schema = schema.clone();
             async move {
-                let connection = Connection::begin(Address { config, dial });
+                let connection = Connection::begin(Address { config, dial }, schema);
                 let keeper = Keeper::new(settings, connection, reporter, requests, held);
                 keeper.run(receiver).await;
             }
         };
-        let statements = Statements::new(&schema);
         let inner = Inner {
             requests,
             thread: None,
             held,
             reporter,
-            statements,
+            schema,
             lease,
             request_timeout,
             on_holder_death,
@@ -232,17 +230,6 @@ impl Gate {
         let deadline = Instant::now() + OPEN_LIMIT;
         self.0.requests.send(Request::Migrate(deadline, reply)).map_err(|_| gone())?;
         answer.recv().map_err(|_| gone())?
-    }
-}
-
-fn check_schema(schema: &str) -> Result<(), GateError> {
-    let is_fit = |(place, byte): (usize, u8)| {
-        byte.is_ascii_lowercase() || byte == b'_' || place > 0 && byte.is_ascii_digit()
-    };
-    if (1..=63).contains(&schema.len()) && schema.bytes().enumerate().all(is_fit) {
-        Ok(())
-    } else {
-        Err(GateError::bad(GateErrorKind::BadSchema, schema))
     }
 }
 

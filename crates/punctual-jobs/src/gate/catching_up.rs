@@ -38,7 +38,7 @@ use super::{
     event::{GateEvent, Reporter},
     rules::{CORRECTION, OnHolderDeath, Row, Rule, Seen, Verdict},
 };
-use crate::catch_up::{CatchUp, ON_TIME};
+use crate::job::catch_up::{CatchUp, ON_TIME};
 
 type NextAfter = Box<dyn Fn(SystemTime) -> Option<SystemTime> + Send + Sync>;
 
@@ -179,7 +179,7 @@ impl CatchingUp {
         let is_made_up = known.is_late && known.planned == Some(tick);
         drop(known);
         if is_made_up {
-            Reporter::count(&self.reporter.made_up);
+            self.reporter.count(|counts| counts.made_up += 1);
         }
     }
 

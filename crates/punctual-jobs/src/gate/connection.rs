@@ -23,7 +23,9 @@ use crate::{
     server::{
         connection::{Address, CONNECTING, Connection as Reconnecting},
         error::AskError,
-        session::{Param, Session},
+        param::Param,
+        schema::Schema,
+        session::Session,
     },
 };
 
@@ -43,6 +45,7 @@ enum Link {
 /// See the [module](self).
 pub(crate) struct Connection {
     server: Arc<Reconnecting>,
+    schema: Schema,
     link: Arc<watch::Sender<Link>>,
     keeper: JoinHandle<()>,
 }
@@ -55,12 +58,12 @@ impl Drop for Connection {
 
 impl Connection {
     /// Begins to connect, on the runtime that this is called in. It ends when the connection is dropped.
-    pub(crate) fn begin(address: Address) -> Self {
+    pub(crate) fn begin(address: Address, schema: Schema) -> Self {
         // Nothing is kept in a session, so there is nothing to begin it with.
         let server = Arc::new(Reconnecting::new(address, ""));
         let link = Arc::new(watch::Sender::new(Link::Connecting));
         let keeper = tokio::spawn(keep_connected(Arc::clone(&server), Arc::clone(&link)));
-        Self { server, link, keeper }
+        Self { server, schema, link, keeper }
     }
 
     /// Waits until there is a connection, whatever becomes of the attempts until then.
@@ -81,14 +84,16 @@ impl Connection {
         parameters: &[Param<'_>],
     ) -> Result<Vec<Row>, AskError> {
         let session = self.session(deadline).await?;
-        let answer = session.client.query_typed(statement, parameters);
+        let statement = self.schema.name_in(statement);
+        let answer = session.query(&statement, parameters);
         self.answer(deadline, &session, answer).await
     }
 
     /// Sends several statements as one text.
     pub(crate) async fn run_script(&self, deadline: Instant, script: &str) -> Result<(), AskError> {
         let session = self.session(deadline).await?;
-        let answer = session.client.batch_execute(script);
+        let script = self.schema.name_in(script);
+        let answer = session.client.batch_execute(&script);
         self.answer(deadline, &session, answer).await
     }
 

@@ -69,7 +69,7 @@ impl fmt::Display for GateError {
             GateErrorKind::BadSchema => write!(
                 f,
                 "the schema {detail:?} cannot be used: its name is to be at most 63 lowercase letters, digits \
-                 and underscores, and not to begin with a digit"
+                 and underscores, and not to begin with a digit or with pg_"
             ),
             GateErrorKind::BadLease => f.write_str(detail),
             GateErrorKind::BadName => write!(

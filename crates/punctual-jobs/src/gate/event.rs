@@ -3,12 +3,11 @@
 use std::{
     fmt,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::{Duration, SystemTime},
 };
+
+use parking_lot::Mutex;
 
 /// Something that an operator wants to know of. See [`GateBuilder::on_event`](super::GateBuilder::on_event).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,21 +189,10 @@ impl fmt::Display for GateStatistics {
     }
 }
 
-/// The counters, and the function that is told of events.
+/// Counts what a gate does, and tells the program's listener of events.
 #[derive(Default)]
 pub(crate) struct Reporter {
-    pub(crate) asked: AtomicU64,
-    pub(crate) granted: AtomicU64,
-    pub(crate) refused: AtomicU64,
-    pub(crate) postponed: AtomicU64,
-    pub(crate) unreachable: AtomicU64,
-    pub(crate) skipped: AtomicU64,
-    pub(crate) lost: AtomicU64,
-    pub(crate) renewed: AtomicU64,
-    pub(crate) ended: AtomicU64,
-    pub(crate) set_back: AtomicU64,
-    pub(crate) made_up: AtomicU64,
-    missed: AtomicU64,
+    counts: Mutex<GateStatistics>,
     listener: Option<Listener>,
 }
 
@@ -215,27 +203,21 @@ impl Reporter {
         Self { listener, ..Self::default() }
     }
 
-    /// Counts.
-    pub(crate) fn count(counter: &AtomicU64) {
-        // Relaxed: orders no other access.
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts something. The closure is called under the lock.
+    pub(crate) fn count(&self, add: impl FnOnce(&mut GateStatistics)) {
+        add(&mut self.counts.lock());
     }
 
     /// Counts an event, and tells the listener. A panic of the listener ends with it.
     pub(crate) fn report(&self, event: &GateEvent) {
-        let one = match event {
-            GateEvent::TicksMissed { ticks, .. } => {
-                // Relaxed: orders no other access.
-                self.missed.fetch_add(*ticks, Ordering::Relaxed);
-                None
-            }
-            GateEvent::Lost { .. } => Some(&self.lost),
-            GateEvent::Unreachable { .. } => Some(&self.unreachable),
-            GateEvent::Skipped { .. } => Some(&self.skipped),
-            GateEvent::Ended { .. } => Some(&self.ended),
-            GateEvent::ClockSetBack { .. } => Some(&self.set_back),
-        };
-        one.into_iter().for_each(Self::count);
+        self.count(|counts| match event {
+            GateEvent::TicksMissed { ticks, .. } => counts.missed += ticks,
+            GateEvent::Lost { .. } => counts.lost += 1,
+            GateEvent::Unreachable { .. } => counts.unreachable += 1,
+            GateEvent::Skipped { .. } => counts.skipped += 1,
+            GateEvent::Ended { .. } => counts.ended += 1,
+            GateEvent::ClockSetBack { .. } => counts.set_back += 1,
+        });
         if let Some(listener) = &self.listener {
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| listener(event))) {
                 // Its drop may panic as well.
@@ -245,22 +227,7 @@ impl Reporter {
     }
 
     pub(crate) fn statistics(&self, held: usize) -> GateStatistics {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        GateStatistics {
-            asked: read(&self.asked),
-            granted: read(&self.granted),
-            refused: read(&self.refused),
-            postponed: read(&self.postponed),
-            unreachable: read(&self.unreachable),
-            skipped: read(&self.skipped),
-            lost: read(&self.lost),
-            renewed: read(&self.renewed),
-            ended: read(&self.ended),
-            set_back: read(&self.set_back),
-            made_up: read(&self.made_up),
-            missed: read(&self.missed),
-            held: held as u64,
-        }
+        GateStatistics { held: held as u64, ..*self.counts.lock() }
     }
 }
 

@@ -4,9 +4,10 @@
 //! transaction that finds its own there, and locks the row until it commits, knows that no replica takes over
 //! before that.
 
-use tokio_postgres::{Error, GenericClient, types::Type};
+use tokio_postgres::{Error, GenericClient};
 
-use super::Gate;
+use super::{Gate, sql};
+use crate::server::param::typed;
 
 /// The `SQLSTATE` of the error that `guard` and `finish` raise.
 const STALE: &str = "PJ001";
@@ -34,7 +35,7 @@ impl Gate {
     where
         C: GenericClient + Sync,
     {
-        call(transaction, &self.0.statements.guard, name, fence).await
+        self.call(transaction, sql::GUARD, name, fence).await
     }
 
     /// Like [`guard`](Self::guard), and the tick is done when the transaction commits. Either both its
@@ -56,7 +57,23 @@ impl Gate {
     where
         C: GenericClient + Sync,
     {
-        call(transaction, &self.0.statements.finish, name, fence).await
+        self.call(transaction, sql::FINISH, name, fence).await
+    }
+
+    async fn call<C>(
+        &self,
+        transaction: &C,
+        statement: &str,
+        name: &str,
+        fence: u64,
+    ) -> Result<(), Error>
+    where
+        C: GenericClient + Sync,
+    {
+        let statement = self.0.schema.name_in(statement);
+        // No grant has a fence that is larger than that.
+        let fence = i64::try_from(fence).unwrap_or(i64::MAX);
+        transaction.query_typed(&statement, &typed(&[&name, &fence])).await.map(drop)
     }
 }
 
@@ -75,14 +92,4 @@ impl Gate {
 #[must_use]
 pub fn is_stale_fencing_token(error: &Error) -> bool {
     error.code().is_some_and(|code| code.code() == STALE)
-}
-
-async fn call<C>(transaction: &C, statement: &str, name: &str, fence: u64) -> Result<(), Error>
-where
-    C: GenericClient + Sync,
-{
-    // No grant has a fence that is larger than that.
-    let fence = i64::try_from(fence).unwrap_or(i64::MAX);
-    let parameters = [(&name as _, Type::TEXT), (&fence as _, Type::INT8)];
-    transaction.query_typed(statement, &parameters).await.map(drop)
 }

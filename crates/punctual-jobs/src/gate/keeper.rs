@@ -29,7 +29,6 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_postgres::types::Type;
 
 use super::{
     Gate,
@@ -40,12 +39,12 @@ use super::{
     event::{GateEvent, Reporter},
     lease::LeaseState,
     rules::{CORRECTION, Row, Rule, Seen, Verdict, decide},
-    sql::{Statements, seconds},
-    tables::Tables,
+    sql::{self, seconds},
+    tables,
 };
 use crate::{
     job::with_sources,
-    server::{error::AskError, session::Param},
+    server::{error::AskError, param::Param},
 };
 
 /// The keeper looks again after this time at a row that another transaction had locked; twice as long each time.
@@ -142,8 +141,6 @@ pub(crate) struct Settings {
     pub(crate) lease: Duration,
     pub(crate) request_timeout: Duration,
     pub(crate) holder: String,
-    pub(crate) statements: Statements,
-    pub(crate) tables: Tables,
     pub(crate) clock: BootClock,
 }
 
@@ -247,7 +244,7 @@ impl Keeper {
 
     async fn migrate(&self, deadline: Instant) -> Result<(), GateError> {
         self.connection.wait(deadline).await.map_err(|why| GateError::database(&why))?;
-        self.settings.tables.make(&self.connection, deadline).await
+        tables::make(&self.connection, deadline).await
     }
 
     /// Answers a request for a tick.
@@ -309,15 +306,9 @@ impl Keeper {
     ) -> Result<Answer, AskError> {
         let Some(row) = seen else { return Ok(self.locked()) };
         let (name, correction): (&str, _) = (&ask.name, seconds(CORRECTION));
-        let parameters: [Param<'_>; 5] = [
-            (&name, Type::TEXT),
-            (&row.fence, Type::INT8),
-            (&row.lease_until, Type::TIMESTAMPTZ),
-            (&ask.tick, Type::TIMESTAMPTZ),
-            (&correction, Type::FLOAT8),
-        ];
-        let statement = &self.settings.statements.set_right;
-        if self.connection.ask(ask.deadline, statement, &parameters).await?.is_empty() {
+        let parameters: [Param<'_>; 5] =
+            [&name, &row.fence, &row.lease_until, &ask.tick, &correction];
+        if self.connection.ask(ask.deadline, sql::SET_RIGHT, &parameters).await?.is_empty() {
             return Ok(self.locked());
         }
         let name = Arc::clone(&ask.name);
@@ -351,9 +342,7 @@ impl Keeper {
         last_fence: i64,
     ) -> Result<Seen, AskError> {
         let name: &str = name;
-        let parameters = [(&name as _, Type::TEXT)];
-        let rows =
-            self.connection.ask(deadline, &self.settings.statements.look, &parameters).await?;
+        let rows = self.connection.ask(deadline, sql::LOOK, &[&name]).await?;
         let Some(row) = rows.first() else { return Err(AskError::NoAnswer) };
         let tick: Option<SystemTime> = row.get(1);
         let read = |tick| {
@@ -374,20 +363,15 @@ impl Keeper {
 
     /// Takes the row, if it is the one that was seen; returns the fencing token.
     async fn take(&self, ask: &Ask, seen: Option<&Row>) -> Result<Option<i64>, AskError> {
-        let Settings { lease, holder, statements, .. } = &self.settings;
+        let Settings { lease, holder, .. } = &self.settings;
         let (name, lease): (&str, _) = (&ask.name, seconds(*lease));
-        let mut parameters: Vec<Param<'_>> = vec![
-            (&name, Type::TEXT),
-            (&ask.tick, Type::TIMESTAMPTZ),
-            (holder, Type::TEXT),
-            (&lease, Type::FLOAT8),
-        ];
-        let mut statement = &statements.insert;
+        let mut parameters: Vec<Param<'_>> = vec![&name, &ask.tick, holder, &lease];
+        let mut statement = sql::INSERT;
         if let Some(row) = seen {
-            statement = &statements.take;
-            parameters.push((&row.fence, Type::INT8));
-            parameters.push((&row.done, Type::BOOL));
-            parameters.push((&row.lease_until, Type::TIMESTAMPTZ));
+            statement = sql::TAKE;
+            parameters.push(&row.fence);
+            parameters.push(&row.done);
+            parameters.push(&row.lease_until);
         }
         let rows = self.connection.ask(ask.deadline, statement, &parameters).await?;
         Ok(rows.first().map(|row| row.get(0)))
@@ -402,7 +386,7 @@ impl Keeper {
         deadline: Instant,
     ) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let mut parameters: Vec<Param<'_>> = vec![(&name, Type::TEXT), (&state.fence, Type::INT8)];
+        let mut parameters: Vec<Param<'_>> = vec![&name, &state.fence];
         parameters.extend(third);
         Ok(!self.connection.ask(deadline, statement, &parameters).await?.is_empty())
     }
@@ -411,9 +395,7 @@ impl Keeper {
     /// by another transaction for the moment. Returns whether that is known now.
     async fn look_after(&self, state: &LeaseState, deadline: Instant) -> Result<bool, AskError> {
         let name: &str = &state.name;
-        let parameters = [(&name as _, Type::TEXT), (&state.fence as _, Type::INT8)];
-        let rows =
-            self.connection.ask(deadline, &self.settings.statements.fate, &parameters).await?;
+        let rows = self.connection.ask(deadline, sql::FATE, &[&name, &state.fence]).await?;
         match rows.first().map(|row| (row.get(0), row.get(1))) {
             Some((true, _)) => return Ok(false),
             Some((false, true)) => state.finished(),
@@ -448,16 +430,16 @@ impl Keeper {
     }
 
     async fn renew(self: Arc<Self>, state: Arc<LeaseState>) {
-        let Settings { lease, request_timeout, statements, .. } = &self.settings;
+        let Settings { lease, request_timeout, .. } = &self.settings;
         let sent = (self.settings.clock)();
         let deadline = Instant::now() + *request_timeout;
         let third = seconds(*lease);
-        let third = Some((&third as _, Type::FLOAT8));
+        let third = Some(&third as _);
         let soon = sent + *lease / 20;
-        let renew_at = match self.about(&state, &statements.renew, third, deadline).await {
+        let renew_at = match self.about(&state, sql::RENEW, third, deadline).await {
             Ok(true) => {
                 if state.renewed(sent, *lease) {
-                    Reporter::count(&self.reporter.renewed);
+                    self.reporter.count(|counts| counts.renewed += 1);
                 }
                 sent + *lease / 3
             }
@@ -522,10 +504,9 @@ impl Keeper {
         how: Leaving,
         deadline: Instant,
     ) -> Result<bool, AskError> {
-        let statements = &self.settings.statements;
         let statement = match how {
-            Leaving::Ended => &statements.leave,
-            Leaving::GivenBack => &statements.give_back,
+            Leaving::Ended => sql::LEAVE,
+            Leaving::GivenBack => sql::GIVE_BACK,
         };
         let is_told = self.about(state, statement, None, deadline).await?;
         if is_told { Ok(true) } else { self.look_after(state, deadline).await }

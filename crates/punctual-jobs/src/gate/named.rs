@@ -145,7 +145,7 @@ impl NamedGate {
 
 impl RunGate for NamedGate {
     fn enter(&self, tick: &Tick<'_>) -> Entry {
-        Reporter::count(&self.gate.0.reporter.asked);
+        self.gate.0.reporter.count(|counts| counts.asked += 1);
         let mut question = Question {
             named: self.clone(),
             task: tick.task_id(),
@@ -209,7 +209,7 @@ impl Question {
         let reporter = &inner.reporter;
         match answer {
             Answer::Granted(grant) => {
-                Reporter::count(&reporter.granted);
+                reporter.count(|counts| counts.granted += 1);
                 if let Some(catching_up) = self.named.catching_up() {
                     catching_up.note_granted(self.tick);
                 }
@@ -219,15 +219,15 @@ impl Question {
                 Entry::Hold(Arc::new(HeldLease { state, grant, task, tick, retries, reporter }))
             }
             Answer::Held(left) => {
-                Reporter::count(&reporter.postponed);
+                reporter.count(|counts| counts.postponed += 1);
                 Entry::Again(left.min(self.pause()))
             }
             Answer::Later(span) => {
-                Reporter::count(&reporter.postponed);
+                reporter.count(|counts| counts.postponed += 1);
                 Entry::Again(span.min(inner.lease))
             }
             Answer::Passed => {
-                Reporter::count(&reporter.refused);
+                reporter.count(|counts| counts.refused += 1);
                 Entry::Skip
             }
             Answer::Ahead => self.skip(SkipReason::ClockSetBack),

@@ -39,52 +39,18 @@
 
 use std::time::Duration;
 
-/// The texts of the statements, for one schema.
-#[derive(Debug)]
-pub(crate) struct Statements {
-    pub(crate) look: String,
-    pub(crate) insert: String,
-    pub(crate) take: String,
-    pub(crate) renew: String,
-    pub(crate) leave: String,
-    pub(crate) give_back: String,
-    pub(crate) fate: String,
-    pub(crate) set_right: String,
-    pub(crate) guard: String,
-    pub(crate) finish: String,
-}
-
-impl Statements {
-    /// Makes the texts for a schema, whose name is one that needs no quotes.
-    pub(crate) fn new(schema: &str) -> Self {
-        let text = |template: &str| template.replace("@schema", schema);
-        Self {
-            look: text(LOOK),
-            insert: text(INSERT),
-            take: text(TAKE),
-            renew: text(RENEW),
-            leave: text(LEAVE),
-            give_back: text(GIVE_BACK),
-            fate: text(FATE),
-            set_right: text(SET_RIGHT),
-            guard: text("select @schema.guard($1, $2)"),
-            finish: text("select @schema.finish($1, $2)"),
-        }
-    }
-}
-
 /// Returns a span as the seconds that the statements take.
 pub(crate) fn seconds(span: Duration) -> f64 {
     span.as_secs_f64()
 }
 
 /// `$1` name. One row, always: the clock, and the row of the name or nulls.
-const LOOK: &str = "\
+pub(super) const LOOK: &str = "\
 select clock_timestamp(), g.tick, g.done, g.fence, g.lease_until, g.holder, extract(epoch from g.lease)::float8
   from (select) one left join @schema.gate g on g.name = $1";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease. The first claim of a name.
-const INSERT: &str = "\
+pub(super) const INSERT: &str = "\
 insert into @schema.gate (name, tick, done, fence, overtaken, holder, lease, lease_until)
 select $1, $2, false, fence, fence - 1, $3, make_interval(secs => $4), clock_timestamp() + make_interval(secs => $4)
   from nextval('@schema.gate_fence') fence
@@ -92,7 +58,7 @@ on conflict (name) do nothing returning fence";
 
 /// `$1` name, `$2` tick, `$3` holder, `$4` lease, and the row that was seen: `$5` fencing token, `$6` done,
 /// `$7` end of the lease.
-const TAKE: &str = "\
+pub(super) const TAKE: &str = "\
 update @schema.gate g
    set tick = $2, done = false, fence = nextval('@schema.gate_fence'), holder = $3,
        overtaken = case when g.done then g.overtaken else g.fence end,
@@ -103,7 +69,7 @@ update @schema.gate g
  where g.name = seen.name returning g.fence";
 
 /// `$1` name, `$2` fencing token, `$3` lease.
-const RENEW: &str = "\
+pub(super) const RENEW: &str = "\
 update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock_timestamp() + make_interval(secs => $3)
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
@@ -111,14 +77,14 @@ update @schema.gate g set lease = make_interval(secs => $3), lease_until = clock
 
 /// `$1` name, `$2` fencing token. The end of the lease is that of the run, from which a delay is counted. No row if
 /// `finish` has ended the run.
-const LEAVE: &str = "\
+pub(super) const LEAVE: &str = "\
 update @schema.gate g set done = true, lease_until = clock_timestamp()
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
 
 /// `$1` name, `$2` fencing token. Of a tick that did not run: afterwards it is as if the one before had been the last.
-const GIVE_BACK: &str = "\
+pub(super) const GIVE_BACK: &str = "\
 update @schema.gate g set done = true, lease_until = to_timestamp(0),
        tick = g.tick - interval '1 microsecond'
   from (select name from @schema.gate where name = $1 and fence = $2 and not done
@@ -127,13 +93,13 @@ update @schema.gate g set done = true, lease_until = to_timestamp(0),
 
 /// `$1` name, `$2` fencing token. Whether that run still has the row, and whether it was ended before another was
 /// claimed. No row if the name has none any more.
-const FATE: &str = "\
+pub(super) const FATE: &str = "\
 select fence = $2 and not done, fence >= $2 and overtaken < $2 from @schema.gate where name = $1";
 
 /// `$1` name, the row that was seen: `$2` fencing token, `$3` end of the lease; `$4` tick, `$5` how far ahead a tick
 /// may be in seconds. Brings what a clock has written that was set back since to the latest that this one can have
 /// written: a lease is not over sooner than its holder believes, and the tick `$4` comes after the last one.
-const SET_RIGHT: &str = "\
+pub(super) const SET_RIGHT: &str = "\
 update @schema.gate g
    set lease_until = least(g.lease_until, clock_timestamp() + case when g.done then interval '0' else g.lease end),
        tick = case when g.tick > clock_timestamp() + make_interval(secs => $5)
@@ -141,3 +107,7 @@ update @schema.gate g
   from (select name from @schema.gate where name = $1 and fence = $2 and lease_until = $3
            for no key update skip locked) seen
  where g.name = seen.name returning g.fence";
+
+/// `$1` name, `$2` fencing token. Both raise an error if the token is not the last one.
+pub(super) const GUARD: &str = "select @schema.guard($1, $2)";
+pub(super) const FINISH: &str = "select @schema.finish($1, $2)";

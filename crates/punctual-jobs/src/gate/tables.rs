@@ -59,7 +59,7 @@ end $finish$;
 /// The version is read again under the lock, which a snapshot from before it would not show.
 const PREPARE: &str = "\
 set transaction isolation level read committed;
-select pg_advisory_xact_lock(hashtextextended('@schema.gate', 0));
+select pg_advisory_xact_lock(hashtextextended('@channel.gate', 0));
 do $prepare$ begin
   if to_regnamespace('@schema') is null then create schema @schema; end if;
   if to_regclass('@schema.gate_version') is null then
@@ -68,58 +68,44 @@ do $prepare$ begin
 end $prepare$;
 ";
 
-/// The texts that look at the tables of one schema, and make them.
-#[derive(Debug)]
-pub(crate) struct Tables {
-    version: String,
-    steps: String,
-}
+const VERSION: &str = "select max(version) from @schema.gate_version";
 
 fn newest() -> i32 {
     i32::try_from(STEPS.len()).unwrap_or(i32::MAX)
 }
 
-impl Tables {
-    /// Makes the texts for a schema, whose name is one that needs no quotes.
-    pub(crate) fn new(schema: &str) -> Self {
-        let guarded = STEPS.iter().zip(1..).map(|(step, made)| {
-            format!(
-                "do $step$ begin\nif (select coalesce(max(version), 0) from @schema.gate_version) < {made} then\n\
-                 {step}insert into @schema.gate_version (version) values ({made});\nend if;\nend $step$;\n"
-            )
-        });
-        let steps: String = std::iter::once(PREPARE.to_owned()).chain(guarded).collect();
-        let version = "select max(version) from @schema.gate_version";
-        let text = |template: &str| template.replace("@schema", schema);
-        Self { version: text(version), steps: text(&steps) }
-    }
+/// Returns the text that makes the tables, or brings them up to date.
+fn script() -> String {
+    let guarded = STEPS.iter().zip(1..).map(|(step, made)| {
+        format!(
+            "do $step$ begin\nif (select coalesce(max(version), 0) from @schema.gate_version) < {made} then\n\
+             {step}insert into @schema.gate_version (version) values ({made});\nend if;\nend $step$;\n"
+        )
+    });
+    std::iter::once(PREPARE.to_owned()).chain(guarded).collect()
+}
 
-    /// Makes the tables, or brings them up to date, unless they are.
-    pub(crate) async fn make(
-        &self,
-        connection: &Connection,
-        deadline: Instant,
-    ) -> Result<(), GateError> {
-        if self.look(connection, deadline).await? == newest() {
-            return Ok(());
-        }
-        let made = connection.run_script(deadline, &self.steps).await;
-        made.map_err(|why| GateError::database(&why))?;
-        // A newer program may have come first.
-        self.look(connection, deadline).await.map(drop)
+/// Makes the tables, or brings them up to date, unless they are.
+pub(crate) async fn make(connection: &Connection, deadline: Instant) -> Result<(), GateError> {
+    if look(connection, deadline).await? == newest() {
+        return Ok(());
     }
+    let made = connection.run_script(deadline, &script()).await;
+    made.map_err(|why| GateError::database(&why))?;
+    // A newer program may have come first.
+    look(connection, deadline).await.map(drop)
+}
 
-    /// Returns which version is there, 0 if there is none.
-    async fn look(&self, connection: &Connection, deadline: Instant) -> Result<i32, GateError> {
-        let found = match connection.ask(deadline, &self.version, &[]).await {
-            Ok(rows) => rows.first().and_then(|row| row.get::<_, Option<i32>>(0)).unwrap_or(0),
-            Err(AskError::Server(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
-            Err(why) => return Err(GateError::database(&why)),
-        };
-        if found > newest() {
-            let detail = format!("{found}, and this program knows {}", newest());
-            return Err(GateError::bad(GateErrorKind::NewerTables, detail));
-        }
-        Ok(found)
+/// Returns which version is there, 0 if there is none.
+async fn look(connection: &Connection, deadline: Instant) -> Result<i32, GateError> {
+    let found = match connection.ask(deadline, VERSION, &[]).await {
+        Ok(rows) => rows.first().and_then(|row| row.get::<_, Option<i32>>(0)).unwrap_or(0),
+        Err(AskError::Server(error)) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => 0,
+        Err(why) => return Err(GateError::database(&why)),
+    };
+    if found > newest() {
+        let detail = format!("{found}, and this program knows {}", newest());
+        return Err(GateError::bad(GateErrorKind::NewerTables, detail));
     }
+    Ok(found)
 }

@@ -10,20 +10,16 @@ use std::{
     time::{Instant, SystemTime},
 };
 
-use punctual::trigger::Due;
-
 use super::{
-    Board,
-    board::{Entry, Next, Stage, State},
-    ordering::Arrival,
-    stopping::Closing,
+    board::{Board, Refusal, refused},
+    entry::{Entry, Next, Stage, due_at, once},
+    state::State,
+    waiting::Arrival,
 };
 use crate::{
-    DiscardedJob, JobId, JobOutcome, JobQueue, JobRun,
-    handling::Handling,
-    jobs::Definition,
-    payload::Payload,
-    queue::Engine,
+    DiscardedJob, JobId, JobOutcome, JobQueue, JobRun, PastRun, QueueError,
+    job::{jobs::Definition, payload::Payload},
+    queue::{engine::Engine, handling::Handling, machine},
     run::{self, Outcome},
 };
 
@@ -36,15 +32,6 @@ pub(super) struct Attempt {
     has_run: bool,
 }
 
-/// How a refusal of the task by the executor is reported.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// The caller that has enqueued the job or moved it gets an error.
-    IsReturned,
-    /// The callback for discarded jobs is called.
-    Discards,
-}
-
 /// The last error of a job that is discarded for that.
 const REFUSED: &str =
     "the executor has refused the task of the next attempt, or has dropped it to make room";
@@ -54,7 +41,6 @@ fn clock_now(board: &Board) -> (Instant, SystemTime) {
     (clock.now(), clock.wall_time())
 }
 
-/// A run that has begun.
 struct Claim {
     run: JobRun,
     payload: Payload,
@@ -81,7 +67,6 @@ impl Attempt {
         Self { board, definition, id, generation, refusal, has_run: false }
     }
 
-    /// The body of the task.
     pub(super) fn run(&mut self) {
         self.has_run = true;
         let Some(claim) = self.claim() else { return };
@@ -160,7 +145,52 @@ fn draw_fencing_token(board: &Arc<Board>) -> run::DrawFencingToken {
 }
 
 impl Board {
-    /// An attempt has ended.
+    /// Makes the task of the next attempt. If the executor refuses it, the job is removed.
+    pub(super) fn submit(&self, next: Next, refusal: Refusal) -> Result<(), QueueError> {
+        let mut state = self.state.lock();
+        let definition = state.jobs.get(&next.id).map(|it| Arc::clone(&it.definition));
+        state.note_ready(&next);
+        let (Some(definition), Some(board)) = (definition, self.me.upgrade()) else {
+            return Ok(());
+        };
+        drop(state);
+        let Next { id, generation, due, .. } = next;
+        let mut task = self.executor.task().name(definition.name);
+        if let Some(limit) = definition.timeout {
+            task = task.timeout(limit).on_failure(punctual::FailurePolicy::resume());
+        }
+        let mut attempt = Attempt::new(board, definition, (id, generation), refusal);
+        match task.repeat(once(due), move || attempt.run()) {
+            Ok(future) => {
+                let handle = future.task_handle();
+                state = self.state.lock();
+                let is_wrong = match state.jobs.get_mut(&id) {
+                    Some(entry) if entry.generation == generation => {
+                        if let Stage::Waiting(task) = &mut entry.stage {
+                            *task = Some(handle.clone());
+                        }
+                        false
+                    }
+                    _ => true,
+                };
+                drop(state);
+                self.cancel_task(is_wrong.then_some(handle));
+                Ok(())
+            }
+            // The attempt was dropped with the error, and has taken the entry with it.
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    /// Submits tasks for which no caller waits. If the executor refuses one, its job is discarded.
+    pub(super) fn submit_or_discard(&self, next: impl IntoIterator<Item = Next>) {
+        self.arm_tokens();
+        self.answer_waiting();
+        for next in next {
+            let _ = self.submit(next, Refusal::Discards);
+        }
+    }
+
     fn finish(&self, id: i64, outcome: Outcome) {
         let aftermath = self.settle(id, outcome);
         self.submit_or_discard(aftermath.turns);
@@ -171,7 +201,7 @@ impl Board {
     /// Tells of a discarded job. User code: the caller holds no lock.
     fn tell_discarded(&self, discarded: Option<DiscardedJob>) {
         if let Some(discarded) = discarded {
-            let engine = self.arc().map(|board| board as Arc<dyn Engine>);
+            let engine = self.me.upgrade().map(|board| board as Arc<dyn Engine>);
             let _handling = engine.as_ref().map(Handling::begin);
             self.definitions.tell_discarded(&discarded);
         }
@@ -186,11 +216,13 @@ impl Board {
         let Some(entry) = state.jobs.get(&id) else { return aftermath };
         let (ended, error) = state.ending(entry, &outcome);
         self.definitions.outcomes.note(entry.definition.name, ended);
-        self.note_run(state, id, ended, error);
+        if state.past.keeps() {
+            let run = self.past_run(id, entry, ended, error);
+            state.past.note(run, now);
+        }
         let Some(entry) = state.jobs.get_mut(&id) else { return aftermath };
         state.running -= 1;
-        let is_retired = matches!(entry.stage, Stage::Running { is_retired: true, .. });
-        let gives_up = matches!(entry.stage, Stage::Running { gives_up: true, .. });
+        let (is_retired, gives_up) = entry.how_to_end();
         match outcome {
             Outcome::Succeeded(returned) => {
                 if let Some(returned) = returned {
@@ -217,9 +249,34 @@ impl Board {
         }
         let is_idle = state.running == 0;
         if let Some(closing) = state.closing.as_ref().filter(|_| is_idle) {
-            closing.tell_idle();
+            closing.idle.cancel();
         }
         aftermath
+    }
+
+    fn past_run(
+        &self,
+        id: i64,
+        entry: &Entry,
+        outcome: JobOutcome,
+        error: Option<String>,
+    ) -> PastRun {
+        let ended = self.executor.clock().wall_time();
+        let began = entry.since().and_then(|since| self.wall_of(since));
+        PastRun {
+            id: 0,
+            job: JobId(id),
+            kind: entry.definition.name.to_owned(),
+            key: entry.key.clone(),
+            schedule: None,
+            tick: None,
+            attempt: entry.begun,
+            machine: machine::name_of_this(),
+            began: began.unwrap_or(ended),
+            ended,
+            outcome,
+            error,
+        }
     }
 
     /// The executor has dropped the task of a job: nothing will run it.
@@ -231,12 +288,12 @@ impl Board {
         let Stage::Waiting(queued) = &entry.stage else { return };
         let is_unheard = queued.is_some() || refusal == Refusal::Discards;
         let is_told = is_unheard && !self.executor.is_shutdown();
-        let (task, turn) = state.withdraw(id);
+        let (task, turns) = state.withdraw(id);
         let discarded = if is_told { state.discard(id, Some(REFUSED.to_owned())) } else { None };
         let entry = state.remove(id);
         drop(state);
         drop((task, entry));
-        self.submit_or_discard(turn);
+        self.submit_or_discard(turns);
         self.tell_discarded(discarded);
     }
 }
@@ -244,11 +301,8 @@ impl Board {
 impl State {
     /// Returns how the run of an entry ends for the history.
     fn ending(&self, entry: &Entry, outcome: &Outcome) -> (JobOutcome, Option<String>) {
-        let (is_retired, gives_up) = match entry.stage {
-            Stage::Running { is_retired, gives_up, .. } => (is_retired, gives_up),
-            _ => (false, false),
-        };
-        let is_released = || self.closing.as_ref().is_some_and(Closing::has_asked);
+        let (is_retired, gives_up) = entry.how_to_end();
+        let is_released = || self.closing.as_ref().is_some_and(|closing| closing.has_asked);
         let (ended, error) = match outcome {
             Outcome::Succeeded(_) => return (JobOutcome::Succeeded, None),
             Outcome::Discarded(error) => (JobOutcome::Discarded, Some(error)),
@@ -273,7 +327,7 @@ impl State {
     ) {
         let Some(entry) = self.jobs.get_mut(&id) else { return };
         entry.last_error = Some(error.clone());
-        if self.closing.as_ref().is_some_and(Closing::has_asked) {
+        if self.closing.as_ref().is_some_and(|closing| closing.has_asked) {
             entry.begun -= 1;
         }
         if entry.begun >= entry.max_attempts {
@@ -294,10 +348,7 @@ impl State {
         }
         let entry = self.jobs.get_mut(&id)?;
         (entry.moment, entry.wall) = (moment, None);
-        entry.generation += 1;
-        entry.stage = Stage::Waiting(None);
-        let due = moment.map_or(Due::OnDemand, Due::At);
-        Some(Next { id, generation: entry.generation, due })
+        Some(entry.wait_until(id, due_at(moment, None)))
     }
 
     /// Discards a job, with this error or else its last one.

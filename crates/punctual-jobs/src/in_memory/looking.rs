@@ -12,13 +12,14 @@ use std::{
 use punctual::trigger::Due;
 
 use super::{
-    Board,
-    attempt::Refusal,
-    board::{Entry, Next, Stage, State},
+    board::{Board, Refusal},
+    entry::{Entry, Stage, due_at},
+    state::State,
 };
 use crate::{
-    JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
-    QueueError, StopReason, by_id::BY_HAND, machine,
+    HistoryFilter, JobDiscard, JobFilter, JobId, JobRemoval, JobResult, JobRetry, JobStage,
+    JobState, JobStatus, JobWait, KindCounts, PastRun, QueueError, QueueFuture, StopReason,
+    queue::{by_id::BY_HAND, machine, queue_future::Promise},
 };
 
 impl Board {
@@ -59,10 +60,7 @@ impl Board {
     }
 
     fn status(&self, id: i64, entry: &Entry, stage: JobStage) -> JobStatus {
-        let since = match &entry.stage {
-            Stage::Running { since, .. } => self.wall_of(*since),
-            _ => None,
-        };
+        let since = entry.since().and_then(|since| self.wall_of(since));
         JobStatus {
             id: JobId(id),
             kind: entry.definition.name.to_owned(),
@@ -130,7 +128,7 @@ impl Board {
         let mut state = self.state.lock();
         state.refuse_if_over()?;
         match state.jobs.get(&id) {
-            Some(Entry { stage: Stage::Running { .. }, .. }) => return Ok(JobRetry::Running),
+            Some(entry) if entry.runs() => return Ok(JobRetry::Running),
             Some(entry) => {
                 let moment = entry.moment.filter(|moment| *moment <= now).unwrap_or(now);
                 self.move_job(state, id, (Some(moment), Due::At(moment)))?;
@@ -153,15 +151,13 @@ impl Board {
         };
         entry.max_attempts = entry.max_attempts.max(entry.begun + 1);
         entry.moment = Some(entry.moment.map_or(now, |moment| moment.min(now)));
-        entry.generation += 1;
-        entry.stage = Stage::Waiting(None);
-        let (generation, due) = (entry.generation, entry.moment.map_or(Due::OnDemand, Due::At));
+        let next = entry.wait_until(id, due_at(entry.moment, None));
         if let Some(key) = entry.key.clone() {
             state.keys.insert(key, id);
         }
         state.jobs.insert(id, entry);
         drop(state);
-        self.submit(Next { id, generation, due }, Refusal::IsReturned)?;
+        self.submit(next, Refusal::IsReturned)?;
         Ok(JobRetry::Due)
     }
 
@@ -182,12 +178,11 @@ impl Board {
             stop.raise(StopReason::Cancelled);
             return Ok(JobDiscard::Signalled);
         }
-        let (task, turn) = state.withdraw(id);
+        let left = state.withdraw(id);
         let forgotten = state.remove(id).and_then(|entry| state.remember_discarded(id, entry));
         drop(state);
         drop(forgotten);
-        self.cancel_task(task);
-        self.submit_or_discard(turn);
+        self.clear(left);
         Ok(JobDiscard::Discarded)
     }
 
@@ -196,7 +191,7 @@ impl Board {
         let mut state = self.state.lock();
         state.refuse_if_over()?;
         match state.jobs.get(&id) {
-            Some(Entry { stage: Stage::Running { .. }, .. }) => return Ok(JobRemoval::Running),
+            Some(entry) if entry.runs() => return Ok(JobRemoval::Running),
             Some(_) => {}
             None => {
                 let place = state.discarded.iter().position(|(other, _)| *other == id);
@@ -206,14 +201,13 @@ impl Board {
                 return Ok(if is_removed { JobRemoval::Removed } else { JobRemoval::Unknown });
             }
         }
-        let (task, turn) = state.withdraw(id);
-        let entry = state.remove(id);
-        drop(state);
-        drop(entry);
-        self.cancel_task(task);
-        self.submit_or_discard(turn);
+        self.take_off(state, id);
         Ok(JobRemoval::Removed)
     }
+}
+
+fn stage_of(entry: &Entry) -> JobStage {
+    if entry.runs() { JobStage::Running } else { JobStage::Waiting }
 }
 
 impl State {
@@ -242,9 +236,58 @@ impl State {
     }
 }
 
-fn stage_of(entry: &Entry) -> JobStage {
-    match entry.stage {
-        Stage::Running { .. } => JobStage::Running,
-        Stage::Waiting(_) | Stage::InLine | Stage::Paused => JobStage::Waiting,
+impl Board {
+    pub(super) fn result_of(&self, id: JobId) -> Result<JobResult, QueueError> {
+        self.state.lock().result_of(id.0)
+    }
+
+    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobResult> {
+        let (promise, reply) = QueueFuture::promised();
+        let mut state = self.state.lock();
+        match state.result_of(id.0) {
+            Ok(JobResult::Pending) => state.results.wait(id.0, promise),
+            result => {
+                drop(state);
+                promise.keep(result);
+            }
+        }
+        reply
+    }
+
+    pub(super) fn past_runs(&self, filter: &HistoryFilter) -> Result<Vec<PastRun>, QueueError> {
+        let mut state = self.state.lock();
+        state.refuse_if_over()?;
+        Ok(state.past.of(filter, self.executor.clock().now()))
+    }
+
+    /// Answers those whose jobs have come to an end. The caller holds no lock.
+    pub(super) fn answer_waiting(&self) {
+        let mut state = self.state.lock();
+        let mut answers = Vec::<(Promise<JobResult>, Result<JobResult, QueueError>)>::new();
+        for id in std::mem::take(&mut state.results.ended) {
+            let result = state.result_of(id).map_err(|_| QueueError::ShutDown);
+            // A person may have retried it.
+            if !matches!(result, Ok(JobResult::Pending)) {
+                let promises = state.results.waiting.remove(&id).unwrap_or_default();
+                let same =
+                    || result.as_ref().map(JobResult::clone).map_err(|_| QueueError::ShutDown);
+                answers.extend(promises.into_iter().map(|promise| (promise, same())));
+            }
+        }
+        drop(state);
+        answers.into_iter().for_each(|(promise, result)| promise.keep(result));
+    }
+}
+
+impl State {
+    fn result_of(&self, id: i64) -> Result<JobResult, QueueError> {
+        let now = self.clock.now();
+        let kept = self.results.get(id, now);
+        Ok(match (kept, self.state_of(id)?) {
+            (Some(result), _) => result,
+            (None, JobState::Discarded { last_error }) => JobResult::Discarded { last_error },
+            (None, JobState::Gone) => JobResult::Gone,
+            (None, _) => JobResult::Pending,
+        })
     }
 }

@@ -9,85 +9,39 @@
 //! A key without a turn and without a line is taken off the board, so names cost nothing once they
 //! are not used any more.
 
-use std::{
-    collections::BTreeSet,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, time::Instant};
 
-use punctual::trigger::Due;
-
-use super::board::{Next, Stage, State};
-
+/// The turn of one ordering key.
 #[derive(Default)]
-pub(super) struct Turns {
+pub(super) struct Turn {
     /// The job that has the turn: it runs, or is about to.
     holder: Option<i64>,
     /// The jobs that are due, by moment and then by id, which is the order in which they were enqueued.
     line: BTreeSet<(Option<Instant>, i64)>,
 }
 
-/// The answer to a job that has asked for its turn.
-pub(super) enum Arrival {
-    /// It has the turn.
-    Go,
-    /// It has to wait, and perhaps another job has to be submitted.
-    Wait(Option<Next>),
-}
-
-impl State {
-    /// A job with an ordering key is due.
-    pub(super) fn arrive(&mut self, id: i64) -> Arrival {
-        let Some(entry) = self.jobs.get_mut(&id) else { return Arrival::Wait(None) };
-        let Some(name) = &entry.ordering_key else { return Arrival::Go };
-        let turns = self.turns.entry(name.clone()).or_default();
-        if turns.holder == Some(id) {
-            return Arrival::Go;
-        }
-        turns.line.insert((entry.moment, id));
-        entry.stage = Stage::InLine;
-        if turns.holder.is_some() {
-            return Arrival::Wait(None);
-        }
-        let name = name.clone();
-        let next = self.give_turn(&name);
-        match next {
-            Some(next) if next.id == id => Arrival::Go,
-            next => Arrival::Wait(next),
-        }
+impl Turn {
+    pub(super) fn is_of(&self, id: i64) -> bool {
+        self.holder == Some(id)
     }
 
-    /// A job does not wait for its turn any more, and does not run. Returns the job that is next.
-    pub(super) fn leave_line(&mut self, id: i64) -> Option<Next> {
-        let name = self.jobs.get(&id)?.ordering_key.clone()?;
-        let turns = self.turns.get_mut(&name)?;
-        turns.line.retain(|(_, other)| *other != id);
-        if turns.holder == Some(id) {
-            turns.holder = None;
-        }
-        if turns.holder.is_some() {
-            return None;
-        }
-        let next = self.give_turn(&name);
-        if next.is_none() {
-            self.turns.remove(&name);
-        }
-        next
+    pub(super) fn is_free(&self) -> bool {
+        self.holder.is_none()
     }
 
-    /// Gives the turn to the first of the line.
-    fn give_turn(&mut self, name: &str) -> Option<Next> {
-        let turns = self.turns.get_mut(name)?;
-        let (_, id) = turns.line.pop_first()?;
-        turns.holder = Some(id);
-        let entry = self.jobs.get_mut(&id)?;
-        entry.stage = Stage::Waiting(None);
-        entry.generation += 1;
-        let due = at_once(entry.moment);
-        Some(Next { id, generation: entry.generation, due })
+    pub(super) fn join(&mut self, id: i64, moment: Option<Instant>) {
+        self.line.insert((moment, id));
     }
-}
 
-/// A job that is due already is so at its own moment, or at the latest now.
-pub(super) fn at_once(moment: Option<Instant>) -> Due {
-    moment.map_or(Due::Wall(std::time::UNIX_EPOCH + Duration::ZERO), Due::At)
+    pub(super) fn leave(&mut self, id: i64) {
+        self.line.retain(|(_, other)| *other != id);
+        self.holder = self.holder.filter(|holder| *holder != id);
+    }
+
+    /// Gives the turn, if no job has it, to the first of the line.
+    pub(super) fn give(&mut self) -> Option<i64> {
+        let (_, id) = self.is_free().then(|| self.line.pop_first())??;
+        self.holder = Some(id);
+        Some(id)
+    }
 }

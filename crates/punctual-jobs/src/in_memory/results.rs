@@ -8,10 +8,10 @@ use std::{
     time::Instant,
 };
 
-use super::{Board, board::State};
 use crate::{
-    JobId, JobResult, JobState, JobValue, QueueError, QueueFuture, payload::Payload,
-    queue_future::Promise, results::Returned,
+    JobResult, JobValue,
+    job::payload::Payload,
+    queue::{queue_future::Promise, results::Returned},
 };
 
 #[derive(Default)]
@@ -19,9 +19,9 @@ pub(super) struct Results {
     /// The results, each with the moment until which it is kept.
     kept: HashMap<i64, (Payload, Option<Instant>)>,
     ends: BTreeSet<(Instant, i64)>,
-    waiting: HashMap<i64, Vec<Promise<JobResult>>>,
+    pub(super) waiting: HashMap<i64, Vec<Promise<JobResult>>>,
     /// The jobs that are waited for and have come to an end.
-    ended: Vec<i64>,
+    pub(super) ended: Vec<i64>,
 }
 
 impl Results {
@@ -42,64 +42,22 @@ impl Results {
         }
     }
 
+    /// Returns the result of a job that is kept now.
+    pub(super) fn get(&self, id: i64, now: Instant) -> Option<JobResult> {
+        let (value, until) = self.kept.get(&id)?;
+        let is_kept = until.is_none_or(|until| until > now);
+        is_kept.then(|| JobResult::Ready(JobValue(value.clone())))
+    }
+
+    pub(super) fn wait(&mut self, id: i64, promise: Promise<JobResult>) {
+        let waiting = self.waiting.entry(id).or_default();
+        waiting.retain(Promise::is_awaited);
+        waiting.push(promise);
+    }
+
     /// Returns the promises to those that wait for a job that has come to an end, to be dropped without the lock.
     pub(super) fn take_ended(&mut self) -> Vec<Promise<JobResult>> {
         let ended = std::mem::take(&mut self.ended);
         ended.iter().filter_map(|id| self.waiting.remove(id)).flatten().collect()
-    }
-}
-
-impl Board {
-    pub(super) fn result_of(&self, id: JobId) -> Result<JobResult, QueueError> {
-        self.state.lock().result_of(id.0)
-    }
-
-    pub(super) fn await_result_of(&self, id: JobId) -> QueueFuture<JobResult> {
-        let (promise, reply) = QueueFuture::promised();
-        let mut state = self.state.lock();
-        match state.result_of(id.0) {
-            Ok(JobResult::Pending) => {
-                let waiting = state.results.waiting.entry(id.0).or_default();
-                waiting.retain(Promise::is_awaited);
-                waiting.push(promise);
-            }
-            result => {
-                drop(state);
-                promise.keep(result);
-            }
-        }
-        reply
-    }
-
-    /// Answers those whose jobs have come to an end. The caller holds no lock.
-    pub(super) fn answer_waiting(&self) {
-        let mut state = self.state.lock();
-        let mut answers = Vec::<(Promise<JobResult>, Result<JobResult, QueueError>)>::new();
-        for id in std::mem::take(&mut state.results.ended) {
-            let result = state.result_of(id).map_err(|_| QueueError::ShutDown);
-            // A person may have retried it.
-            if !matches!(result, Ok(JobResult::Pending)) {
-                let promises = state.results.waiting.remove(&id).unwrap_or_default();
-                let same =
-                    || result.as_ref().map(JobResult::clone).map_err(|_| QueueError::ShutDown);
-                answers.extend(promises.into_iter().map(|promise| (promise, same())));
-            }
-        }
-        drop(state);
-        answers.into_iter().for_each(|(promise, result)| promise.keep(result));
-    }
-}
-
-impl State {
-    fn result_of(&self, id: i64) -> Result<JobResult, QueueError> {
-        let now = self.clock.now();
-        let kept = self.results.kept.get(&id);
-        let kept = kept.filter(|(_, until)| until.is_none_or(|until| until > now));
-        Ok(match (kept, self.state_of(id)?) {
-            (Some((value, _)), _) => JobResult::Ready(JobValue(value.clone())),
-            (None, JobState::Discarded { last_error }) => JobResult::Discarded { last_error },
-            (None, JobState::Gone) => JobResult::Gone,
-            (None, _) => JobResult::Pending,
-        })
     }
 }

@@ -23,13 +23,12 @@ use std::{
 };
 
 use super::{
-    board::{Entry, Next, Stage, State},
-    ordering::{Arrival, at_once},
+    entry::Entry,
     tokens::{Buckets, TokenTimer},
 };
-use crate::{JobWait, Priority, job_limit::Limits};
+use crate::{JobWait, Priority, job::job_limit::Limits};
 
-type LimitedLine = (Priority, String);
+pub(super) type LimitedLine = (Priority, String);
 
 #[derive(Default)]
 pub(super) struct Slots {
@@ -47,74 +46,6 @@ pub(super) struct Slots {
     pub(super) timer: TokenTimer,
 }
 
-/// Where a job of a limited kind waits.
-struct PlaceInLine {
-    kind: &'static str,
-    limits: Limits,
-    line: LimitedLine,
-    moment: Option<Instant>,
-}
-
-impl State {
-    /// A job is due, and has its turn.
-    pub(super) fn enter(&mut self, id: i64) -> Arrival {
-        let Some(place) = self.place_in_line(id) else { return Arrival::Go };
-        let now = self.clock.now();
-        let slots = self.slots.entry(place.kind).or_default();
-        if slots.taken.contains(&id) {
-            return Arrival::Go;
-        }
-        slots.wait(id, &place, now);
-        if let Some(entry) = self.jobs.get_mut(&id) {
-            entry.stage = Stage::InLine;
-        }
-        match self.give_slot(place.kind, place.limits) {
-            Some(next) if next.id == id => Arrival::Go,
-            next => Arrival::Wait(next),
-        }
-    }
-
-    /// A job does not wait for a slot any more, and does not run. Returns the job that is next.
-    pub(super) fn leave_slot(&mut self, id: i64) -> Option<Next> {
-        let place = self.place_in_line(id)?;
-        let now = self.clock.now();
-        self.slots.get_mut(place.kind)?.leave(id, &place, now);
-        self.give_slot(place.kind, place.limits)
-    }
-
-    /// Whether a job has a slot, and so goes on without letting another one go first.
-    pub(super) fn has_slot(&self, id: i64) -> bool {
-        let definition = self.jobs.get(&id).map(|entry| &entry.definition);
-        let limited = definition.filter(|definition| definition.limits.is_some());
-        let slots = limited.and_then(|definition| self.slots.get(definition.name));
-        slots.is_some_and(|slots| slots.taken.contains(&id))
-    }
-
-    /// Returns where a job waits for a slot; `None` if its kind has no limit.
-    fn place_in_line(&self, id: i64) -> Option<PlaceInLine> {
-        let entry = self.jobs.get(&id)?;
-        let (kind, limits) = (entry.definition.name, entry.definition.limits);
-        let is_ordered = entry.ordering_key.is_some();
-        let priority = if is_ordered { Priority::Normal } else { entry.priority };
-        let line = (priority, entry.limit_key.clone().unwrap_or_default());
-        limits.is_some().then_some(PlaceInLine { kind, limits, line, moment: entry.moment })
-    }
-
-    /// Gives a slot to the next job of the kind, if one is free, there is a token, and the kind is not paused.
-    pub(super) fn give_slot(&mut self, kind: &'static str, limits: Limits) -> Option<Next> {
-        if self.pauses.get(kind).is_some() {
-            return None;
-        }
-        let now = self.clock.now();
-        let id = self.slots.get_mut(kind)?.take_next(limits, now)?;
-        let entry = self.jobs.get_mut(&id)?;
-        entry.stage = Stage::Waiting(None);
-        entry.generation += 1;
-        let due = at_once(entry.moment);
-        Some(Next { id, generation: entry.generation, due })
-    }
-}
-
 impl Slots {
     /// Returns which limit a job waits for, if it is in a line here.
     pub(super) fn wait_of(&self, id: i64, entry: &Entry) -> Option<JobWait> {
@@ -125,12 +56,16 @@ impl Slots {
         Some(if self.open.contains(line) { JobWait::Limit } else { JobWait::LimitOfKey })
     }
 
-    fn wait(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
+    pub(super) fn has(&self, id: i64) -> bool {
+        self.taken.contains(&id)
+    }
+
+    pub(super) fn wait(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
         self.lines.entry(place.line.clone()).or_default().insert((place.moment, id));
         self.note_open(&place.line.1, place.limits, now);
     }
 
-    fn leave(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
+    pub(super) fn leave(&mut self, id: i64, place: &PlaceInLine, now: Instant) {
         if let Some(line) = self.lines.get_mut(&place.line) {
             line.remove(&(place.moment, id));
         }
@@ -143,7 +78,7 @@ impl Slots {
     }
 
     /// Takes a slot and a token for the next job. If there is no token, the timer is wanted for the next one.
-    fn take_next(&mut self, limits: Limits, now: Instant) -> Option<i64> {
+    pub(super) fn take_next(&mut self, limits: Limits, now: Instant) -> Option<i64> {
         while let Some((_, key)) = self.dry.first().filter(|(at, _)| *at <= now) {
             let key = key.clone();
             self.note_open(&key, limits, now);
@@ -207,4 +142,11 @@ impl Slots {
             }
         }
     }
+}
+
+pub(super) struct PlaceInLine {
+    pub(super) kind: &'static str,
+    pub(super) limits: Limits,
+    pub(super) line: LimitedLine,
+    pub(super) moment: Option<Instant>,
 }

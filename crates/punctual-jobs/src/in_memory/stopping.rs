@@ -10,51 +10,12 @@ use std::sync::Arc;
 use punctual::{CancellationToken, Grace};
 
 use super::{
-    Board,
-    board::{Entry, Stage},
+    board::Board,
+    entry::{Entry, Stage},
     ready::Ready,
+    state::Closing,
 };
-use crate::{JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason};
-
-pub(super) struct Closing {
-    /// Raised when nothing runs any more.
-    idle: CancellationToken,
-    /// True when the running jobs were asked to stop.
-    has_asked: bool,
-    /// True when the shutdown has returned: from then on nothing is answered.
-    is_over: bool,
-    report: ShutdownReport,
-}
-
-impl Closing {
-    pub(super) fn has_asked(&self) -> bool {
-        self.has_asked
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
-    pub(super) fn note_ran(&mut self, id: i64, name: &'static str) {
-        self.report.ran.push(JobSummary { id: JobId(id), name });
-    }
-
-    pub(super) fn release(&mut self, id: i64, entry: Option<Entry>) {
-        if let Some(entry) = entry {
-            self.report.released.push(ReleasedJob {
-                id: JobId(id),
-                name: entry.definition.name,
-                payload: entry.payload.to_text(),
-                key: entry.key,
-                attempts: entry.begun,
-            });
-        }
-    }
-
-    pub(super) fn tell_idle(&self) {
-        self.idle.cancel();
-    }
-}
+use crate::{JobId, JobSummary, ShutdownReport, StopReason};
 
 impl Board {
     pub(super) fn shut_down(&self, grace: Grace) -> ShutdownReport {
@@ -76,10 +37,8 @@ impl Board {
         }
         let report = ShutdownReport::default();
         let mut closing = Closing { idle: idle.clone(), has_asked: false, is_over: false, report };
-        let mut waiting: Vec<_> = (state.jobs.iter())
-            .filter(|(_, entry)| !matches!(entry.stage, Stage::Running { .. }))
-            .map(|(id, _)| *id)
-            .collect();
+        let mut waiting: Vec<_> =
+            (state.jobs.iter()).filter(|(_, entry)| !entry.runs()).map(|(id, _)| *id).collect();
         waiting.sort_unstable();
         let mut tasks = Vec::new();
         for id in waiting {
@@ -109,7 +68,6 @@ impl Board {
         Some(idle)
     }
 
-    /// Raises the tokens of all that runs.
     fn ask_to_stop(&self) {
         let mut state = self.state.lock();
         if let Some(closing) = &mut state.closing {

@@ -16,10 +16,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use punctual::{TaskHandle, trigger::Due};
+use punctual::TaskHandle;
 
-use super::Board;
-use crate::job_limit::JobWindow;
+use crate::job::job_limit::JobWindow;
 
 impl JobWindow {
     /// Returns when a bucket that is full again at this moment has a token.
@@ -82,8 +81,8 @@ pub(super) struct TokenTimer {
     /// When a job that waits has its token.
     pub(super) wanted: Option<Instant>,
     /// When the task is due, if there is one.
-    armed: Option<Instant>,
-    task: Option<TaskHandle>,
+    pub(super) armed: Option<Instant>,
+    pub(super) task: Option<TaskHandle>,
 }
 
 impl TokenTimer {
@@ -93,66 +92,9 @@ impl TokenTimer {
     }
 
     /// Returns when a task has to be due that is not there.
-    fn take_unarmed(&mut self) -> Option<Instant> {
+    pub(super) fn take_unarmed(&mut self) -> Option<Instant> {
         let wanted = self.wanted.take()?;
         let is_new = self.armed.is_none_or(|armed| wanted < armed);
         is_new.then(|| *self.armed.insert(wanted))
-    }
-}
-
-impl Board {
-    /// Submits the tasks that are due when there is a token. The caller holds no lock.
-    pub(super) fn arm_tokens(&self) {
-        if !self.has_windows {
-            return;
-        }
-        let mut state = self.state.lock();
-        let all = state.slots.iter_mut();
-        let wanted: Vec<_> =
-            all.filter_map(|(kind, slots)| Some((*kind, slots.timer.take_unarmed()?))).collect();
-        drop(state);
-        for (kind, at) in wanted {
-            self.arm(kind, at);
-        }
-    }
-
-    fn arm(&self, kind: &'static str, at: Instant) {
-        let me = self.me.clone();
-        let body = move || {
-            if let Some(board) = me.upgrade() {
-                board.tokens_are_due(kind);
-            }
-        };
-        let once =
-            punctual::trigger::from_fn(move |last| (last.runs() == 0).then_some(Due::At(at)));
-        let task = self.executor.task().name(kind).repeat(once, body);
-        let task = task.ok().map(|future| future.task_handle());
-        let mut state = self.state.lock();
-        let old = match state.slots.get_mut(kind) {
-            // Another one has come meanwhile, or the queue is closing.
-            Some(slots) if slots.timer.armed != Some(at) => task,
-            None => task,
-            Some(slots) => {
-                slots.timer.armed = slots.timer.armed.filter(|_| task.is_some());
-                std::mem::replace(&mut slots.timer.task, task)
-            }
-        };
-        drop(state);
-        self.cancel_task(old);
-    }
-
-    fn tokens_are_due(&self, kind: &'static str) {
-        let Some(definition) = self.definitions.handled(kind) else { return };
-        let mut state = self.state.lock();
-        // The handle of the task that runs.
-        let task = state.slots.get_mut(kind).and_then(|slots| slots.timer.take_task());
-        let mut next = Vec::new();
-        while let Some(one) = state.give_slot(kind, definition.limits) {
-            next.push(one);
-        }
-        drop(state);
-        drop(task);
-        self.arm_tokens();
-        self.submit_or_discard(next);
     }
 }

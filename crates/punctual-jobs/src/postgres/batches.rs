@@ -9,17 +9,18 @@
 use std::collections::HashMap;
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, Transaction, error::SqlState, types::Type};
+use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    connection::{AskError, Param},
+    connection::{AskError, Param, ask_in},
     engine::PostgresEngine,
     moment::moment,
-    transaction::NO_TRANSACTIONS,
+    transaction::engine_of,
     verbs::{FIRST_PAUSE, LONGEST_PAUSE},
 };
 use crate::{
-    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When, batch::Batch, payload::Payload,
+    JobBuilder, JobHandle, JobId, JobQueue, QueueError, When, job::payload::Payload,
+    queue::batch::Batch,
 };
 
 /// $1 names, $2 payloads, $3 ordering keys, $4 moments, $5 delays in seconds, $6 attempts, $7 keys, $8 priorities, $9 limit keys or
@@ -127,20 +128,20 @@ impl Columns {
 
     fn params(&self) -> [Param<'_>; 14] {
         [
-            (&self.names, Type::TEXT_ARRAY),
-            (&self.payloads, Type::TEXT_ARRAY),
-            (&self.ordering_keys, Type::TEXT_ARRAY),
-            (&self.times, Type::TIMESTAMPTZ_ARRAY),
-            (&self.delays, Type::FLOAT8_ARRAY),
-            (&self.max_attempts, Type::INT4_ARRAY),
-            (&self.keys, Type::TEXT_ARRAY),
-            (&self.priorities, Type::INT2_ARRAY),
-            (&self.limit_keys, Type::TEXT_ARRAY),
-            (&self.are_unique, Type::BOOL_ARRAY),
-            (&self.unique, Type::TEXT_ARRAY),
-            (&self.replacing, Type::TEXT_ARRAY),
-            (&self.keeping, Type::TEXT_ARRAY),
-            (&self.traceparents, Type::TEXT_ARRAY),
+            &self.names,
+            &self.payloads,
+            &self.ordering_keys,
+            &self.times,
+            &self.delays,
+            &self.max_attempts,
+            &self.keys,
+            &self.priorities,
+            &self.limit_keys,
+            &self.are_unique,
+            &self.unique,
+            &self.replacing,
+            &self.keeping,
+            &self.traceparents,
         ]
     }
 }
@@ -158,7 +159,7 @@ fn handles(batch: &Batch, rows: &[Row]) -> Option<Vec<JobHandle>> {
     }
     others.sort_unstable();
     let mut others = others.into_iter();
-    let handle = |job: &crate::queue::NewJob| {
+    let handle = |job: &crate::queue::engine::NewJob| {
         let stored = match &job.key {
             Some(key) => of_keys.get(key.as_str()).copied(),
             None => others.next().map(|id| (id, false)),
@@ -225,27 +226,27 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         jobs: impl IntoIterator<Item = JobBuilder<'a>>,
     ) -> Result<Vec<JobHandle>, QueueError> {
-        let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
-        let batch = Batch::of(jobs)?;
+        let batch = Batch::of(jobs.into_iter().map(JobBuilder::checked))?;
         if batch.jobs.is_empty() {
             return Ok(Vec::new());
         }
-        let columns = Columns::of(&batch, &clock);
-        let statement = schema.name_in(SEND_ALL);
+        let columns = Columns::of(&batch, engine.executor.clock());
+        let statement = engine.schema().name_in(SEND_ALL);
         for _ in 0..TRIES {
             transaction.batch_execute("savepoint punctual_all").await.map_err(server)?;
-            match transaction.query_typed(&statement, &columns.params()).await {
+            match ask_in(transaction, &statement, &columns.params()).await {
                 Ok(rows) => {
                     let done = transaction.batch_execute("release savepoint punctual_all").await;
                     done.map_err(server)?;
                     return handles(&batch, &rows).ok_or_else(left_out);
                 }
-                Err(error) if error.code() == Some(&SqlState::DIVISION_BY_ZERO) => {
+                Err(error) if is_left_out(&error) => {
                     let undo = "rollback to savepoint punctual_all; release savepoint punctual_all";
                     transaction.batch_execute(undo).await.map_err(server)?;
                 }
-                Err(error) => return Err(server(error)),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(left_out())

@@ -95,19 +95,3 @@ update @schema.job j set
   from picked where j.id = picked.id
 returning j.id, claim, name, payload, attempts, max_attempts, key, ordering_key, tick, traceparent"
 );
-
-/// $1 names: which priorities other than the usual one their jobs have that wait without an ordering key, due or not.
-pub(crate) const LEVELS: &str = "\
-select priority::int4 from (values (-1::int2), (1::int2)) level(priority)
- where exists (
-   select from unnest($1::text[]) kind(name) cross join lateral (
-     select from @schema.job
-      where name = kind.name and priority = level.priority and limit_key = ''
-        and ordering_key is null and claim is null and attempts < max_attempts
-      limit 1) waits)
-    or exists (
-   select from unnest($1::text[]) kind(name) cross join lateral (
-     select from @schema.job
-      where name = kind.name and priority = level.priority and limit_key <> ''
-        and ordering_key is null and claim is null and attempts < max_attempts
-      limit 1) waits)";

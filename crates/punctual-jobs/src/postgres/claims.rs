@@ -21,7 +21,8 @@ use punctual::CancellationToken;
 use tokio::sync::oneshot;
 
 use crate::{
-    JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason, payload::Payload, stop::StopSignal,
+    JobId, JobSummary, ReleasedJob, ShutdownReport, StopReason, job::payload::Payload,
+    run::stop::StopSignal,
 };
 
 /// A job that was claimed.

@@ -16,7 +16,6 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep, sleep_until},
 };
-use tokio_postgres::types::Type;
 
 use super::{connection::AskError, engine::PostgresEngine, statements::NEXT};
 
@@ -92,8 +91,7 @@ impl PostgresEngine {
     /// Asks for the first moment that comes, or has come since the last question.
     async fn next_moment(&self, since: Option<i64>) -> Result<(Option<i64>, Reading), AskError> {
         let names = self.handled_names();
-        let params = [(&names as _, Type::TEXT_ARRAY), (&since as _, Type::INT8)];
-        let rows = self.ticking.ask_prepared(NEXT, &params).await?;
+        let rows = self.ticking.ask_prepared(NEXT, &[&names, &since]).await?;
         let at = Instant::now();
         let row = rows.first();
         let micros = row.map_or(i64::MAX, |row| row.get(1));

@@ -6,15 +6,20 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
-use tokio_postgres::{Client, Config, Row, config::TargetSessionAttrs};
+use tokio_postgres::{Client, Config, Row, Transaction, config::TargetSessionAttrs};
 
-use super::{encryption::Connector, schema::Schema, statements};
+use super::{encryption::Connector, statements};
 use crate::server::{
     connection::{self as reconnecting, CONNECTING},
     dial::Dial,
+    schema::Schema,
     session::Session,
 };
-pub(super) use crate::server::{dial::Driver, error::AskError, session::Param};
+pub(super) use crate::server::{
+    dial::Driver,
+    error::AskError,
+    param::{Param, Typed, typed},
+};
 
 /// Where the tables are, and how to get there.
 #[derive(Clone)]
@@ -115,4 +120,13 @@ impl Connection {
             self.server.forget(session);
         }
     }
+}
+
+/// Sends a statement in a transaction of the program's own. It has the names of the schema already.
+pub(super) async fn ask_in(
+    transaction: &Transaction<'_>,
+    statement: &str,
+    params: &[Param<'_>],
+) -> Result<Vec<Row>, AskError> {
+    transaction.query_typed(statement, &typed(params)).await.map_err(AskError::Server)
 }

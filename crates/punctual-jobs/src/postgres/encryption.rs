@@ -1,6 +1,6 @@
 //! The encryption of the connections: rustls with the feature `tls`, and nothing without.
 
-use crate::error::Source;
+use crate::queue::error::Source;
 
 #[cfg(feature = "tls")]
 pub(super) type Connector = tokio_postgres_rustls::MakeRustlsConnect;

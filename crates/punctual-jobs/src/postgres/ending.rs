@@ -10,12 +10,14 @@
 
 use std::collections::HashMap;
 
-use tokio_postgres::types::Type;
-
 use super::{
     claims::Claimed, connection::AskError, engine::PostgresEngine, settings::QueueEvent, statements,
 };
-use crate::{JobOutcome, When, job::with_sources, payload::Payload, run::Outcome};
+use crate::{
+    JobOutcome, When,
+    job::{payload::Payload, with_sources},
+    run::Outcome,
+};
 
 /// How a claim ends.
 #[derive(Clone)]
@@ -195,18 +197,12 @@ impl PostgresEngine {
         let errors: Vec<Option<&str>> = all.iter().map(|ended| ended.how.error()).collect();
         let (values, keeps): (Vec<_>, Vec<_>) =
             all.iter().map(|ended| ended.how.returned().unzip()).unzip();
-        let params = [
-            (&ids as _, Type::INT8_ARRAY),
-            (&claims as _, Type::INT8_ARRAY),
-            (&words as _, Type::TEXT_ARRAY),
-            (&delays as _, Type::FLOAT8_ARRAY),
-            (&errors as _, Type::TEXT_ARRAY),
-            (&values as _, Type::TEXT_ARRAY),
-            (&keeps as _, Type::FLOAT8_ARRAY),
-        ];
         let has_history = self.settings.history.is_some();
         let statement = if has_history { statements::END_WITH_HISTORY } else { statements::END };
-        let rows = self.work.ask(statement, &params).await?;
+        let rows = self
+            .work
+            .ask(statement, &[&ids, &claims, &words, &delays, &errors, &values, &keeps])
+            .await?;
         Ok(rows.iter().map(|row| (row.get(0), Became::of(row.get(1)))).collect())
     }
 

@@ -1,14 +1,12 @@
-//! The engine: a queue on PostgreSQL, how it is opened, what it asks, and how it ends.
+//! What the loops of a queue on PostgreSQL share: its settings, connections and claims, and how they tell the program something.
 //!
 //! The engine lives as long as its thread. The thread ends when the queue is closed and nothing of it runs;
 //! everything that was asked for and has no answer then is answered with
-//! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime.
+//! [`ShutDown`](QueueError::ShutDown), because its promise is dropped with the runtime. [`opening`](super::opening) composes it.
 
 use std::{
-    any::Any,
     future::Future,
-    sync::{Arc, Weak, mpsc},
-    thread,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -18,38 +16,26 @@ use tokio::{runtime, sync::Notify, task::JoinHandle};
 
 use super::{
     claims::Claims,
-    coming::{Coming, wake_on},
-    connection::{AskError, Connection},
+    coming::Coming,
+    connection::{Address, AskError, Connection},
     dead::Watch,
-    heartbeat::beat_on,
-    listening::listen_on,
-    past::prune_on,
-    postgres_queue::PostgresQueue,
-    schedules::{self, Declared},
-    schema::Schema,
+    schedules::Declared,
     settings::{QueueEvent, Settings},
-    tables,
-    telling::Telling,
-    ticks::new_planner,
+    told::Telling,
     unheard::Unheard,
-    worker::work,
 };
 use crate::{
-    Cancellation, HistoryFilter, JobDiscard, JobFilter, JobHandle, JobId, JobQueue, JobRemoval,
-    JobResult, JobRetry, JobState, JobStatus, KindCounts, OpenError, PastRun, QueueError,
-    QueueFuture, Rescheduling, ShutdownReport, When,
-    batch::Batch,
-    job::with_sources,
-    jobs::{Definitions, Opening, Periodic},
-    pooler,
-    queue::{Engine, NewJob, until},
-    server::dial::Seam,
+    QueueError, QueueFuture, When,
+    job::until,
+    job::{jobs::Definitions, with_sources},
+    server::schema::Schema,
 };
 
 pub(super) struct PostgresEngine {
     pub(super) me: Weak<PostgresEngine>,
     pub(super) executor: Handle,
     pub(super) definitions: Arc<Definitions>,
+    pub(super) address: Address,
     pub(super) settings: Settings,
     /// For the requests of callers.
     pub(super) verbs: Connection,
@@ -78,88 +64,13 @@ pub(super) struct PostgresEngine {
     /// Raised when the thread is about to end.
     pub(super) ended: CancellationToken,
     /// Notes the ticks of schedules, if there are any.
-    planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
+    pub(super) planner: Mutex<Option<ScheduledThreadPoolExecutor>>,
     /// The tasks that take the ticks of each.
     pub(super) schedules: Mutex<Vec<JoinHandle<()>>>,
     /// The schedules that the program has declared as rows.
     pub(super) declared: Vec<Declared>,
     /// Has the ticker look at the rows of schedules.
     pub(super) schedules_changed: Notify,
-}
-
-/// Opens a queue.
-pub(super) fn open(
-    executor: Handle,
-    settings: Settings,
-    opening: Opening,
-) -> Result<PostgresQueue, OpenError> {
-    let definitions = opening.definitions;
-    let declared =
-        Declared::of(opening.declared, |kind, default| definitions.max_attempts(kind, default))?;
-    let seam = settings.seam.clone();
-    let engine_on =
-        |runtime| PostgresEngine::new(executor, settings, &definitions, declared, runtime);
-    let (engine, planner) = match seam {
-        Some(Seam { runtime, planner, .. }) => {
-            let engine = engine_on(runtime.clone());
-            runtime.spawn(begin_in_a_simulation(Arc::clone(&engine)));
-            (engine, Some(planner))
-        }
-        None => {
-            let runtime = new_runtime()?;
-            let engine = engine_on(runtime.handle().clone());
-            begin_on_a_thread(Arc::clone(&engine), runtime)?;
-            (engine, None)
-        }
-    };
-    // From here on its drop closes it.
-    let queue = JobQueue::owning(Arc::clone(&engine) as _, definitions);
-    engine.begin_schedules(opening.periodic, planner)?;
-    Ok(PostgresQueue { queue, engine })
-}
-
-fn begin_on_a_thread(
-    engine: Arc<PostgresEngine>,
-    runtime: runtime::Runtime,
-) -> Result<(), OpenError> {
-    let (tell, told) = mpsc::channel();
-    let body = move || {
-        runtime.block_on(async {
-            match engine.begin().await {
-                Ok(()) => {
-                    let _ = tell.send(Ok(()));
-                    engine.run().await;
-                }
-                Err(error) => drop(tell.send(Err(error))),
-            }
-        });
-        engine.ended.cancel();
-        // The requests that are not done: their promises are dropped, and so kept.
-        drop(runtime);
-    };
-    thread::Builder::new()
-        .name("punctual-jobs".to_owned())
-        .spawn(body)
-        .map_err(OpenError::Thread)?;
-    told.recv().unwrap_or_else(|_| Err(OpenError::Server("the queue's thread has ended".into())))
-}
-
-/// A real queue would not open without the server, and its process would be started again.
-async fn begin_in_a_simulation(engine: Arc<PostgresEngine>) {
-    while engine.begin_to_ask().await.is_err() {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    engine.run().await;
-}
-
-/// Runs a future on a runtime of its own.
-pub(super) fn block_on<F: Future>(future: F) -> Result<F::Output, OpenError> {
-    Ok(new_runtime()?.block_on(future))
-}
-
-fn new_runtime() -> Result<runtime::Runtime, OpenError> {
-    let mut builder = runtime::Builder::new_current_thread();
-    builder.enable_io().enable_time().build().map_err(OpenError::Thread)
 }
 
 /// Returns a name that no other queue has: of all machines' processes with this number, one began now, and of those
@@ -178,7 +89,7 @@ impl PostgresEngine {
     /// Makes an engine that does nothing yet, whose tasks are to be those of this runtime.
     pub(super) fn new(
         executor: Handle,
-        settings: Settings,
+        (address, settings): (Address, Settings),
         definitions: &Arc<Definitions>,
         declared: Vec<Declared>,
         runtime: runtime::Handle,
@@ -188,12 +99,13 @@ impl PostgresEngine {
             me: me.clone(),
             executor,
             definitions: Arc::clone(definitions),
-            verbs: Connection::for_verbs(&settings.address, settings.request_timeout),
-            looks: settings.connection(settings.request_timeout),
-            work: Connection::for_work(&settings.address, silence),
-            pulse: settings.connection(silence),
-            ticking: settings.connection(silence),
+            verbs: Connection::for_verbs(&address, settings.request_timeout),
+            looks: Connection::new(&address, settings.request_timeout),
+            work: Connection::for_work(&address, silence),
+            pulse: Connection::new(&address, silence),
+            ticking: Connection::new(&address, silence),
             worker: new_name(&settings.machine),
+            address,
             settings,
             runtime,
             claims: Claims::default(),
@@ -209,91 +121,6 @@ impl PostgresEngine {
             declared,
             schedules_changed: Notify::new(),
         })
-    }
-
-    /// Does what has to be done before the queue is open.
-    async fn begin(&self) -> Result<(), OpenError> {
-        let request_timeout = self.settings.request_timeout;
-        let begin = async {
-            let address = &self.settings.address;
-            let shared = pooler::shares_backends(address.config(), address.connector()).await;
-            if shared.map_err(|error| OpenError::Server(error.into()))? {
-                let what = "two connections that are open at the same time have one backend";
-                return Err(OpenError::TransactionPooling(what.into()));
-            }
-            tables::make(address).await?;
-            self.begin_to_ask().await.map_err(|error| OpenError::Server(error.into_source()))
-        };
-        let no_answer =
-            |_| OpenError::Server(format!("no answer within {request_timeout:?}").into());
-        tokio::time::timeout(request_timeout, begin).await.map_err(no_answer)?
-    }
-
-    /// Makes the connections, so that a server or a role that allows too few of them is an error now, and not a queue without
-    /// runs later.
-    async fn begin_to_ask(&self) -> Result<(), AskError> {
-        self.declare().await?;
-        self.verbs.ask("select", &[]).await?;
-        if self.handled_names().is_empty() {
-            return Ok(());
-        }
-        let _place_of_the_listener = self.settings.address.connect().await?;
-        for connection in [&self.work, &self.pulse, &self.ticking] {
-            connection.ask("select", &[]).await?;
-        }
-        self.beat().await
-    }
-
-    fn begin_schedules(
-        &self,
-        periodic: Vec<Periodic>,
-        planner: Option<Handle>,
-    ) -> Result<(), OpenError> {
-        if periodic.is_empty() {
-            return Ok(());
-        }
-        let planner = match planner {
-            Some(planner) => planner,
-            None => {
-                let planner = new_planner(self.executor.clock())?;
-                let handle = planner.handle();
-                *self.planner.lock() = Some(planner);
-                handle
-            }
-        };
-        periodic.into_iter().try_for_each(|periodic| self.begin_periodic(&planner, periodic))
-    }
-
-    pub(super) async fn run(self: &Arc<Self>) {
-        if !(self.declared.is_empty() && self.handled_names().is_empty()) {
-            let ticks = tokio::spawn(schedules::tick_on(Arc::clone(self)));
-            self.schedules.lock().push(ticks);
-        }
-        self.work_and_beat().await;
-        let schedules = std::mem::take(&mut *self.schedules.lock());
-        for schedule in schedules {
-            // It does not panic, and would end with the runtime.
-            let _ = schedule.await;
-        }
-        self.leave().await;
-    }
-
-    /// Works until the queue is closed. A queue that handles nothing has no worker: it could claim nothing, and if it
-    /// looked for dead ones it would learn of jobs that were discarded, and might have no callback to tell.
-    async fn work_and_beat(self: &Arc<Self>) {
-        if self.handled_names().is_empty() {
-            return self.stop.cancelled().await;
-        }
-        let beats = tokio::spawn(beat_on(Arc::clone(self)));
-        let listens = tokio::spawn(listen_on(Arc::clone(self)));
-        let wakes = tokio::spawn(wake_on(Arc::clone(self)));
-        let prunes = tokio::spawn(prune_on(Arc::clone(self)));
-        work(self).await;
-        beats.abort();
-        listens.abort();
-        wakes.abort();
-        prunes.abort();
-        self.finish_telling().await;
     }
 
     pub(super) fn handled_names(&self) -> Vec<&'static str> {
@@ -312,7 +139,7 @@ impl PostgresEngine {
     }
 
     /// The same, if the queue is there to ask.
-    fn ask_me<T, F>(&self, question: impl FnOnce(Arc<Self>) -> F) -> QueueFuture<T>
+    pub(super) fn ask_me<T, F>(&self, question: impl FnOnce(Arc<Self>) -> F) -> QueueFuture<T>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, AskError>> + Send + 'static,
@@ -321,9 +148,11 @@ impl PostgresEngine {
             return QueueFuture::ready(Err(QueueError::ShutDown));
         };
         let answer = question(me);
-        self.answer(
-            async move { answer.await.map_err(|error| QueueError::Server(error.into_source())) },
-        )
+        self.answer(async move { Ok(answer.await?) })
+    }
+
+    pub(super) fn schema(&self) -> &Schema {
+        &self.address.schema
     }
 
     /// Tells the user of an event. One that an executor without room refuses comes again, or is told by what follows.
@@ -370,121 +199,7 @@ impl PostgresEngine {
             });
         }
     }
-
-    fn end_planner(&self) {
-        let planner = self.planner.lock().take();
-        // Drops triggers, which are the user's.
-        drop(planner);
-    }
 }
 
 /// The time before a job is due from which on a timer for it is kept.
 const LONGEST_TIMER: Duration = Duration::from_secs(300);
-
-impl Engine for PostgresEngine {
-    fn enqueue(&self, new_job: NewJob) -> QueueFuture<JobHandle> {
-        if self.claims.is_closing() {
-            return QueueFuture::ready(Err(QueueError::ShutDown));
-        }
-        self.ask_me(|me| async move { me.enqueue(new_job).await })
-    }
-
-    fn enqueue_all(&self, batch: Batch) -> QueueFuture<Vec<JobHandle>> {
-        if self.claims.is_closing() {
-            return QueueFuture::ready(Err(QueueError::ShutDown));
-        }
-        self.ask_me(|me| async move { me.enqueue_batch(batch).await })
-    }
-
-    fn reschedule(&self, key: &str, when: When) -> QueueFuture<Rescheduling> {
-        let key = key.to_owned();
-        self.ask_me(|me| async move { me.move_job(&key, when).await })
-    }
-
-    fn cancel(&self, key: &str) -> QueueFuture<Cancellation> {
-        let key = key.to_owned();
-        self.ask_me(|me| async move { me.cancel_job(&key).await })
-    }
-
-    fn state(&self, id: JobId) -> QueueFuture<JobState> {
-        self.ask_me(move |me| async move { me.state_of(id).await })
-    }
-
-    fn list(&self, filter: JobFilter) -> QueueFuture<Vec<JobStatus>> {
-        self.ask_me(move |me| async move { me.jobs_of(filter).await })
-    }
-
-    fn counts(&self) -> QueueFuture<Vec<KindCounts>> {
-        self.ask_me(|me| async move { me.counts_by_kind().await })
-    }
-
-    fn history(&self, filter: HistoryFilter) -> QueueFuture<Vec<PastRun>> {
-        self.ask_me(move |me| async move { me.past_runs(filter).await })
-    }
-
-    fn retry(&self, id: JobId) -> QueueFuture<JobRetry> {
-        self.ask_me(move |me| async move { me.retry_job(id).await })
-    }
-
-    fn discard(&self, id: JobId) -> QueueFuture<JobDiscard> {
-        self.ask_me(move |me| async move { me.discard_job(id).await })
-    }
-
-    fn remove(&self, id: JobId) -> QueueFuture<JobRemoval> {
-        self.ask_me(move |me| async move { me.remove_job(id).await })
-    }
-
-    fn pause_kind(&self, kind: &str, until: Option<When>) -> QueueFuture<()> {
-        let kind = kind.to_owned();
-        self.ask_me(move |me| async move { me.pause(&kind, until).await })
-    }
-
-    fn resume_kind(&self, kind: &str) -> QueueFuture<bool> {
-        let kind = kind.to_owned();
-        self.ask_me(|me| async move { me.resume(&kind).await })
-    }
-
-    fn result(&self, id: JobId) -> QueueFuture<JobResult> {
-        self.ask_me(move |me| async move { me.result_of(id).await })
-    }
-
-    fn await_result(&self, id: JobId) -> QueueFuture<JobResult> {
-        self.await_result_of(id)
-    }
-
-    fn shutdown(&self, grace: Grace) -> ShutdownReport {
-        let Some(idle) = self.claims.begin_closing() else { return ShutdownReport::default() };
-        self.end_planner();
-        self.stop.cancel();
-        if idle.sleep(grace.patience).is_ok() {
-            self.claims.ask_to_stop();
-            if idle.sleep(grace.then).is_ok() {
-                self.claims.release_all();
-            }
-        }
-        // Raised also if the server has not answered: then the jobs are found when the lease is over.
-        let _ = self.ended.sleep(self.settings.request_timeout);
-        self.claims.report()
-    }
-
-    fn close(&self) {
-        if self.claims.begin_closing().is_some() {
-            self.end_planner();
-            self.stop.cancel();
-            self.claims.ask_to_stop();
-            self.claims.release_all();
-        }
-    }
-
-    fn request_timeout(&self) -> Duration {
-        self.settings.request_timeout
-    }
-
-    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
-        self
-    }
-
-    fn tables(&self) -> Option<(punctual::Clock, Schema)> {
-        Some((self.executor.clock().clone(), self.settings.address.schema.clone()))
-    }
-}

@@ -24,7 +24,6 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep_until, timeout_at};
-use tokio_postgres::types::Type;
 
 use super::{
     connection::AskError, dead::Dead, engine::PostgresEngine, limiting, settings::QueueEvent,
@@ -98,9 +97,7 @@ impl PostgresEngine {
         }
         if rounds % 16 == 0 {
             let Dead { workers, untils } = self.watch.lock().dead();
-            let params =
-                [(&workers as _, Type::TEXT_ARRAY), (&untils as _, Type::TIMESTAMPTZ_ARRAY)];
-            self.pulse.ask(statements::FORGET, &params).await?;
+            self.pulse.ask(statements::FORGET, &[&workers, &untils]).await?;
             if self.definitions.kinds.values().any(|kind| kind.limits.has_window()) {
                 self.pulse.ask(limiting::FORGET_BUCKETS, &[]).await?;
             }
@@ -108,31 +105,24 @@ impl PostgresEngine {
         Ok(())
     }
 
-    /// Prolongs the lease.
     pub(super) async fn beat(&self) -> Result<(), AskError> {
         if self.settings.history.is_none() {
             return self.ask_with_known(statements::BEAT).await;
         }
         let lease = self.settings.lease.as_secs_f64();
-        let params = [(&self.worker as _, Type::TEXT), (&lease as _, Type::FLOAT8)];
-        self.pulse.ask(statements::BEAT_ALONE, &params).await.map(drop)
+        self.pulse.ask(statements::BEAT_ALONE, &[&self.worker, &lease]).await.map(drop)
     }
 
     async fn ask_with_known(&self, statement: &str) -> Result<(), AskError> {
         let known = self.claims.known();
         let lease = self.settings.lease.as_secs_f64();
-        let params = [
-            (&self.worker as _, Type::TEXT),
-            (&lease as _, Type::FLOAT8),
-            (&known as _, Type::INT8_ARRAY),
-        ];
-        self.pulse.ask(statement, &params).await.map(drop)
+        self.pulse.ask(statement, &[&self.worker, &lease, &known]).await.map(drop)
     }
 
     /// Says that nothing of this machine is left, so that no machine waits for the end of its lease.
     pub(super) async fn leave(&self) {
         // Without an answer the lease ends by itself.
-        let _ = self.pulse.ask(statements::LEAVE, &[(&self.worker, Type::TEXT)]).await;
+        let _ = self.pulse.ask(statements::LEAVE, &[&self.worker]).await;
     }
 
     async fn look_at_claims(&self) -> Result<(), AskError> {
@@ -140,8 +130,7 @@ impl PostgresEngine {
         if claims.is_empty() {
             return Ok(());
         }
-        let params = [(&ids as _, Type::INT8_ARRAY), (&claims as _, Type::INT8_ARRAY)];
-        let rows = self.pulse.ask(statements::STANDING, &params).await?;
+        let rows = self.pulse.ask(statements::STANDING, &[&ids, &claims]).await?;
         let cancelled = rows.iter().filter(|row| row.get(1)).map(|row| row.get(0)).collect();
         self.claims.cancel_runs(&cancelled);
         let standing: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
@@ -185,8 +174,7 @@ impl PostgresEngine {
             swept => return swept,
         }
         let Dead { workers, untils } = self.watch.lock().dead();
-        let params = [(&workers as _, Type::TEXT_ARRAY), (&untils as _, Type::TIMESTAMPTZ_ARRAY)];
-        for row in self.pulse.ask(statements::DEAD, &params).await? {
+        for row in self.pulse.ask(statements::DEAD, &[&workers, &untils]).await? {
             let id: i64 = row.get(0);
             match self.sweep_some(Some(id)).await {
                 Err(error) if error.is_of_one_row() => {
@@ -203,13 +191,7 @@ impl PostgresEngine {
         let keeps = self.settings.history.is_some();
         let statement = if keeps { statements::SWEEP_WITH_HISTORY } else { statements::SWEEP };
         let Dead { workers, untils } = self.watch.lock().dead();
-        let params = [
-            (&DIED as _, Type::TEXT),
-            (&workers as _, Type::TEXT_ARRAY),
-            (&untils as _, Type::TIMESTAMPTZ_ARRAY),
-            (&alone as _, Type::INT8),
-        ];
-        for row in self.pulse.ask(statement, &params).await? {
+        for row in self.pulse.ask(statement, &[&DIED, &workers, &untils, &alone]).await? {
             let attempts = u64::try_from(row.get::<_, i64>(1)).unwrap_or(0);
             self.definitions.outcomes.note_lost(row.get(0), attempts);
         }

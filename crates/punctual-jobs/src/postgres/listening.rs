@@ -25,7 +25,7 @@ pub(super) async fn listen_on(engine: Arc<PostgresEngine>) {
 }
 
 async fn listen(engine: &PostgresEngine) -> Result<(), AskError> {
-    let address = &engine.settings.address;
+    let address = &engine.address;
     let silence = engine.settings.lease / 2;
     let (client, mut driver) = address.connect().await?;
     tokio::select! {
@@ -37,7 +37,7 @@ async fn listen(engine: &PostgresEngine) -> Result<(), AskError> {
 
 /// Begins to listen, and asks for nothing from time to time: a connection that fell silent is found out by that.
 async fn ask(engine: &PostgresEngine, client: &Client, silence: Duration) -> Result<(), Error> {
-    let listen = engine.settings.address.schema.name_in("listen @schema");
+    let listen = engine.schema().name_in("listen @schema");
     let mut question = format!("{}; {listen}", statements::GREETING);
     while let Ok(answer) = timeout(silence, client.batch_execute(&question)).await {
         answer?;

@@ -9,14 +9,14 @@
 
 use std::time::Duration;
 
-use tokio_postgres::{Row, error::SqlState, types::Type};
+use tokio_postgres::{Row, error::SqlState};
 
 use super::{
     connection::AskError, engine::PostgresEngine, pauses::pause_of, statements::not_paused,
 };
 use crate::{
     JobDiscard, JobFilter, JobId, JobRemoval, JobRetry, JobStage, JobStatus, JobWait, KindCounts,
-    Priority, by_id::BY_HAND, payload::Payload,
+    Priority, job::payload::Payload, queue::by_id::BY_HAND,
 };
 
 /// Whether all places of a limit are taken: `$most` of them, or all up to the last that is.
@@ -134,22 +134,30 @@ impl PostgresEngine {
         let stage = filter.stage.map(JobStage::word);
         let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
         let (kinds, of_kinds, of_keys) = self.definitions.limits();
-        let params = [
-            (&stage as _, Type::TEXT),
-            (&filter.kind as _, Type::TEXT),
-            (&filter.key as _, Type::TEXT),
-            (&filter.schedule as _, Type::TEXT),
-            (&filter.ordering_key as _, Type::TEXT),
-            (&filter.after.0 as _, Type::INT8),
-            (&limit as _, Type::INT8),
-            (&filter.limit_key as _, Type::TEXT),
-            (&filter.has_payloads as _, Type::BOOL),
-            (&kinds as _, Type::TEXT_ARRAY),
-            (&of_kinds as _, Type::INT4_ARRAY),
-            (&of_keys as _, Type::INT4_ARRAY),
-            (&filter.paused as _, Type::BOOL),
-        ];
-        Ok(self.looks.ask(LIST, &params).await?.iter().map(status).collect())
+        Ok(self
+            .looks
+            .ask(
+                LIST,
+                &[
+                    &stage,
+                    &filter.kind,
+                    &filter.key,
+                    &filter.schedule,
+                    &filter.ordering_key,
+                    &filter.after.0,
+                    &limit,
+                    &filter.limit_key,
+                    &filter.has_payloads,
+                    &kinds,
+                    &of_kinds,
+                    &of_keys,
+                    &filter.paused,
+                ],
+            )
+            .await?
+            .iter()
+            .map(status)
+            .collect())
     }
 
     pub(super) async fn counts_by_kind(&self) -> Result<Vec<KindCounts>, AskError> {
@@ -157,7 +165,7 @@ impl PostgresEngine {
     }
 
     pub(super) async fn retry_job(&self, id: JobId) -> Result<JobRetry, AskError> {
-        let rows = match self.ask(RETRY, &[(&id.0, Type::INT8)]).await {
+        let rows = match self.ask(RETRY, &[&id.0]).await {
             // Another machine has enqueued the key while this statement ran.
             Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => return Ok(JobRetry::KeyTaken),
             rows => rows?,
@@ -166,8 +174,7 @@ impl PostgresEngine {
     }
 
     pub(super) async fn discard_job(&self, id: JobId) -> Result<JobDiscard, AskError> {
-        let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
-        let discarded = discarded(&self.ask(DISCARD, &params).await?);
+        let discarded = discarded(&self.ask(DISCARD, &[&id.0, &BY_HAND]).await?);
         if discarded == JobDiscard::Signalled {
             self.claims.cancel(id.0);
         }
@@ -175,7 +182,7 @@ impl PostgresEngine {
     }
 
     pub(super) async fn remove_job(&self, id: JobId) -> Result<JobRemoval, AskError> {
-        Ok(removed(&self.ask(REMOVE, &[(&id.0, Type::INT8)]).await?))
+        Ok(removed(&self.ask(REMOVE, &[&id.0]).await?))
     }
 }
 

@@ -11,7 +11,7 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::sleep;
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{connection::AskError, engine::PostgresEngine};
 use crate::{HistoryFilter, JobId, JobOutcome, PastRun};
@@ -37,7 +37,6 @@ with turn as materialized (
 )
 select count(*) from gone";
 
-/// How many runs [`PRUNE`] takes off at most.
 const PRUNED_AT_MOST: i64 = 1000;
 
 /// How often a machine looks for old runs: twenty times while a run is kept, within these bounds.
@@ -69,21 +68,20 @@ impl PostgresEngine {
     async fn prune(&self, keep: Duration) -> Result<i64, AskError> {
         // A century: what is longer is no interval of the server's.
         let seconds = keep.as_secs_f64().min(3.2e9);
-        let rows = self.ticking.ask(PRUNE, &[(&seconds, Type::FLOAT8)]).await?;
+        let rows = self.ticking.ask(PRUNE, &[&seconds]).await?;
         Ok(rows.first().map_or(0, |row| row.get(0)))
     }
 
     pub(super) async fn past_runs(&self, filter: HistoryFilter) -> Result<Vec<PastRun>, AskError> {
         let job = filter.job.map(|id| id.0);
         let limit = i64::try_from(filter.limit).unwrap_or(i64::MAX);
-        let params = [
-            (&job as _, Type::INT8),
-            (&filter.kind as _, Type::TEXT),
-            (&filter.schedule as _, Type::TEXT),
-            (&filter.before as _, Type::INT8),
-            (&limit as _, Type::INT8),
-        ];
-        Ok(self.looks.ask(HISTORY, &params).await?.iter().map(past_run).collect())
+        Ok(self
+            .looks
+            .ask(HISTORY, &[&job, &filter.kind, &filter.schedule, &filter.before, &limit])
+            .await?
+            .iter()
+            .map(past_run)
+            .collect())
     }
 }
 

@@ -6,8 +6,6 @@
 
 use std::time::SystemTime;
 
-use tokio_postgres::types::Type;
-
 use super::{connection::AskError, engine::PostgresEngine, moment::moment};
 use crate::{KindPause, When};
 
@@ -28,12 +26,7 @@ impl PostgresEngine {
     pub(super) async fn pause(&self, kind: &str, until: Option<When>) -> Result<(), AskError> {
         let clock = self.executor.clock();
         let (time, delay) = until.map_or((None, None), |until| moment(until, clock));
-        let params = [
-            (&kind as _, Type::TEXT),
-            (&time as _, Type::TIMESTAMPTZ),
-            (&delay as _, Type::FLOAT8),
-        ];
-        self.ask(PAUSE, &params).await?;
+        self.ask(PAUSE, &[&kind, &time, &delay]).await?;
         if let Some(until) = until {
             self.wake_when_due(until);
         }
@@ -41,7 +34,7 @@ impl PostgresEngine {
     }
 
     pub(super) async fn resume(&self, kind: &str) -> Result<bool, AskError> {
-        Ok(!self.ask(RESUME, &[(&kind, Type::TEXT)]).await?.is_empty())
+        Ok(!self.ask(RESUME, &[&kind]).await?.is_empty())
     }
 }
 

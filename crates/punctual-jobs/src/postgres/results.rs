@@ -4,7 +4,7 @@
 //! again, with pauses that grow. What is over is not read any more, and goes with the next look of a machine that stores results.
 
 use tokio::time::sleep;
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     connection::AskError,
@@ -30,7 +30,7 @@ select count(*) from gone";
 
 impl PostgresEngine {
     pub(super) async fn result_of(&self, id: JobId) -> Result<JobResult, AskError> {
-        let rows = self.ask(RESULT, &[(&id.0, Type::INT8)]).await?;
+        let rows = self.ask(RESULT, &[&id.0]).await?;
         Ok(rows.first().map_or(JobResult::Gone, result))
     }
 
@@ -45,10 +45,7 @@ impl PostgresEngine {
             while promise.is_awaited() {
                 match me.result_of(id).await {
                     Ok(JobResult::Pending) => {}
-                    Ok(result) => return promise.keep(Ok(result)),
-                    Err(error) => {
-                        return promise.keep(Err(QueueError::Server(error.into_source())));
-                    }
+                    answer => return promise.keep(answer.map_err(QueueError::from)),
                 }
                 sleep(pause).await;
                 pause = (2 * pause).min(LONGEST_PAUSE);

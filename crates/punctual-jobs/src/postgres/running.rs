@@ -12,18 +12,16 @@ use std::{
 
 use punctual::{FailurePolicy, trigger};
 use tokio::sync::oneshot;
-use tokio_postgres::types::Type;
 
 use super::{
     claims::{Claimed, End},
-    connection::AskError,
     ending::How,
     engine::PostgresEngine,
     statements,
 };
 use crate::{
-    JobId, JobQueue, JobRun, QueueError, backoff,
-    jobs::Definition,
+    JobId, JobQueue, JobRun, QueueError,
+    job::{backoff, jobs::Definition},
     run::{self, Outcome},
 };
 
@@ -76,10 +74,8 @@ impl PostgresEngine {
         if !self.claims.stands(claim) {
             return Err(QueueError::Lost);
         }
-        let (ids, claims) = ([id], [claim]);
-        let params = [(&&ids[..] as _, Type::INT8_ARRAY), (&&claims[..] as _, Type::INT8_ARRAY)];
-        let rows = self.pulse.ask(statements::STANDING, &params).await;
-        let rows = rows.map_err(|error: AskError| QueueError::Server(error.into_source()))?;
+        let (ids, claims) = (vec![id], vec![claim]);
+        let rows = self.pulse.ask(statements::STANDING, &[&ids, &claims]).await?;
         rows.first().ok_or(QueueError::Lost)?;
         Ok(u64::try_from(claim).unwrap_or(0))
     }

@@ -7,7 +7,7 @@
 //! * [`settling`]: what becomes of the ticks that are due; a function, without a clock or a database.
 //! * [`texts`]: the statements, and why two machines settle no tick twice.
 //! * [`ticker`]: which rows are looked at, and when.
-//! * [`row`]: how a definition is written and read. [`calls`] and [`status`]: what a program asks, and is told.
+//! * [`row`]: how a definition is written and read. [`declared`]: those of the code. [`calls`] and [`status`]: what a program asks, and is told.
 //!
 //! # Why no tick is lost or taken twice
 //!
@@ -26,6 +26,7 @@
 //! wins or does not, as the program says ([`OnEdit`]).
 
 mod calls;
+mod declared;
 mod definition;
 mod row;
 mod settling;
@@ -34,9 +35,9 @@ pub(crate) mod texts;
 mod ticker;
 mod timing;
 
-pub(super) use self::ticker::{Declared, tick_on};
 pub use self::{
     calls::{ScheduleCall, Schedules},
     definition::{OnEdit, Overlap, Schedule},
     status::ScheduleStatus,
 };
+pub(super) use self::{declared::Declared, ticker::tick_on};

@@ -5,18 +5,14 @@ use std::{fmt, sync::Arc, time::Duration};
 use punctual::Handle;
 use tokio_postgres::Config;
 
-use super::{
-    connection::{Address, Connection},
-    encryption, engine,
-    postgres_queue::PostgresQueue,
-    schema::Schema,
-    tables,
-};
+use super::{connection::Address, encryption};
 use crate::{
-    OpenError, OpenQueue,
-    jobs::{Opening, sealed::Sealed},
-    machine,
-    server::dial::{Dial, Seam, Through},
+    OpenError,
+    queue::machine,
+    server::{
+        dial::{Dial, Seam, Through},
+        schema::Schema,
+    },
 };
 
 type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
@@ -71,23 +67,13 @@ type OnEvent = Arc<dyn Fn(&QueueEvent) + Send + Sync>;
 pub struct Postgres {
     executor: Handle,
     url: String,
-    lease: Duration,
-    heartbeat: Option<Duration>,
-    poll: Duration,
-    slots: Option<usize>,
-    request_timeout: Duration,
-    tick_deadline: Duration,
     schema: Option<String>,
-    machine: Option<String>,
-    history: Option<Duration>,
-    on_event: Option<OnEvent>,
-    seam: Option<Seam>,
+    heartbeat: Option<Duration>,
+    slots: Option<usize>,
+    settings: Settings,
 }
 
-/// The settings, checked.
-#[derive(Clone)]
 pub(super) struct Settings {
-    pub(super) address: Address,
     pub(super) lease: Duration,
     pub(super) heartbeat: Duration,
     pub(super) poll: Duration,
@@ -100,13 +86,6 @@ pub(super) struct Settings {
     pub(super) on_event: Option<OnEvent>,
     /// What a simulation has put in.
     pub(super) seam: Option<Seam>,
-}
-
-impl Settings {
-    /// Returns a connection that connects at the first statement, and again if the server was silent for that long.
-    pub(super) fn connection(&self, silence: Duration) -> Connection {
-        Connection::new(&self.address, silence)
-    }
 }
 
 /// Something that the queue has dealt with, and that a program may want to log; given to
@@ -240,21 +219,20 @@ impl Postgres {
     /// keys and values, as [`tokio_postgres::Config`] reads them. A span longer than a year that
     /// is set below counts as a year.
     pub fn on(executor: &Handle, url: impl Into<String>) -> Self {
-        Self {
-            executor: executor.clone(),
-            url: url.into(),
+        let settings = Settings {
             lease: Duration::from_secs(20),
-            heartbeat: None,
+            heartbeat: Duration::ZERO,
             poll: Duration::from_secs(1),
-            slots: None,
+            slots: 0,
             request_timeout: Duration::from_secs(10),
             tick_deadline: Duration::from_secs(3600),
-            schema: None,
-            machine: None,
+            machine: machine::name_of_this(),
             history: None,
             on_event: None,
             seam: None,
-        }
+        };
+        let (executor, url) = (executor.clone(), url.into());
+        Self { executor, url, schema: None, heartbeat: None, slots: None, settings }
     }
 
     /// Sets after which silence a process counts as dead, and its jobs run elsewhere; without this call it is
@@ -262,7 +240,7 @@ impl Postgres {
     /// monotonic clock, from when it began to look: no step of a wall clock ends a lease or prolongs it, and a machine that is started
     /// alone after a crash takes the jobs over when it has looked for the length of the lease.
     pub fn lease(mut self, lease: Duration) -> Self {
-        self.lease = lease;
+        self.settings.lease = lease.min(LONGEST);
         self
     }
 
@@ -277,7 +255,7 @@ impl Postgres {
     /// is enqueued does not wait for that, on whichever machine, nor does one whose ordering key or slot becomes free. A job of plain
     /// SQL does unless its moment is after the next look.
     pub fn poll(mut self, poll: Duration) -> Self {
-        self.poll = poll;
+        self.settings.poll = poll.min(LONGEST);
         self
     }
 
@@ -300,7 +278,7 @@ impl Postgres {
     /// without this call it is the name of the host and the number of the process, `web-1:4711`. White space becomes `_`, and the
     /// name is cut off after 128 characters.
     pub fn machine(mut self, name: impl Into<String>) -> Self {
-        self.machine = Some(name.into());
+        self.settings.machine = machine::without_space(&name.into());
         self
     }
 
@@ -309,27 +287,27 @@ impl Postgres {
     /// indexes, and a fourth for runs of schedules, written by the statement that writes down its end. Set it on all machines: the runs that a machine finds
     /// [lost](crate::JobOutcome::Lost) it writes as well, whichever machine they were on, and the shortest time decides when a run goes.
     pub fn history(mut self, keep: Duration) -> Self {
-        self.history = Some(keep);
+        self.settings.history = Some(keep.min(100 * LONGEST));
         self
     }
 
     /// Sets for how long the verbs of the queue block at most; without this call it is ten seconds.
     pub fn request_timeout(mut self, request_timeout: Duration) -> Self {
-        self.request_timeout = request_timeout;
+        self.settings.request_timeout = request_timeout.min(LONGEST);
         self
     }
 
     /// Sets for how long a tick of a [schedule](crate::Jobs::every) is kept while the server cannot be asked, or says
     /// that it has not come; without this call it is an hour. (Kubernetes: `startingDeadlineSeconds`.)
     pub fn tick_deadline(mut self, deadline: Duration) -> Self {
-        self.tick_deadline = deadline;
+        self.settings.tick_deadline = deadline.min(LONGEST);
         self
     }
 
     /// Sets the callback for events that the queue has dealt with. It is called on a thread of the executor. Without this call
     /// a server that is [away](QueueEvent::ServerAway) or [refuses](QueueEvent::ServerRefused) is a line on standard error, once a minute.
     pub fn on_event(mut self, closure: impl Fn(&QueueEvent) + Send + Sync + 'static) -> Self {
-        self.on_event = Some(Arc::new(closure));
+        self.settings.on_event = Some(Arc::new(closure));
         self
     }
 
@@ -337,59 +315,37 @@ impl Postgres {
     /// database.
     #[doc(hidden)]
     pub fn through(mut self, seam: Seam) -> Self {
-        self.seam = Some(seam);
+        self.settings.seam = Some(seam);
         self
     }
 
-    /// Makes the tables, or brings them up to date, and opens nothing. Blocks; has a thread and connections
-    /// for the length of the call.
-    ///
-    /// # Errors
-    ///
-    /// [`OpenError`], if the server cannot be reached, or the role must not do that, or the tables are newer than this program.
-    pub fn migrate(self) -> Result<(), OpenError> {
-        let (_, settings) = self.checked()?;
-        engine::block_on(tables::make(&settings.address))?
-    }
-
-    pub(super) fn checked(self) -> Result<(Handle, Settings), OpenError> {
-        let config: Config =
-            self.url.parse().map_err(|error| OpenError::Address(Box::new(error)))?;
-        let lease = self.lease.min(LONGEST);
-        let heartbeat = self.heartbeat.unwrap_or(lease / 4);
+    /// Returns the executor, the address and the settings, if a queue can be opened with them.
+    pub(super) fn checked(self) -> Result<(Handle, Address, Settings), OpenError> {
+        let Self { executor, url, schema, heartbeat, slots, mut settings } = self;
+        let config: Config = url.parse().map_err(|error| OpenError::Address(Box::new(error)))?;
+        let (lease, heartbeat) = (settings.lease, heartbeat.unwrap_or(settings.lease / 4));
         if heartbeat.is_zero() || heartbeat > lease / 2 || lease < SHORTEST_LEASE {
             return Err(OpenError::Setting(
                 "the lease has to be at least 100 ms, and at least twice the heartbeat",
             ));
         }
-        if self.poll.is_zero() || self.slots == Some(0) {
+        if settings.poll.is_zero() || slots == Some(0) {
             return Err(OpenError::Setting("the poll and the slots must not be zero"));
         }
-        let schema = self.schema.map_or_else(|| Ok(Schema::default()), Schema::new)?;
+        settings.heartbeat = heartbeat;
+        settings.slots = slots.unwrap_or_else(|| executor.core_pool_size()).clamp(1, MOST_SLOTS);
+        let schema = schema.map_or_else(|| Some(Schema::default()), Schema::new);
+        let schema = schema.ok_or(OpenError::Setting(BAD_SCHEMA))?;
         let connector = encryption::connector().map_err(OpenError::Server)?;
-        let seam = self.seam;
         #[allow(clippy::clone_on_copy, reason = "it is only where nothing is encrypted")]
         let dial = || -> Arc<dyn Dial> { Arc::new(Through(connector.clone())) };
-        let dial = seam.as_ref().map_or_else(dial, |seam| Arc::clone(&seam.dial));
-        let slots = self.slots.unwrap_or_else(|| self.executor.core_pool_size());
-        let settings = Settings {
-            address: Address::new(config, dial, connector, schema),
-            lease,
-            heartbeat,
-            poll: self.poll.min(LONGEST),
-            slots: slots.clamp(1, MOST_SLOTS),
-            request_timeout: self.request_timeout.min(LONGEST),
-            tick_deadline: self.tick_deadline.min(LONGEST),
-            history: self.history.map(|keep| keep.min(100 * LONGEST)),
-            machine: self
-                .machine
-                .map_or_else(machine::name_of_this, |it| machine::without_space(&it)),
-            on_event: self.on_event,
-            seam,
-        };
-        Ok((self.executor, settings))
+        let dial = settings.seam.as_ref().map_or_else(dial, |seam| Arc::clone(&seam.dial));
+        Ok((executor, Address::new(config, dial, connector, schema), settings))
     }
 }
+
+const BAD_SCHEMA: &str = "the name of a schema has at most 63 small letters, digits and underscores, does not begin with a \
+     digit, and not with pg_, which is the server's";
 
 /// A shorter one would take every pause of a process for its end.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
@@ -400,23 +356,12 @@ const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 /// More rows than one statement is to claim.
 const MOST_SLOTS: usize = 10_000;
 
-impl Sealed for Postgres {}
-
-impl OpenQueue for Postgres {
-    type Queue = PostgresQueue;
-
-    fn open_queue(self, opening: Opening) -> Result<PostgresQueue, OpenError> {
-        let (executor, settings) = self.checked()?;
-        engine::open(executor, settings, opening)
-    }
-}
-
 impl fmt::Debug for Postgres {
     /// Leaves out the address, which may have a password in it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Postgres")
-            .field("lease", &self.lease)
-            .field("poll", &self.poll)
+            .field("lease", &self.settings.lease)
+            .field("poll", &self.settings.poll)
             .field("slots", &self.slots)
             .finish_non_exhaustive()
     }

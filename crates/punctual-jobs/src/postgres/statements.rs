@@ -231,8 +231,9 @@ with moment as materialized (
 select newest, exists (select from taken), exists (select from enqueued), early,
   (select ahead from ahead where newest is not null), (select count(*) from told) from asked";
 
-/// Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked, and whether any job
-/// with a limit key, of whatever kind, is due.
+/// $1 names. Marks jobs with an ordering key or a limit key that have become due. One row: how many were marked; whether any job
+/// with a limit key, of whatever kind, is due; and which priorities other than the usual one the jobs of these kinds have that wait without
+/// an ordering key, due or not.
 pub(crate) const MARK_DUE: &str = "\
 with marked as (
   update @schema.job set due = true where id in (
@@ -243,10 +244,16 @@ with marked as (
 )
 select count(*), coalesce(bool_or(limit_key <> ''), false) or exists (
     select from @schema.job
-     where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due)
+     where limit_key <> '' and ordering_key is null and claim is null and attempts < max_attempts and due),
+  array(select priority::int8 from (values (-1::int2), (1::int2)) level(priority)
+   where exists (
+     select from unnest($1::text[]) kind(name) cross join lateral (
+       select from @schema.job
+        where name = kind.name and priority = level.priority
+          and ordering_key is null and claim is null and attempts < max_attempts
+        limit 1) waits))
   from marked";
 
-/// How many rows [`MARK_DUE`] marks at most.
 pub(crate) const MARKED_AT_MOST: i64 = 1000;
 
 macro_rules! end {
@@ -512,6 +519,5 @@ select (extract(epoch from min(run_at)) * 1000000)::int8, (extract(epoch from no
      and run_at > (select at from since) and run_at < now() + interval '1 day' order by run_at limit 1)
 ) coming";
 
-/// All workers.
 pub(crate) const WORKERS: &str =
     "select id, until, lease_us, until < clock_timestamp() from @schema.job_worker";

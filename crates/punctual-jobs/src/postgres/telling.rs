@@ -6,7 +6,7 @@
 //! the table, and whatever went wrong is made up for at the next heartbeat.
 //!
 //! * **Once**: a job that this worker is telling of is in a map until it is written down that it was told. The
-//!   questions follow each other ([`turn`](Telling::turn)), so the answer to one is known before the next is asked.
+//!   questions follow each other ([`turn`](super::told::Telling::turn)), so the answer to one is known before the next is asked.
 //! * **At least once**: a process that dies between the callback and the note leaves a job that another one tells of
 //!   again. The same happens if its lease is over meanwhile.
 //! * **Never for a job that was cancelled** or replaced: such a job is removed when its attempt ends.
@@ -14,42 +14,22 @@
 //! An executor that takes no task has the job wait for the next heartbeat. A shutdown waits for the callbacks, within
 //! its limits; what is left is another machine's, or told at the next start.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
-use parking_lot::Mutex;
-use tokio::{
-    sync::Notify,
-    time::{Instant, timeout_at},
+use tokio::time::{Instant, timeout_at};
+use tokio_postgres::Row;
+
+use super::{
+    connection::AskError,
+    engine::PostgresEngine,
+    statements,
+    told::{Stage, Told},
 };
-use tokio_postgres::{Row, types::Type};
-
-use super::{connection::AskError, engine::PostgresEngine, statements};
-use crate::{DiscardedJob, JobId, handling::Handling, payload::Payload, queue::Engine};
-
-/// The discarded jobs of which this worker is telling.
-#[derive(Default)]
-pub(super) struct Telling {
-    jobs: Mutex<HashMap<i64, Told>>,
-    /// Held by the task that asks.
-    turn: tokio::sync::Mutex<()>,
-    /// A callback has returned, or its task was refused.
-    ended: Notify,
-}
-
-#[derive(Clone, Copy)]
-struct Told {
-    /// After how many attempts the job was discarded of which this tells.
-    attempts: i32,
-    stage: Stage,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// The callback is called, or about to be.
-    Telling,
-    /// It was called, and that has to be written down.
-    Told,
-}
+use crate::{
+    DiscardedJob, JobId,
+    job::payload::Payload,
+    queue::{engine::Engine, handling::Handling},
+};
 
 /// The task that calls the callback.
 struct Call {
@@ -66,13 +46,11 @@ impl PostgresEngine {
         self.write_told().await?;
         let known: Vec<i64> = self.telling.jobs.lock().keys().copied().collect();
         let dead = self.watch.lock().dead();
-        let params = [
-            (&self.worker as _, Type::TEXT),
-            (&known as _, Type::INT8_ARRAY),
-            (&dead.workers as _, Type::TEXT_ARRAY),
-            (&dead.untils as _, Type::TIMESTAMPTZ_ARRAY),
-        ];
-        for row in self.pulse.ask(statements::TELL, &params).await? {
+        for row in self
+            .pulse
+            .ask(statements::TELL, &[&self.worker, &known, &dead.workers, &dead.untils])
+            .await?
+        {
             self.begin_telling(discarded(&row));
         }
         Ok(())
@@ -107,12 +85,7 @@ impl PostgresEngine {
         if told.is_empty() {
             return Ok(());
         }
-        let params = [
-            (&self.worker as _, Type::TEXT),
-            (&told as _, Type::INT8_ARRAY),
-            (&attempts as _, Type::INT4_ARRAY),
-        ];
-        let written = self.pulse.ask(statements::TOLD, &params).await?;
+        let written = self.pulse.ask(statements::TOLD, &[&self.worker, &told, &attempts]).await?;
         let mut jobs = self.telling.jobs.lock();
         for row in written {
             jobs.remove(&row.get(0));
@@ -128,18 +101,6 @@ impl PostgresEngine {
         let task = self.executor.task().abort_if_rejected();
         // The task of a refusal is dropped here, and gives the job back.
         let _ = task.execute(move || call.run(&discarded));
-    }
-}
-
-impl Telling {
-    fn told(&self) -> (Vec<i64>, Vec<i32>) {
-        let jobs = self.jobs.lock();
-        let told = jobs.iter().filter(|(_, told)| told.stage == Stage::Told);
-        told.map(|(id, told)| (*id, told.attempts)).unzip()
-    }
-
-    fn is_calling(&self) -> bool {
-        self.jobs.lock().values().any(|told| told.stage == Stage::Telling)
     }
 }
 

@@ -36,13 +36,19 @@ use tokio::{
     sync::Notify,
     time::{Instant, sleep},
 };
-use tokio_postgres::types::Type;
 
 use super::{
-    connection::AskError, engine::PostgresEngine, moment::in_micros, settings::QueueEvent,
+    connection::{AskError, Param},
+    engine::PostgresEngine,
+    moment::in_micros,
+    settings::QueueEvent,
     statements,
 };
-use crate::{OpenError, in_memory::tick_job, job::with_sources, jobs::Periodic, queue::NewJob};
+use crate::{
+    OpenError,
+    job::{jobs::Periodic, with_sources},
+    queue::engine::NewJob,
+};
 
 /// How long before the server is asked again that could not be, or that a tick has not come for yet.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -111,7 +117,7 @@ impl PostgresEngine {
         }
         let max_attempts = self.definitions.max_attempts(name, periodic.max_attempts);
         let schedule = Arc::new(NotedSchedule {
-            new_job: tick_job(&periodic.schedule, name, payload, max_attempts),
+            new_job: NewJob::of_tick(&periodic.schedule, name, payload, max_attempts),
             name: periodic.schedule,
             max_attempts: i32::try_from(max_attempts).unwrap_or(i32::MAX),
             kept: Mutex::default(),
@@ -204,15 +210,16 @@ impl PostgresEngine {
     async fn ask_for(
         &self,
         schedule: &NotedSchedule,
-        ticks: &[SystemTime],
+        ticks: &Vec<SystemTime>,
     ) -> Result<Answer, AskError> {
-        let params = [
-            (&schedule.name as _, Type::TEXT),
-            (&ticks as _, Type::TIMESTAMPTZ_ARRAY),
-            (&schedule.new_job.name as _, Type::TEXT),
-            (&schedule.new_job.payload as _, Type::TEXT),
-            (&schedule.new_job.ordering_key as _, Type::TEXT),
-            (&schedule.max_attempts as _, Type::INT4),
+        let job = &schedule.new_job;
+        let params: [Param<'_>; 6] = [
+            &schedule.name,
+            ticks,
+            &job.name,
+            &job.payload,
+            &job.ordering_key,
+            &schedule.max_attempts,
         ];
         let rows = self.ticking.ask_prepared(statements::TICK, &params).await?;
         let seconds = |span: f64| Duration::try_from_secs_f64(span).unwrap_or(Duration::MAX);

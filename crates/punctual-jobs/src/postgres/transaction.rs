@@ -14,19 +14,23 @@
 //! raised is raised by the next heartbeat that finds the job cancelled, on this machine as on others. Until then only the row
 //! is locked, which no heartbeat and no claim waits for.
 
-use tokio_postgres::{Row, Transaction, error::SqlState, types::Type};
+use std::sync::Arc;
+
+use tokio_postgres::{Row, Transaction, error::SqlState};
 
 use super::{
-    Schema,
-    connection::Param,
+    connection::{Param, ask_in},
+    engine::PostgresEngine,
     looking::{self, DISCARD, REMOVE, RETRY},
     moment::moment,
+    postgres_queue::PostgresQueue,
     statements,
     verbs::{self, Enqueue},
 };
 use crate::{
     Cancellation, JobBuilder, JobDiscard, JobHandle, JobId, JobQueue, JobRemoval, JobRetry,
-    QueueError, Rescheduling, When, by_id::BY_HAND, names::Names,
+    QueueError, Rescheduling, When, job::names::Names, queue::by_id::BY_HAND,
+    server::schema::Schema,
 };
 
 impl JobBuilder<'_> {
@@ -53,13 +57,12 @@ impl JobBuilder<'_> {
     /// [`QueueError`]; after one of the database the transaction can only be rolled back. An in-memory queue
     /// has no transactions, and answers [`Unsupported`](QueueError::Unsupported).
     pub async fn enqueue_in(self, transaction: &Transaction<'_>) -> Result<JobHandle, QueueError> {
-        let (clock, schema) = self.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self.queue)?;
         let new_job = self.checked()?;
-        let enqueue = Enqueue::new(new_job, &clock);
-        let statement = schema.name_in(enqueue.statement());
+        let enqueue = Enqueue::new(new_job, engine.executor.clock());
+        let statement = engine.schema().name_in(enqueue.statement());
         loop {
-            let rows = transaction.query_typed(&statement, &enqueue.params()).await;
-            let rows = rows.map_err(|error| QueueError::Server(error.into()))?;
+            let rows = ask_in(transaction, &statement, &enqueue.params()).await?;
             if let Some(job) = enqueue.handle(&rows) {
                 return Ok(job);
             }
@@ -67,8 +70,12 @@ impl JobBuilder<'_> {
     }
 }
 
-pub(super) const NO_TRANSACTIONS: QueueError =
-    QueueError::Unsupported("an in-memory queue has no transactions");
+/// Returns the engine of a queue whose jobs are in a database.
+pub(super) fn engine_of(queue: &JobQueue) -> Result<Arc<PostgresEngine>, QueueError> {
+    let queue = PostgresQueue::of(queue);
+    let none = QueueError::Unsupported("an in-memory queue has no transactions");
+    queue.map(|queue| queue.engine).ok_or(none)
+}
 
 /// The verbs in a transaction of the program's own, in the same database. What they do is done if the transaction commits,
 /// and otherwise it never was; other machines see nothing of it before. They need no more of the queue than its name, so they
@@ -112,10 +119,11 @@ impl JobQueue {
         key: &str,
         when: impl Into<When>,
     ) -> Result<Rescheduling, QueueError> {
-        let (clock, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let (time, delay) = moment(when.into(), &clock);
-        let more = [(&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
-        let rows = by_key(transaction, &schema, statements::RESCHEDULE, key, &more).await?;
+        let engine = engine_of(self)?;
+        let (time, delay) = moment(when.into(), engine.executor.clock());
+        let rows =
+            by_key(transaction, engine.schema(), statements::RESCHEDULE, key, &[&time, &delay])
+                .await?;
         Ok(verbs::moved(&rows))
     }
 
@@ -129,8 +137,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         key: &str,
     ) -> Result<Cancellation, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let rows = by_key(transaction, &schema, statements::CANCEL, key, &[]).await?;
+        let engine = engine_of(self)?;
+        let rows = by_key(transaction, engine.schema(), statements::CANCEL, key, &[]).await?;
         Ok(verbs::cancelled(&rows))
     }
 
@@ -145,20 +153,20 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRetry, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
+        let engine = engine_of(self)?;
         let server = |error: tokio_postgres::Error| QueueError::Server(error.into());
         transaction.batch_execute("savepoint punctual_retry").await.map_err(server)?;
-        let statement = schema.name_in(&statements::waiting(RETRY));
-        let rows = transaction.query_typed(&statement, &[(&id.0, Type::INT8)]).await;
+        let statement = engine.schema().name_in(&statements::waiting(RETRY));
+        let rows = ask_in(transaction, &statement, &[&id.0]).await;
         let (ends, answer) = match rows {
             Ok(rows) => ("release savepoint punctual_retry", looking::retried(&rows)),
             // Another transaction has enqueued the key, and has committed while this one waited for it.
-            Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+            Err(error) if error.is(&SqlState::UNIQUE_VIOLATION) => {
                 let undone =
                     "rollback to savepoint punctual_retry; release savepoint punctual_retry";
                 (undone, JobRetry::KeyTaken)
             }
-            Err(error) => return Err(server(error)),
+            Err(error) => return Err(error.into()),
         };
         transaction.batch_execute(ends).await.map_err(server)?;
         Ok(answer)
@@ -174,9 +182,10 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobDiscard, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let params = [(&id.0 as _, Type::INT8), (&BY_HAND as _, Type::TEXT)];
-        Ok(looking::discarded(&asked(transaction, &schema, DISCARD, &params).await?))
+        let engine = engine_of(self)?;
+        Ok(looking::discarded(
+            &asked(transaction, engine.schema(), DISCARD, &[&id.0, &BY_HAND]).await?,
+        ))
     }
 
     /// The same as [`remove`](Self::remove) in a transaction.
@@ -189,9 +198,8 @@ impl JobQueue {
         transaction: &Transaction<'_>,
         id: JobId,
     ) -> Result<JobRemoval, QueueError> {
-        let (_, schema) = self.engine.tables().ok_or(NO_TRANSACTIONS)?;
-        let params = [(&id.0 as _, Type::INT8)];
-        Ok(looking::removed(&asked(transaction, &schema, REMOVE, &params).await?))
+        let engine = engine_of(self)?;
+        Ok(looking::removed(&asked(transaction, engine.schema(), REMOVE, &[&id.0]).await?))
     }
 }
 
@@ -202,8 +210,7 @@ async fn asked(
     params: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
     let statement = schema.name_in(&statements::waiting(statement));
-    let rows = transaction.query_typed(&statement, params).await;
-    rows.map_err(|error| QueueError::Server(error.into()))
+    Ok(ask_in(transaction, &statement, params).await?)
 }
 
 /// Asks for the job with this key, until there is one or none has it.
@@ -215,7 +222,7 @@ async fn by_key(
     more: &[Param<'_>],
 ) -> Result<Vec<Row>, QueueError> {
     Names::Job.check(key).map_err(QueueError::InvalidName)?;
-    let only: [Param<'_>; 1] = [(&key, Type::TEXT)];
+    let only: [Param<'_>; 1] = [&key];
     let params = [&only[..], more].concat();
     loop {
         let rows = asked(transaction, schema, statement, &params).await?;

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::settings::QueueEvent;
-use crate::jobs::print_line;
+use crate::job::jobs::print_line;
 
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 

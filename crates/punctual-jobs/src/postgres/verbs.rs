@@ -8,7 +8,7 @@
 use std::time::{Duration, SystemTime};
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     connection::{AskError, Param},
@@ -17,7 +17,8 @@ use super::{
     statements,
 };
 use crate::{
-    Cancellation, JobHandle, JobId, JobState, Rescheduling, When, payload::Payload, queue::NewJob,
+    Cancellation, JobHandle, JobId, JobState, Rescheduling, When, job::payload::Payload,
+    queue::engine::NewJob,
 };
 
 /// How long a verb waits before it asks again for a job that is held.
@@ -65,19 +66,19 @@ impl Enqueue {
 
     pub(super) fn params(&self) -> Vec<Param<'_>> {
         let mut params: Vec<Param<'_>> = vec![
-            (&self.name, Type::TEXT),
-            (&self.payload, Type::TEXT),
-            (&self.ordering_key, Type::TEXT),
-            (&self.time, Type::TIMESTAMPTZ),
-            (&self.delay, Type::FLOAT8),
-            (&self.max_attempts, Type::INT4),
-            (&self.key, Type::TEXT),
-            (&self.priority, Type::INT2),
-            (&self.limit_key, Type::TEXT),
-            (&self.traceparent, Type::TEXT),
+            &self.name,
+            &self.payload,
+            &self.ordering_key,
+            &self.time,
+            &self.delay,
+            &self.max_attempts,
+            &self.key,
+            &self.priority,
+            &self.limit_key,
+            &self.traceparent,
         ];
         if !self.is_unique {
-            params.push((&self.keeps_moment, Type::BOOL));
+            params.push(&self.keeps_moment);
         }
         params
     }
@@ -134,15 +135,13 @@ impl PostgresEngine {
 
     pub(super) async fn move_job(&self, key: &str, when: When) -> Result<Rescheduling, AskError> {
         let (time, delay) = moment(when, self.executor.clock());
-        let params =
-            [(&key as _, Type::TEXT), (&time as _, Type::TIMESTAMPTZ), (&delay as _, Type::FLOAT8)];
-        let rows = self.ask(statements::RESCHEDULE, &params).await?;
+        let rows = self.ask(statements::RESCHEDULE, &[&key, &time, &delay]).await?;
         self.wake_when_due(when);
         Ok(moved(&rows))
     }
 
     pub(super) async fn cancel_job(&self, key: &str) -> Result<Cancellation, AskError> {
-        let rows = self.ask(statements::CANCEL, &[(&key, Type::TEXT)]).await?;
+        let rows = self.ask(statements::CANCEL, &[&key]).await?;
         let cancelled = cancelled(&rows);
         if let Some(row) = rows.first().filter(|_| cancelled == Cancellation::Signalled) {
             self.claims.cancel(row.get(0));
@@ -151,7 +150,7 @@ impl PostgresEngine {
     }
 
     pub(super) async fn state_of(&self, id: JobId) -> Result<JobState, AskError> {
-        let rows = self.ask(statements::STATE, &[(&id.0, Type::INT8)]).await?;
+        let rows = self.ask(statements::STATE, &[&id.0]).await?;
         let Some(row) = rows.first() else { return Ok(JobState::Gone) };
         let (begun, max_attempts): (i32, i32) = (row.get(1), row.get(2));
         let last_error: Option<String> = row.get(3);

@@ -52,14 +52,10 @@ struct Worker {
     running: JoinSet<Ended>,
     /// The runs whose ends the worker writes down next.
     ended: Vec<Ended>,
-    /// Those that could not be written, and wait until `again`.
-    left: Vec<Ended>,
-    again: Instant,
-    retries: bool,
-    /// The ends that the server has refused, which hold no slots, and when this asks for them again.
-    refused_ends: Vec<Ended>,
-    refused_again: Instant,
-    retries_refused: bool,
+    /// Those that could not be written.
+    left: Later,
+    /// Those that the server has refused, which hold no slots.
+    refused_ends: Later,
     /// When there is a token for a job that waits for one.
     token: Option<Instant>,
     /// Nothing is claimed until then: the executor had no room.
@@ -69,6 +65,31 @@ struct Worker {
     /// How many runs it has refused that the user was not told of, and why the last one.
     refused: u64,
     refusal: String,
+}
+
+/// Ends that the worker writes down later.
+struct Later {
+    ends: Vec<Ended>,
+    at: Instant,
+    is_due: bool,
+}
+
+impl Later {
+    fn new() -> Self {
+        Self { ends: Vec::new(), at: Instant::now(), is_due: false }
+    }
+
+    /// Adds ends. If there was none, they wait for this pause.
+    fn put(&mut self, mut ends: Vec<Ended>, pause: Duration) {
+        if self.ends.is_empty() {
+            self.at = Instant::now() + pause;
+        }
+        self.ends.append(&mut ends);
+    }
+
+    fn take_due(&mut self) -> Vec<Ended> {
+        if std::mem::take(&mut self.is_due) { std::mem::take(&mut self.ends) } else { Vec::new() }
+    }
 }
 
 /// Claims and runs until the queue is closed, nothing runs, and all ends are written down. For these it does not try
@@ -81,12 +102,8 @@ pub(super) async fn work(engine: &Arc<PostgresEngine>) {
         is_full: false,
         running: JoinSet::new(),
         ended: Vec::new(),
-        left: Vec::new(),
-        again: Instant::now(),
-        retries: false,
-        refused_ends: Vec::new(),
-        refused_again: Instant::now(),
-        retries_refused: false,
+        left: Later::new(),
+        refused_ends: Later::new(),
         token: None,
         restrained: None,
         restraint: FIRST_RESTRAINT,
@@ -122,20 +139,22 @@ impl Worker {
                     self.token = None;
                     self.looks = true;
                 }
-                () = sleep_until(self.again), if !self.left.is_empty() => self.retries = true,
-                () = sleep_until(self.refused_again), if !self.refused_ends.is_empty() => {
-                    self.retries_refused = true;
+                () = sleep_until(self.left.at), if !self.left.ends.is_empty() => {
+                    self.left.is_due = true;
+                }
+                () = sleep_until(self.refused_ends.at), if !self.refused_ends.ends.is_empty() => {
+                    self.refused_ends.is_due = true;
                 }
             }
             self.looks |= self.sources.are_freed_by(&self.ended);
             self.looks &= !is_stopping;
             // The last time that they are asked for.
-            self.retries_refused |= is_stopping && self.running.is_empty();
+            self.refused_ends.is_due |= is_stopping && self.running.is_empty();
             self.write_and_claim().await;
             if is_stopping && self.running.is_empty() {
                 let until =
                     *until.get_or_insert_with(|| Instant::now() + engine.settings.request_timeout);
-                if self.left.is_empty() || Instant::now() > until {
+                if self.left.ends.is_empty() || Instant::now() > until {
                     return;
                 }
             }
@@ -170,24 +189,14 @@ impl Worker {
         self.note_refusals(&ended);
         let slots = engine.settings.slots;
         // Many refused ends are no accident of some rows, and each of their jobs would run again once this process has ended.
-        let refused = self.refused_ends.len().saturating_sub(slots);
-        let free = slots.saturating_sub(self.running.len() + self.left.len() + refused);
-        if std::mem::take(&mut self.retries) {
-            ended.append(&mut self.left);
-        }
-        if std::mem::take(&mut self.retries_refused) {
-            ended.append(&mut self.refused_ends);
-        }
+        let refused = self.refused_ends.ends.len().saturating_sub(slots);
+        let free = slots.saturating_sub(self.running.len() + self.left.ends.len() + refused);
+        ended.append(&mut self.left.take_due());
+        ended.append(&mut self.refused_ends.take_due());
         // The first one is sent first.
-        let (mut unwritten, claimed) = tokio::join!(engine.write(ended), self.look(free));
-        if self.left.is_empty() {
-            self.again = Instant::now() + PAUSE;
-        }
-        self.left.append(&mut unwritten.soon);
-        if self.refused_ends.is_empty() {
-            self.refused_again = Instant::now() + engine.settings.heartbeat;
-        }
-        self.refused_ends.append(&mut unwritten.refused);
+        let (unwritten, claimed) = tokio::join!(engine.write(ended), self.look(free));
+        self.left.put(unwritten.soon, PAUSE);
+        self.refused_ends.put(unwritten.refused, engine.settings.heartbeat);
         for row in claimed {
             let (engine, job) = (Arc::clone(&self.engine), claimed_by(&row));
             self.running.spawn(async move {

@@ -23,9 +23,11 @@ use tokio_postgres::{
 use super::error::AskError;
 
 /// A future whose type is not known.
+#[doc(hidden)]
 pub type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The future that has to be polled for a client to work. It ends with the connection.
+#[doc(hidden)]
 pub struct Driver(Box<dyn Messages + Send>);
 
 /// A connection of the driver's, over any stream.
@@ -89,6 +91,7 @@ impl fmt::Debug for Driver {
 }
 
 /// How a connection is made.
+#[doc(hidden)]
 pub trait Dial: Send + Sync {
     /// Connects.
     fn connect(&self, config: Config) -> Boxed<Result<(Client, Driver), Error>>;
@@ -122,7 +125,6 @@ where
     }
 }
 
-/// How long making a connection may take.
 pub(crate) const CONNECTING: Duration = Duration::from_secs(5);
 
 /// Which server, and how to get there.
@@ -142,6 +144,7 @@ impl Address {
 
 /// What a simulation puts in the place of sockets, threads and the machine's clock. A gate or a queue that is opened
 /// with it has no thread, makes no tables, and is open before it has a connection.
+#[doc(hidden)]
 #[derive(Clone)]
 pub struct Seam {
     /// How connections are made.

@@ -7,7 +7,7 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 #[cfg(feature = "postgres")]
-use crate::error::Source;
+use crate::{QueueError, queue::error::Source};
 
 /// The reason for which there is no answer.
 #[derive(Debug)]
@@ -98,5 +98,12 @@ impl StdError for AskError {
             Self::Server(error) => error.source(),
             _ => None,
         }
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<AskError> for QueueError {
+    fn from(error: AskError) -> Self {
+        Self::Server(error.into_source())
     }
 }

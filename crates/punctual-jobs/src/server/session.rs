@@ -11,17 +11,12 @@ use parking_lot::Mutex;
 #[cfg(feature = "postgres")]
 use tokio::time::{Instant, timeout_at};
 use tokio::{sync::watch, task::JoinHandle};
-use tokio_postgres::{
-    Client,
-    types::{ToSql, Type},
-};
+use tokio_postgres::{Client, Error, Row};
 #[cfg(feature = "postgres")]
-use tokio_postgres::{Error, Row, Statement};
+use tokio_postgres::{Statement, types::Type};
 
+use super::param::{Param, typed};
 use super::{dial::Address, error::AskError};
-
-/// A parameter of a statement.
-pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// See the [module](self).
 pub(crate) struct Session {
@@ -69,6 +64,15 @@ impl Session {
         Ok(session)
     }
 
+    /// Sends a statement, and waits for its answer however long that takes.
+    pub(crate) async fn query(
+        &self,
+        statement: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, Error> {
+        self.client.query_typed(statement, &typed(params)).await
+    }
+
     /// Waits until it is closed, by whichever side.
     pub(crate) async fn ended(&self) {
         // An error is the end of the driver, which says nothing before.
@@ -91,7 +95,7 @@ impl Session {
         params: &[Param<'_>],
         limit: Duration,
     ) -> Result<Vec<Row>, AskError> {
-        self.wait_for(self.client.query_typed(statement, params), limit).await
+        self.wait_for(self.query(statement, params), limit).await
     }
 
     /// The same with a statement that is prepared once: `key` is the constant that `text` is made of.
@@ -106,14 +110,14 @@ impl Session {
         let statement = match found {
             Some(statement) => statement,
             None => {
-                let types: Vec<Type> = params.iter().map(|(_, ty)| ty.clone()).collect();
+                let types: Vec<Type> = params.iter().map(|param| param.ty()).collect();
                 let text = text();
                 let made = self.wait_for(self.client.prepare_typed(&text, &types), limit).await?;
                 self.prepared.lock().insert(key, made.clone());
                 made
             }
         };
-        let values: Vec<_> = params.iter().map(|(value, _)| *value).collect();
+        let values: Vec<_> = params.iter().map(|param| param.value()).collect();
         self.wait_for(self.client.query(&statement, &values), limit).await
     }
 

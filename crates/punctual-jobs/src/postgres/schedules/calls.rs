@@ -3,7 +3,7 @@
 use std::{fmt, marker::PhantomData, sync::Arc, time::Duration};
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     Schedule, ScheduleStatus,
@@ -12,8 +12,12 @@ use super::{
 };
 use crate::{
     JobId, PostgresQueue, QueueError, QueueFuture,
-    names::Names,
-    postgres::{connection::AskError, engine::PostgresEngine, statements},
+    job::names::Names,
+    postgres::{
+        connection::{AskError, ask_in},
+        engine::PostgresEngine,
+        statements,
+    },
 };
 
 /// The schedules of a queue on PostgreSQL, which are rows of its database; from
@@ -145,8 +149,8 @@ impl<'a> Schedules<'a> {
 
 fn with(name: &str, pauses: Option<bool>) -> Result<Vec<Boxed>, QueueError> {
     Names::Schedule.check(name).map_err(QueueError::InvalidName)?;
-    let mut params: Vec<Boxed> = vec![(Box::new(name.to_owned()), Type::TEXT)];
-    params.extend(pauses.map(|pauses| (Box::new(pauses) as _, Type::BOOL)));
+    let mut params: Vec<Boxed> = vec![Box::new(name.to_owned())];
+    params.extend(pauses.map(|pauses| Box::new(pauses) as Boxed));
     Ok(params)
 }
 
@@ -176,7 +180,7 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         let asks = Arc::clone(&engine);
         engine.answer(async move {
             let rows = asks.ask_of_schedules(statement, &params).await;
-            answer(&rows.map_err(|error| QueueError::Server(error.into_source()))?)
+            answer(&rows?)
         })
     }
 
@@ -196,12 +200,10 @@ impl<T: Send + 'static> ScheduleCall<'_, T> {
         self,
         transaction: &tokio_postgres::Transaction<'_>,
     ) -> Result<T, QueueError> {
-        let schema = &self.queue.engine.settings.address.schema;
         let Asked { statement, params } = self.question?;
-        let text = schema.name_in(&statements::waiting(statement));
+        let text = self.queue.engine.schema().name_in(&statements::waiting(statement));
         loop {
-            let rows = transaction.query_typed(&text, &borrowed(&params)).await;
-            let rows = rows.map_err(|error| QueueError::Server(error.into()))?;
+            let rows = ask_in(transaction, &text, &borrowed(&params)).await?;
             // Each time around another transaction has changed what this one was about to.
             if !is_asked_again(statement, &rows) {
                 return (self.answer)(&rows);

@@ -5,13 +5,9 @@ use std::time::{Duration, SystemTime};
 use punctual::trigger::{Cron, CronError, Missing, Repeated, cron};
 
 use super::timing::Calendar;
-#[cfg(test)]
-use super::timing::{Timing, seed_of};
 use crate::{
     CatchUp, InvalidName, Job, Priority, aligned,
-    jobs::{attempts_of, clamped},
-    names::Names,
-    payload::Payload,
+    job::{attempts_of, clamped, names::Names, payload::Payload},
 };
 
 /// What a tick does while jobs of its schedule wait or run. A job that waits for its next attempt is one of them.
@@ -246,18 +242,6 @@ impl Schedule {
         Names::Kind.check(self.kind)?;
         Names::Ordering.check_if_any(&self.ordering_key)?;
         Names::Limit.check_if_any(&self.limit_key)
-    }
-
-    /// Returns its moments, as those of a row.
-    #[cfg(test)]
-    pub(super) fn timing(&self) -> Timing {
-        Timing {
-            calendar: self.when.clone(),
-            from: self.from,
-            until: self.until,
-            jitter: self.jitter,
-            seed: seed_of(&self.name),
-        }
     }
 }
 

@@ -2,10 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use tokio_postgres::Row;
 
 use super::{
     OnEdit, Overlap, Schedule,
@@ -14,8 +11,11 @@ use super::{
 };
 use crate::{
     CatchUp, QueueError,
-    payload::Payload,
-    postgres::{connection::Param, moment},
+    job::payload::Payload,
+    postgres::{
+        connection::{Param, Typed},
+        moment,
+    },
 };
 
 /// A definition as [`PUT`](super::texts::PUT) takes it.
@@ -130,25 +130,25 @@ impl Definition {
     /// Returns the parameters of [`PUT`](super::texts::PUT).
     pub(super) fn boxed(self) -> Vec<Boxed> {
         vec![
-            (Box::new(self.name), Type::TEXT),
-            (Box::new(self.expression), Type::TEXT),
-            (Box::new(self.zone), Type::TEXT),
-            (Box::new(self.missing), Type::TEXT),
-            (Box::new(self.repeated), Type::TEXT),
-            (Box::new(self.period), Type::INT8),
-            (Box::new(self.begins), Type::TIMESTAMPTZ),
-            (Box::new(self.ends), Type::TIMESTAMPTZ),
-            (Box::new(self.jitter), Type::INT8),
-            (Box::new(self.kind), Type::TEXT),
-            (Box::new(self.payload), Type::TEXT),
-            (Box::new(self.max_attempts), Type::INT4),
-            (Box::new(self.catch_up), Type::TEXT),
-            (Box::new(self.window), Type::INT8),
-            (Box::new(self.overlap), Type::TEXT),
-            (Box::new(self.most), Type::INT4),
-            (Box::new(self.priority), Type::INT2),
-            (Box::new(self.ordering_key), Type::TEXT),
-            (Box::new(self.limit_key), Type::TEXT),
+            Box::new(self.name),
+            Box::new(self.expression),
+            Box::new(self.zone),
+            Box::new(self.missing),
+            Box::new(self.repeated),
+            Box::new(self.period),
+            Box::new(self.begins),
+            Box::new(self.ends),
+            Box::new(self.jitter),
+            Box::new(self.kind),
+            Box::new(self.payload),
+            Box::new(self.max_attempts),
+            Box::new(self.catch_up),
+            Box::new(self.window),
+            Box::new(self.overlap),
+            Box::new(self.most),
+            Box::new(self.priority),
+            Box::new(self.ordering_key),
+            Box::new(self.limit_key),
         ]
     }
 
@@ -156,17 +156,17 @@ impl Definition {
     pub(in crate::postgres) fn declared(mut self) -> Vec<Boxed> {
         let (code, wins) = (std::mem::take(&mut self.code), self.wins);
         let mut all = self.boxed();
-        all.push((Box::new(code), Type::TEXT));
-        all.push((Box::new(wins), Type::BOOL));
+        all.push(Box::new(code));
+        all.push(Box::new(wins));
         all
     }
 }
 
 /// A parameter that is kept until it is asked with.
-pub(crate) type Boxed = (Box<dyn ToSql + Send + Sync>, Type);
+pub(crate) type Boxed = Box<dyn Typed + Send + Sync>;
 
 pub(in crate::postgres) fn borrowed(all: &[Boxed]) -> Vec<Param<'_>> {
-    all.iter().map(|(value, ty)| (&**value as _, ty.clone())).collect()
+    all.iter().map(|value| &**value as _).collect()
 }
 
 impl TickingRow {

@@ -21,7 +21,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::timing::{MICROSECOND, Timing};
-use crate::catch_up::{CatchUp, ON_TIME};
+use crate::job::catch_up::{CatchUp, ON_TIME};
 
 /// By how much the server's clock may be set back without a tick coming twice.
 const CORRECTION: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use std::{
 use tokio_postgres::Row;
 
 use super::{Overlap, row::TickingRow};
-use crate::{CatchUp, JobId, Priority, payload::Payload};
+use crate::{CatchUp, JobId, Priority, job::payload::Payload};
 
 /// A schedule and how it stands; from [`Schedules::list`](crate::Schedules::list).
 #[derive(Clone, Debug)]

@@ -129,7 +129,6 @@ macro_rules! listed {
     };
 }
 
-/// All of them, by name.
 pub(crate) const LIST: &str = listed!("");
 
 /// $1 name: that one.
@@ -147,7 +146,6 @@ pub(crate) const DUE: &str = concat!(
      order by next_at nulls first limit 100"
 );
 
-/// How many rows [`DUE`] has at most.
 pub(crate) const DUE_AT_MOST: usize = 100;
 
 /// What follows once the row is `held`: the jobs that have not ended, the room, and the jobs for as many of the ticks as

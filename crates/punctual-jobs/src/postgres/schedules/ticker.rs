@@ -19,21 +19,14 @@ use std::{
 };
 
 use tokio::time::{Instant, sleep};
-use tokio_postgres::{Row, types::Type};
+use tokio_postgres::Row;
 
 use super::{
     row::{TickingRow, borrowed},
     settling::{Settlement, settle},
     texts,
 };
-use crate::{
-    OpenError,
-    postgres::{
-        connection::{AskError, Param},
-        engine::PostgresEngine,
-        settings::QueueEvent,
-    },
-};
+use crate::postgres::{connection::AskError, engine::PostgresEngine, settings::QueueEvent};
 
 /// How long the rows are not looked at, at most: shorter than a second, so that a change is followed within one.
 const PAUSE: Duration = Duration::from_millis(900);
@@ -76,7 +69,6 @@ pub(in crate::postgres) async fn tick_on(engine: Arc<PostgresEngine>) {
 }
 
 impl PostgresEngine {
-    /// Writes down what the program has declared.
     pub(in crate::postgres) async fn declare(&self) -> Result<(), AskError> {
         for declared in &self.declared {
             let params = borrowed(&declared.params);
@@ -136,8 +128,7 @@ impl PostgresEngine {
         let names: Vec<&str> = self.declared.iter().map(|it| it.name.as_str()).collect();
         let unreadable = avoided.unreadable.values().map(|(revision, _)| revision);
         let passed: Vec<i64> = unreadable.chain(&avoided.unsettled).copied().collect();
-        let params: [Param<'_>; 2] = [(&names, Type::TEXT_ARRAY), (&passed, Type::INT8_ARRAY)];
-        self.ticking.ask_prepared(texts::DUE, &params).await
+        self.ticking.ask_prepared(texts::DUE, &[&names, &passed]).await
     }
 
     /// Settles a row, and returns when to look again, and whether it was settled.
@@ -173,18 +164,25 @@ impl PostgresEngine {
     ) -> Result<Option<Row>, AskError> {
         let missed = i64::try_from(settlement.missed).unwrap_or(i64::MAX);
         let due = settlement.ticks.last().map(|tick| row.timing.due(*tick));
-        let params: [Param<'_>; 9] = [
-            (&row.name, Type::TEXT),
-            (&row.revision, Type::INT8),
-            (&settlement.ticks, Type::TIMESTAMPTZ_ARRAY),
-            (&settlement.waits, Type::BOOL),
-            (&settlement.is_late, Type::BOOL),
-            (&settlement.settled, Type::TIMESTAMPTZ),
-            (&missed, Type::INT8),
-            (&settlement.next, Type::TIMESTAMPTZ),
-            (&due, Type::TIMESTAMPTZ),
-        ];
-        Ok(self.ticking.ask_prepared(texts::SETTLE, &params).await?.into_iter().next())
+        Ok(self
+            .ticking
+            .ask_prepared(
+                texts::SETTLE,
+                &[
+                    &row.name,
+                    &row.revision,
+                    &settlement.ticks,
+                    &settlement.waits,
+                    &settlement.is_late,
+                    &settlement.settled,
+                    &missed,
+                    &settlement.next,
+                    &due,
+                ],
+            )
+            .await?
+            .into_iter()
+            .next())
     }
 
     /// Tells why a row cannot be read, once: each machine that can read it draws a new revision with each tick.
@@ -203,24 +201,4 @@ impl PostgresEngine {
 
 fn len(ticks: &[SystemTime]) -> i64 {
     i64::try_from(ticks.len()).unwrap_or(i64::MAX)
-}
-
-/// A schedule that the program has declared.
-pub(in crate::postgres) struct Declared {
-    pub(in crate::postgres) name: String,
-    params: Vec<super::row::Boxed>,
-}
-
-impl Declared {
-    pub(in crate::postgres) fn of(
-        schedules: Vec<super::Schedule>,
-        max_attempts: impl Fn(&str, u32) -> u32,
-    ) -> Result<Vec<Self>, OpenError> {
-        let declared = |schedule| {
-            let definition = super::row::Definition::new(schedule, &max_attempts)
-                .map_err(|error| OpenError::Refused(Box::new(error)))?;
-            Ok(Self { name: definition.name.clone(), params: definition.declared() })
-        };
-        schedules.into_iter().map(declared).collect()
-    }
 }

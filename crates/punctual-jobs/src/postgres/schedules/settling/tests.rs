@@ -6,7 +6,10 @@ use proptest::prelude::*;
 use punctual::trigger::{Missing, Repeated};
 use serde::{Deserialize, Serialize};
 
-use super::{super::Schedule, *};
+use super::{
+    super::{Schedule, timing::seed_of},
+    *,
+};
 use crate::Job;
 
 #[derive(Serialize, Deserialize)]
@@ -14,6 +17,23 @@ struct Sweep {}
 
 impl Job for Sweep {
     const NAME: &'static str = "sweep";
+}
+
+/// The moments of a schedule, as those of its row.
+trait Timed {
+    fn timing(&self) -> Timing;
+}
+
+impl Timed for Schedule {
+    fn timing(&self) -> Timing {
+        Timing {
+            calendar: self.when.clone(),
+            from: self.from,
+            until: self.until,
+            jitter: self.jitter,
+            seed: seed_of(&self.name),
+        }
+    }
 }
 
 /// In seconds, of the year 2026.

@@ -16,7 +16,6 @@ pub(crate) fn without_space(name: &str) -> String {
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// Returns the name of the host, from the system or else from the environment.
 fn host() -> String {
     #[cfg(all(target_os = "linux", feature = "gate"))]
     if let Ok(name) = rustix::system::uname().nodename().to_str() {

@@ -23,9 +23,9 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::{JobOutcome, JobQueue};
+use crate::JobOutcome;
 
-/// How many runs of one kind have ended how in this process; from [`JobQueue::outcomes`].
+/// How many runs of one kind have ended how in this process; from [`JobQueue::outcomes`](crate::JobQueue::outcomes).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindOutcomes {
@@ -79,7 +79,6 @@ impl fmt::Display for KindOutcomes {
 /// The numbers of one kind, in the order of [`JobOutcome::ALL`].
 type Tally = [AtomicU64; JobOutcome::ALL.len()];
 
-/// The numbers of a queue.
 pub(crate) struct Outcomes {
     handled: BTreeMap<&'static str, Tally>,
     #[cfg_attr(
@@ -95,7 +94,6 @@ impl Outcomes {
         Self { handled, others: Mutex::default() }
     }
 
-    /// A run has ended.
     pub(crate) fn note(&self, kind: &str, outcome: JobOutcome) {
         self.add(kind, outcome, 1);
     }
@@ -116,7 +114,7 @@ impl Outcomes {
         true
     }
 
-    fn now(&self) -> Vec<KindOutcomes> {
+    pub(crate) fn now(&self) -> Vec<KindOutcomes> {
         let handled = self.handled.iter().map(|(kind, tally)| {
             let of = |outcome: JobOutcome| tally[outcome as usize].load(Ordering::Relaxed);
             KindOutcomes {
@@ -140,84 +138,5 @@ impl Outcomes {
         drop(others);
         all.sort_unstable_by(|one, other| one.kind.cmp(&other.kind));
         all
-    }
-}
-
-/// Outcomes.
-impl JobQueue {
-    /// Returns how the runs of each kind have ended in this process since the queue was opened, in the order of the names. Each
-    /// kind that this process handles is there, also if none of its runs has ended. (Sidekiq: `Stats#processed` and `failed`.)
-    ///
-    /// A run is counted when its end is known: on PostgreSQL when it is written down. So the sum over all processes is how many runs
-    /// there were, except for those of a process that was killed before it was asked; the attempt that a machine did not survive is
-    /// counted by the machine that finds it. If an answer of the server is lost, the run may be counted by two machines.
-    ///
-    /// Costs one atomic addition for each run, and a look costs a few loads for each kind. Does not block, and asks no database. The
-    /// numbers are read one after the other.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    /// use punctual_jobs::{InMemory, Job, JobError, Jobs};
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// #[derive(Serialize, Deserialize)]
-    /// struct Mail {}
-    /// impl Job for Mail { const NAME: &'static str = "mail"; }
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let jobs = Jobs::new()
-    ///     .on(|run, _: Mail| if run.attempt() == 1 { Err(JobError::new("no route")) } else { Ok(()) });
-    /// let queue = jobs.open(InMemory::on(&executor))?;
-    /// queue.after(Duration::from_secs(5), Mail {}).enqueue()?;
-    /// assert!(clock.run_until(|| queue.outcomes()[0].succeeded == 1));
-    /// assert_eq!(queue.outcomes()[0].to_string(), "\"mail\" ran 1, failed 1");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[must_use]
-    pub fn outcomes(&self) -> Vec<KindOutcomes> {
-        self.ends().now()
-    }
-
-    /// Hands the [outcomes](Self::outcomes) to the recorder of the crate [`metrics`](https://docs.rs/metrics) that the calling thread
-    /// uses: the counter `punctual_jobs_runs_total`, with the labels `queue`, whose value the program chooses, `kind`, and `outcome`,
-    /// which is a word of [`JobOutcome`]: `ran`, `failed`, `discarded`, `snoozed`, `freed`, `lost` or `cancelled`.
-    ///
-    /// Call it in each process: its counters are its own, unlike the gauges of [`publish_metrics`](Self::publish_metrics), which
-    /// hands these to the recorder as well. Asks no database, and blocks as long as the recorder does.
-    ///
-    /// ```
-    /// # use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    /// # use punctual_jobs::{InMemory, Job, Jobs};
-    /// # use serde::{Deserialize, Serialize};
-    /// # #[derive(Serialize, Deserialize)] struct Mail {}
-    /// # impl Job for Mail { const NAME: &'static str = "mail"; }
-    /// # let clock = ManualClock::new();
-    /// # let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// # let queue = Jobs::new().on(|_run, _: Mail| Ok(())).open(InMemory::on(&executor))?;
-    /// let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
-    /// queue.now(Mail {}).enqueue()?;
-    /// # clock.run_until(|| queue.outcomes()[0].succeeded == 1);
-    /// metrics::with_local_recorder(&recorder, || queue.publish_outcomes("main"));
-    /// let page = recorder.handle().render();
-    /// assert!(page.contains("punctual_jobs_runs_total{queue=\"main\",kind=\"mail\",outcome=\"ran\"} 1\n"));
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    #[cfg(feature = "metrics")]
-    #[cfg_attr(docsrs, doc(cfg(feature = "metrics")))]
-    pub fn publish_outcomes(&self, queue: &str) {
-        const RUNS: &str = "punctual_jobs_runs_total";
-        metrics::describe_counter!(RUNS, metrics::Unit::Count, "Runs of jobs that have ended.");
-        for kind in self.outcomes() {
-            for outcome in JobOutcome::ALL {
-                let labels = [
-                    metrics::Label::new("queue", queue.to_owned()),
-                    metrics::Label::new("kind", kind.kind.clone()),
-                    metrics::Label::new("outcome", outcome.to_string()),
-                ];
-                metrics::counter!(RUNS, labels.to_vec()).absolute(kind.of(outcome));
-            }
-        }
     }
 }

@@ -8,7 +8,7 @@
 
 use std::{fmt, time::SystemTime};
 
-use crate::{JobId, JobQueue, QueueError, QueueFuture};
+use crate::JobId;
 
 /// How a run has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +66,7 @@ impl fmt::Display for JobOutcome {
     }
 }
 
-/// Which runs [`JobQueue::history`] has: those that are all of what this says. Without a word it is the last hundred.
+/// Which runs [`JobQueue::history`](crate::JobQueue::history) has: those that are all of what this says. Without a word it is the last hundred.
 #[derive(Clone, Debug)]
 #[must_use = "it is given to `JobQueue::history`"]
 pub struct HistoryFilter {
@@ -120,7 +120,7 @@ impl HistoryFilter {
     }
 }
 
-/// A run that has ended; from [`JobQueue::history`].
+/// A run that has ended; from [`JobQueue::history`](crate::JobQueue::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PastRun {
@@ -157,48 +157,5 @@ impl fmt::Display for PastRun {
         let took = self.ended.duration_since(self.began).unwrap_or_default();
         write!(f, "job {job} {kind:?} {outcome} at attempt {attempt} on {machine} after {took:?}")?;
         self.error.as_ref().map_or(Ok(()), |error| write!(f, ": {error}"))
-    }
-}
-
-/// The history.
-impl JobQueue {
-    /// Returns runs that have ended, the last one first, if the machines that have run them keep a history.
-    ///
-    /// On PostgreSQL it is one statement, which takes no locks, and finds the runs of a job, a kind or a schedule by an
-    /// index. An in-memory queue keeps ten thousand runs at most, and looks through them while it holds its lock.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor};
-    /// use punctual_jobs::{HistoryFilter, InMemory, Job, JobOutcome, Jobs};
-    /// use serde::{Deserialize, Serialize};
-    ///
-    /// #[derive(Serialize, Deserialize)]
-    /// struct Mail {}
-    /// impl Job for Mail { const NAME: &'static str = "mail"; }
-    ///
-    /// let clock = ManualClock::new();
-    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
-    /// let jobs = Jobs::new().on(|_run, _: Mail| Ok(()));
-    /// let queue = jobs.open(InMemory::on(&executor).history(Duration::from_secs(86_400)))?;
-    /// queue.after(Duration::from_secs(5), Mail {}).enqueue()?;
-    /// let of_mail = HistoryFilter::new().kind("mail");
-    /// assert!(clock.run_until(|| !queue.history(&of_mail).unwrap().is_empty()));
-    /// let last = &queue.history(&of_mail)?[0];
-    /// assert_eq!((last.attempt, last.outcome), (1, JobOutcome::Succeeded));
-    /// println!("{last}");
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`QueueError`], if the engine cannot be asked.
-    pub fn history(&self, filter: &HistoryFilter) -> Result<Vec<PastRun>, QueueError> {
-        self.history_async(filter).wait(self.request_timeout())
-    }
-
-    /// The same as [`history`](Self::history), without blocking.
-    pub fn history_async(&self, filter: &HistoryFilter) -> QueueFuture<Vec<PastRun>> {
-        self.engine.history(filter.clone())
     }
 }

@@ -39,7 +39,6 @@ struct State<T> {
 }
 
 impl<T> QueueFuture<T> {
-    /// Makes an answer that is there.
     pub(crate) fn ready(value: Result<T, QueueError>) -> Self {
         let state = Mutex::new(State { value: Some(value), waker: None });
         Self { cell: Arc::new(Cell { state, answered: Condvar::new() }) }
@@ -93,7 +92,6 @@ impl<T> fmt::Debug for QueueFuture<T> {
     }
 }
 
-/// The duty to answer.
 pub(crate) struct Promise<T> {
     cell: Option<Arc<Cell<T>>>,
 }

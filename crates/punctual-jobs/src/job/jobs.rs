@@ -17,8 +17,13 @@ use punctual::{Backoff, Trigger};
 use serde::Serialize;
 
 use crate::{
-    DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError, backoff, job_limit::Limits,
-    names::Names, outcomes::Outcomes, payload::Payload, results::Returned, schedule::BoxedTrigger,
+    DiscardedJob, Job, JobError, JobLimit, JobRun, OpenError,
+    job::{
+        attempts_of, backoff, clamped, job_limit::Limits, names::Names, payload::Payload,
+        schedule::BoxedTrigger,
+    },
+    queue::results::Returned,
+    run::outcomes::Outcomes,
 };
 
 pub(crate) type Handler =
@@ -357,15 +362,6 @@ impl Jobs {
         }
         &mut kind.definition
     }
-}
-
-/// The database stores the number in two bytes.
-pub(crate) fn clamped(max_attempts: u32) -> u32 {
-    max_attempts.clamp(1, i16::MAX as u32)
-}
-
-pub(crate) fn attempts_of<J: Job>() -> u32 {
-    clamped(J::MAX_ATTEMPTS)
 }
 
 /// A schedule is known by its name, in the database too.

@@ -71,7 +71,6 @@ async fn share(idle: &Client, busy: &Client) -> Result<bool, Error> {
     Ok(before == other? || before != after?)
 }
 
-/// Returns the process id of the backend.
 async fn backend(client: &Client) -> Result<Option<String>, Error> {
     let messages = client.simple_query("select pg_backend_pid()").await?;
     Ok(messages.iter().find_map(|message| match message {

@@ -1,0 +1,106 @@
+//! A job on the board, and where it stands.
+
+use std::{
+    sync::Arc,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use punctual::{
+    TaskHandle, Trigger,
+    trigger::{self, Due},
+};
+
+use crate::{
+    Priority,
+    job::{jobs::Definition, payload::Payload},
+    run::stop::StopSignal,
+};
+
+pub(super) struct Entry {
+    pub(super) definition: Arc<Definition>,
+    pub(super) payload: Payload,
+    pub(super) key: Option<String>,
+    pub(super) ordering_key: Option<String>,
+    /// The moment by which the jobs with one ordering key are ordered, and those of one priority.
+    pub(super) moment: Option<Instant>,
+    /// The moment, if the wall clock decides.
+    pub(super) wall: Option<SystemTime>,
+    pub(super) priority: Priority,
+    pub(super) limit_key: Option<String>,
+    pub(super) traceparent: Option<String>,
+    /// How many attempts have begun.
+    pub(super) begun: u32,
+    pub(super) max_attempts: u32,
+    pub(super) last_error: Option<String>,
+    pub(super) generation: u64,
+    pub(super) stage: Stage,
+}
+
+pub(super) enum Stage {
+    /// Its task will begin an attempt.
+    Waiting(Option<TaskHandle>),
+    /// It is due, and waits for its turn: another job with its ordering key runs or is about to, or as many of its kind as
+    /// may.
+    InLine,
+    /// It is due, has its turn, and waits for the end of its kind's [pause](super::pauses).
+    Paused,
+    /// An attempt is running.
+    Running {
+        stop: StopSignal,
+        /// The job is gone when this attempt ends, however it ends: it was cancelled, or its key was enqueued again.
+        is_retired: bool,
+        /// There is no further attempt: it was discarded while it runs.
+        gives_up: bool,
+        since: Instant,
+    },
+}
+
+/// A task that has to be submitted: the next attempt of a job.
+#[must_use = "the job does not run unless its task is submitted"]
+pub(super) struct Next {
+    pub(super) id: i64,
+    pub(super) generation: u64,
+    pub(super) due: Due,
+}
+
+impl Entry {
+    pub(super) fn runs(&self) -> bool {
+        matches!(self.stage, Stage::Running { .. })
+    }
+
+    /// Returns when the running attempt has begun.
+    pub(super) fn since(&self) -> Option<Instant> {
+        if let Stage::Running { since, .. } = &self.stage { Some(*since) } else { None }
+    }
+
+    /// Whether the job is gone when its attempt ends, and whether there is no further attempt.
+    pub(super) fn how_to_end(&self) -> (bool, bool) {
+        match self.stage {
+            Stage::Running { is_retired, gives_up, .. } => (is_retired, gives_up),
+            _ => (false, false),
+        }
+    }
+
+    /// Has the job wait for a worker. The caller submits its task.
+    pub(super) fn wake(&mut self, id: i64) -> Next {
+        // A job that is due already is so at its own moment, or at the latest now.
+        let due = self.moment.map_or(Due::Wall(UNIX_EPOCH), Due::At);
+        self.wait_until(id, due)
+    }
+
+    /// Has the job wait for this moment. The caller submits its task.
+    pub(super) fn wait_until(&mut self, id: i64, due: Due) -> Next {
+        self.stage = Stage::Waiting(None);
+        self.generation += 1;
+        Next { id, generation: self.generation, due }
+    }
+}
+
+/// Returns what a trigger answers for the moment of an entry.
+pub(super) fn due_at(moment: Option<Instant>, wall: Option<SystemTime>) -> Due {
+    wall.map_or_else(|| moment.map_or(Due::OnDemand, Due::At), Due::Wall)
+}
+
+pub(super) fn once(due: Due) -> impl Trigger {
+    trigger::from_fn(move |last| (last.runs() == 0).then_some(due))
+}

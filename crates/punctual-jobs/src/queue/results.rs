@@ -1,0 +1,63 @@
+//! Results: what a handler returns is stored for a while, and awaited elsewhere, by the id of the job.
+//!
+//! A result is a text, as a payload is. It is written by the step that ends the run, so a job that has succeeded and has a result
+//! is never seen without it; and it goes when its time is over, whether it was read or not.
+
+use std::{fmt, time::Duration};
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{JobError, job::payload::Payload};
+
+/// How a job stands for one that waits for its result; from [`JobQueue::result`](crate::JobQueue::result) and [`JobQueue::await_result`](crate::JobQueue::await_result).
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum JobResult {
+    /// It has not come to an end.
+    Pending,
+    /// It has succeeded, and this is what its handler has returned.
+    Ready(JobValue),
+    /// All attempts have failed, or its handler has [discarded](JobError::discard) it.
+    Discarded {
+        /// The error of the last attempt.
+        last_error: String,
+    },
+    /// There is none: the job was cancelled, or its kind returns nothing, or the time of the result is over, or there was no such job.
+    Gone,
+}
+
+/// A value that a handler has returned, as JSON. It prints its length alone.
+#[derive(Clone, PartialEq)]
+pub struct JobValue(pub(crate) Payload);
+
+impl JobValue {
+    /// Makes the value again.
+    ///
+    /// # Errors
+    ///
+    /// That of serde, if it is of another type.
+    pub fn read<R: DeserializeOwned>(&self) -> Result<R, serde_json::Error> {
+        self.0.parse()
+    }
+}
+
+impl fmt::Debug for JobValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a run that has succeeded leaves, and for how long.
+#[derive(Clone)]
+pub(crate) struct Returned {
+    pub(crate) value: Payload,
+    pub(crate) keep: Duration,
+}
+
+impl Returned {
+    pub(crate) fn new<R: Serialize>(value: &R, keep: Duration) -> Result<Self, JobError> {
+        let failed =
+            |error| JobError::new(format_args!("the result cannot be made into JSON: {error}"));
+        Ok(Self { value: Payload::of_value(value).map_err(failed)?, keep })
+    }
+}
