@@ -11,7 +11,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use punctual::{CancellationToken, Grace, Handle, ScheduledThreadPoolExecutor};
+use punctual::{CancellationToken, Handle, ScheduledThreadPoolExecutor};
 use tokio::{runtime, sync::Notify, task::JoinHandle};
 
 use super::{
