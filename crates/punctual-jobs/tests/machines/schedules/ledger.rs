@@ -8,13 +8,15 @@ use rustix::process::Signal;
 
 use crate::{
     kinds::Work,
-    machine::{LEASE, postgres, sender},
+    machine::{postgres, sender},
     size,
     support::{opened, proxy::Proxy, replica::Replica, server::Server, wait_until},
 };
 
 const MILLI: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
+/// Half of it is how long a machine that opens waits for an answer.
+const LEASE: Duration = Duration::from_secs(4);
 
 /// Has the server write down each job of a schedule, and each change of a row, in the transaction that makes it.
 const LEDGER: &str = "
