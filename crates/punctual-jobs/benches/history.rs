@@ -17,29 +17,11 @@
     reason = "a program that measures, and that ends when something fails"
 )]
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::{Duration, Instant},
-};
+mod common;
 
-use punctual::{Grace, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Job, JobRun, Jobs, Postgres};
-use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 
-#[path = "../tests/support/mod.rs"]
-mod support;
-
-use support::server::Server;
-
-#[derive(Serialize, Deserialize)]
-struct Nothing {}
-
-impl Job for Nothing {
-    const NAME: &'static str = "nothing";
-}
+use common::{Machines, Numbers, Plan, Server, logged, median, value};
 
 /// The figures of a round.
 #[derive(Clone, Copy, Debug)]
@@ -52,9 +34,8 @@ struct Round {
 }
 
 fn main() {
-    let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
-    let mut number = |usual: usize| numbers.next().unwrap_or(usual);
-    let (jobs, rounds, slots) = (number(20_000), number(5), number(16));
+    let mut numbers = Numbers::read();
+    let (jobs, rounds, slots) = (numbers.next(20_000), numbers.next(5), numbers.next(16));
     let server = Server::start();
     let (mut without, mut with) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -75,30 +56,9 @@ fn main() {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn value(server: &Server, text: &str) -> f64 {
-    server.value(text).parse().unwrap()
-}
-
 /// Has so many jobs run that are stored before, and due in a moment.
 fn drain(server: &Server, jobs: usize, slots: usize, history: Option<Duration>) -> Round {
-    let runs = Arc::<AtomicUsize>::default();
-    let counts = Arc::clone(&runs);
-    let executor = ScheduledThreadPoolExecutor::new(slots);
-    let definitions = Jobs::new().on(move |_: &JobRun, _: Nothing| {
-        counts.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    });
-    let postgres = Postgres::on(&executor, server.url()).slots(slots);
-    let postgres = match history {
-        Some(keep) => postgres.history(keep),
-        None => postgres,
-    };
-    let queue = definitions.open(postgres).unwrap();
+    let machines = Machines::open(server, Plan { history, ..Plan::new(1, slots) });
     server.sql("truncate punctual.job, punctual.job_run");
     server.sql("vacuum analyze");
     server.sql("checkpoint");
@@ -106,23 +66,17 @@ fn drain(server: &Server, jobs: usize, slots: usize, history: Option<Duration>) 
         "insert into punctual.job (name, payload, run_at)
          select 'nothing', '{{}}', now() + interval '2 seconds' from generate_series(1, {jobs})"
     ));
-    let position = || value(server, "select pg_current_wal_insert_lsn() - '0/0'");
-    let before = position();
-    let wait_for = |count: usize| {
-        while runs.load(Ordering::SeqCst) < count {
-            std::thread::sleep(Duration::from_micros(200));
-        }
-    };
-    wait_for(1);
+    let before = logged(server);
+    machines.wait_for(1);
     let begun = Instant::now();
-    wait_for(jobs);
+    machines.wait_for(jobs);
     let jobs_a_second = jobs as f64 / begun.elapsed().as_secs_f64();
-    queue.shutdown_within(Grace::patience(Duration::from_secs(10))).unwrap();
+    machines.shut_down();
     let size = "select pg_total_relation_size('punctual.job_run')";
     let kept = if history.is_some() { value(server, size) } else { 0.0 };
     Round {
         jobs_a_second,
-        logged: (position() - before) / jobs as f64,
+        logged: (logged(server) - before) / jobs as f64,
         kept: kept.max(0.0) / jobs as f64,
     }
 }

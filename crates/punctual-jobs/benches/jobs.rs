@@ -17,50 +17,30 @@
     reason = "a program that measures, and that ends when something fails"
 )]
 
+mod common;
+
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    thread::sleep,
     time::{Duration, Instant},
 };
 
-use punctual::{Grace, ScheduledThreadPoolExecutor};
-use punctual_jobs::{Job, JobQueue, JobRun, Jobs, Postgres};
-use serde::{Deserialize, Serialize};
-
-#[path = "../tests/support/mod.rs"]
-mod support;
-
-use support::server::Server;
-
-#[derive(Serialize, Deserialize)]
-struct Nothing {
-    sent: u64,
-}
-
-impl Job for Nothing {
-    const NAME: &'static str = "nothing";
-}
-
-/// The observations of a round: how many jobs have run, and when.
-type Watching = (Arc<AtomicUsize>, mpsc::Receiver<(u64, u64)>);
+use common::{Machines, Nothing, Numbers, Plan, Server, logged, median, micros, support};
 
 fn main() {
-    let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
-    let mut number = |usual: usize| numbers.next().unwrap_or(usual);
-    let (jobs, rounds, slots, keys) = (number(20_000), number(5), number(16), number(2000));
+    let mut numbers = Numbers::read();
+    let (jobs, rounds) = (numbers.next(20_000), numbers.next(5));
+    let (slots, keys) = (numbers.next(16), numbers.next(2000));
     let server = Server::start();
     let mut figures: [Vec<f64>; 11] = Default::default();
     for round in 0..rounds {
-        let (speed, bytes) = with_queue(&server, slots, |_, seen| drain(&server, jobs, seen));
-        let (median_pick, late_pick) = with_queue(&server, slots, |_, seen| pick(&server, seen));
-        let sends = with_queue(&server, slots, |queue, _| sends(queue));
-        let batches =
-            [false, true].map(|keyed| with_queue(&server, slots, |queue, _| batches(queue, keyed)));
-        let ordered = with_queue(&server, slots, |queue, seen| ordered(&server, queue, seen, keys));
-        let one = with_queue(&server, slots, |queue, seen| one_after_another(&server, queue, seen));
+        let (speed, bytes) = with_queue(&server, slots, |machines| drain(&server, jobs, machines));
+        let (median_pick, late_pick) =
+            with_queue(&server, slots, |machines| pick(&server, machines));
+        let sends = with_queue(&server, slots, sends);
+        let batches = [false, true]
+            .map(|keyed| with_queue(&server, slots, |machines| batches(machines, keyed)));
+        let ordered = with_queue(&server, slots, |machines| ordered(&server, machines, keys));
+        let one = with_queue(&server, slots, |machines| one_after_another(&server, machines));
         let [plain, keyed] = batches;
         let sent = [speed, bytes, median_pick, late_pick, sends, plain, keyed];
         let row = [&sent[..], &[ordered.0, ordered.1, one.0, one.1]].concat();
@@ -91,65 +71,31 @@ fn main() {
     );
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
-fn micros() -> u64 {
-    u64::try_from(support::real_micros()).unwrap()
-}
-
-/// Runs a queue while `round` lasts.
-fn with_queue<T>(
-    server: &Server,
-    slots: usize,
-    round: impl FnOnce(&JobQueue, &Watching) -> T,
-) -> T {
-    let (at, times) = mpsc::channel();
-    let runs = Arc::<AtomicUsize>::default();
-    let counts = Arc::clone(&runs);
-    let executor = ScheduledThreadPoolExecutor::new(slots);
-    let jobs = Jobs::new().on(move |_: &JobRun, job: Nothing| {
-        if job.sent > 0 {
-            let _ = at.send((job.sent, micros()));
-        }
-        counts.fetch_add(1, Ordering::SeqCst);
-        Ok(())
-    });
-    let queue = jobs.open(Postgres::on(&executor, server.url()).slots(slots)).unwrap();
-    let result = round(&queue, &(runs, times));
-    queue.shutdown_within(Grace::patience(Duration::from_secs(10))).unwrap();
+/// Has a machine while `round` lasts.
+fn with_queue<T>(server: &Server, slots: usize, round: impl FnOnce(&Machines) -> T) -> T {
+    let machines = Machines::open(server, Plan::new(1, slots));
+    let result = round(&machines);
+    machines.shut_down();
     result
 }
 
-fn logged(server: &Server) -> f64 {
-    server.value("select pg_current_wal_insert_lsn() - '0/0'").parse().unwrap()
-}
-
-fn wait_for(runs: &AtomicUsize, count: usize) {
-    while runs.load(Ordering::SeqCst) < count {
-        std::thread::sleep(Duration::from_micros(200));
-    }
-}
-
 /// Stores jobs that are due in a moment, and returns how many were run per second, and bytes for each.
-fn drain(server: &Server, jobs: usize, (runs, _): &Watching) -> (f64, f64) {
+fn drain(server: &Server, jobs: usize, machines: &Machines) -> (f64, f64) {
     server.sql(&format!(
         "insert into punctual.job (name, payload, run_at)
          select 'nothing', '{{\"sent\": 0}}', now() + interval '2 seconds' from generate_series(1, {jobs})"
     ));
     let before = logged(server);
-    wait_for(runs, 1);
+    machines.wait_for(1);
     let begun = Instant::now();
-    wait_for(runs, jobs);
+    machines.wait_for(jobs);
     let speed = jobs as f64 / begun.elapsed().as_secs_f64();
-    std::thread::sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     (speed, (logged(server) - before) / jobs as f64)
 }
 
 /// Sends 100 jobs a second for three seconds, and returns how long it took until each began.
-fn pick(server: &Server, (_, times): &Watching) -> (f64, f64) {
+fn pick(server: &Server, machines: &Machines) -> (f64, f64) {
     support::block_on(async {
         let client = server.connect().await;
         let mut next = tokio::time::Instant::now();
@@ -164,18 +110,19 @@ fn pick(server: &Server, (_, times): &Watching) -> (f64, f64) {
         }
     });
     let mut delays: Vec<f64> = (0..300)
-        .map(|_| times.recv_timeout(Duration::from_secs(30)).unwrap())
+        .map(|_| machines.begun.recv_timeout(Duration::from_secs(30)).unwrap())
         .map(|(sent, began)| (began.saturating_sub(sent)) as f64 / 1000.0)
         .collect();
     delays.sort_by(f64::total_cmp);
     (delays[150], delays[297])
 }
 
-fn sends(queue: &JobQueue) -> f64 {
+fn sends(machines: &Machines) -> f64 {
     let begun = Instant::now();
     let later = Duration::from_secs(360_000);
-    let replies: Vec<_> =
-        (0..5000).map(|_| queue.after(later, Nothing { sent: 0 }).enqueue_async()).collect();
+    let replies: Vec<_> = (0..5000)
+        .map(|_| machines.queue().after(later, Nothing { sent: 0 }).enqueue_async())
+        .collect();
     for reply in replies {
         reply.wait(Duration::from_secs(60)).unwrap();
     }
@@ -183,42 +130,42 @@ fn sends(queue: &JobQueue) -> f64 {
 }
 
 /// Sends batches of 5000 jobs one after another, and returns how many jobs were stored per second.
-fn batches(queue: &JobQueue, is_keyed: bool) -> f64 {
+fn batches(machines: &Machines, is_keyed: bool) -> f64 {
     let (begun, later) = (Instant::now(), Duration::from_secs(360_000));
     for batch in 0..4 {
         let jobs = (0..5000).map(|number| {
-            let job = queue.after(later, Nothing { sent: 0 });
+            let job = machines.queue().after(later, Nothing { sent: 0 });
             if is_keyed { job.unique(format!("{batch}/{number}")) } else { job }
         });
-        assert_eq!(queue.enqueue_all(jobs).unwrap().len(), 5000);
+        assert_eq!(machines.queue().enqueue_all(jobs).unwrap().len(), 5000);
     }
     20_000.0 / begun.elapsed().as_secs_f64()
 }
 
 /// Runs four jobs of each of many ordering keys.
-fn ordered(server: &Server, _: &JobQueue, (runs, _): &Watching, keys: usize) -> (f64, f64) {
+fn ordered(server: &Server, machines: &Machines, keys: usize) -> (f64, f64) {
     server.sql(&format!(
         "insert into punctual.job (name, payload, ordering_key, run_at)
          select 'nothing', '{{\"sent\": 0}}', 'user/' || n % {keys}, now() + interval '2 seconds'
            from generate_series(1, 4 * {keys}) n"
     ));
     let before = logged(server);
-    wait_for(runs, 1);
+    machines.wait_for(1);
     let begun = Instant::now();
-    wait_for(runs, 4 * keys);
+    machines.wait_for(4 * keys);
     let speed = 4.0 * keys as f64 / begun.elapsed().as_secs_f64();
-    std::thread::sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     (speed, (logged(server) - before) / (4.0 * keys as f64))
 }
 
 /// Sends a job of an ordering key when the last one has run.
-fn one_after_another(server: &Server, queue: &JobQueue, (runs, _): &Watching) -> (f64, f64) {
+fn one_after_another(server: &Server, machines: &Machines) -> (f64, f64) {
     let (before, begun) = (logged(server), Instant::now());
     for at in 0..200 {
-        queue.now(Nothing { sent: 0 }).ordering_key("user/42").enqueue().unwrap();
-        wait_for(runs, at + 1);
+        machines.queue().now(Nothing { sent: 0 }).ordering_key("user/42").enqueue().unwrap();
+        machines.wait_for(at + 1);
     }
     let each = begun.elapsed().as_secs_f64() * 1000.0 / 200.0;
-    std::thread::sleep(Duration::from_millis(300));
+    sleep(Duration::from_millis(300));
     (each, (logged(server) - before) / 200.0)
 }

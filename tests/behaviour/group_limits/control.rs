@@ -8,7 +8,7 @@ use punctual::{
     trigger::{Due, every, from_fn, on_demand},
 };
 
-use super::support::{Busy, noting};
+use super::support::{Busy, noting, until_held};
 use crate::support::{Counter, Drops, Log, assert_cancelled, eventually, hold, manual, ms};
 
 /// A group with a limit of one, whose permit is taken.
@@ -52,7 +52,11 @@ impl Scene {
     /// Moves the clock to 15, when so many tasks wait.
     fn wait(&self, count: usize) {
         self.clock.advance(ms(15));
-        eventually("it waits", || self.group.statistics().waiting >= count);
+        eventually("it waits", || {
+            let now = self.group.statistics();
+            // A worker that has taken one has put it back.
+            now.waiting >= count && self.executor.statistics().active == now.active
+        });
     }
 
     /// Releases the permit, and has time pass until 500.
@@ -70,7 +74,7 @@ fn it_is_cancelled() {
     let drops = Drops::new();
     let token = drops.token();
     let task = scene.group.task().submit(move || hold(&token)).unwrap();
-    eventually("it waits", || scene.group.statistics().waiting == 1);
+    until_held(&scene.group, 1);
     let second = scene.waits(2);
     assert!(task.cancel());
     assert_eq!(drops.count(), 1);
@@ -109,6 +113,7 @@ fn it_is_moved_to_the_front() {
     let third = scene.group.task().schedule(ms(400), note).unwrap();
     assert!(later.cancel());
     assert!(third.reschedule_at(scene.clock.now() - ms(14)), "before the first");
+    until_held(&scene.group, 2);
     assert_eq!(third.delay(), Some(ms(0)));
     assert_eq!(scene.go_on(), [(15, 1), (15, 2)], "an instant in the past means now");
 }
@@ -118,6 +123,7 @@ fn it_is_brought_forward() {
     let scene = Scene::new();
     let rate = scene.rate();
     assert!(rate.run_within(ms(50)));
+    until_held(&scene.group, 1);
     assert_eq!(rate.delay(), Some(ms(0)), "it is due already");
     assert_eq!(scene.go_on(), [(15, 1), (110, 1), (210, 1), (310, 1), (410, 1)]);
 }
@@ -138,7 +144,7 @@ fn an_extra_run_waits() {
     let rate = scene.group.task().schedule_at_fixed_rate(ms(100), ms(100), scene.note(1)).unwrap();
     scene.clock.advance(ms(15));
     assert!(rate.run_now());
-    eventually("it waits", || scene.group.statistics().waiting == 1);
+    until_held(&scene.group, 1);
     assert_eq!(rate.delay(), Some(ms(0)));
     assert_eq!(scene.go_on(), [(15, 1), (100, 1), (200, 1), (300, 1), (400, 1), (500, 1)]);
 }
@@ -217,7 +223,7 @@ fn its_token_is_raised() {
     clock.run_until_idle();
     let busy = Busy::start(&group);
     clock.advance(ms(10));
-    eventually("it waits", || group.statistics().waiting == 1);
+    until_held(&group, 1);
     tokens.recv().unwrap().cancel();
     let next = group.task().submit(|| ()).unwrap();
     busy.end();
@@ -233,7 +239,7 @@ fn a_task_on_demand_waits() {
     let demand = scene.group.task().repeat(on_demand(), scene.note(1)).unwrap();
     scene.clock.advance(ms(15));
     assert!(demand.run_now());
-    eventually("it waits", || scene.group.statistics().waiting == 1);
+    until_held(&scene.group, 1);
     assert_eq!(scene.go_on(), [(15, 1)]);
 }
 

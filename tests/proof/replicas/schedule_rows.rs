@@ -263,8 +263,12 @@ impl ScheduleStatement<'_> {
         let any = self.database.has(Fault::SettleWithoutComparing);
         let revision = self.parameters.int8(2);
         let found = self.database.schedules.unlocked(&self.name());
+        let paused = self.database.has(Fault::TickWhatIsPaused);
         let is_it = |row: &&ScheduleRow| {
-            (any || row.revision == revision) && due.is_none_or(|due| due <= now + 50_000)
+            (any || row.revision == revision)
+                && (!row.paused || paused)
+                && !row.removed
+                && due.is_none_or(|due| due <= now + 50_000)
         };
         let Some(row) = found.filter(is_it).cloned() else { return Answer::default() };
         let asked: Vec<_> = ticks.iter().copied().map(Some).collect();

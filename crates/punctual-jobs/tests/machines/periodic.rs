@@ -18,12 +18,18 @@ use crate::{
 };
 
 const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// A clock that a test moves, at a full second an hour ago: what it ticks has come by the server's clock.
 fn manual() -> ManualClock {
+    manual_at(|now| now - HOUR)
+}
+
+/// A clock that a test moves, at the full second that is made of this one.
+fn manual_at(moment: impl Fn(Duration) -> Duration) -> ManualClock {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let clock = ManualClock::new();
-    clock.set_wall_time(UNIX_EPOCH + Duration::from_secs(since - 3600));
+    clock.set_wall_time(UNIX_EPOCH + moment(Duration::from_secs(since)));
     clock
 }
 
@@ -189,6 +195,40 @@ create function public.enqueues() returns trigger language plpgsql as $$ begin
   insert into public.enqueued values (new.id); return null; end $$;
 create trigger takes after insert or update of tick on punctual.job_tick for each row execute function public.takes();
 create trigger enqueues after insert on punctual.job for each row execute function public.enqueues()";
+
+/// By the server's clock the ticks of a machine that is ahead have not come, and one that is behind finds them taken. So neither
+/// makes one, and the machine whose clock is right makes each. The ticks of those that are ahead are told as lost.
+#[test]
+fn a_machine_whose_clock_is_wrong_makes_no_tick_beside_one_that_is_right() {
+    let server = Server::start();
+    let right = manual();
+    let executor = executor_on(&right);
+    opened(|| postgres(&executor, &server.url()).migrate());
+    server.sql(LEDGER);
+    let _queue = Fates::open(|| postgres(&executor, &server.url()));
+    let begin = right.wall_time();
+    let taken = || server.sql("select extract(epoch from tick)::int8 from public.taken order by 1");
+    right.run_for(SECOND);
+    wait_until("the first tick is taken", || taken().len() == 1);
+    let behind = manual_at(|now| now - 2 * HOUR);
+    let wrong_executor = executor_on(&behind);
+    let _behind = Fates::open(|| postgres(&wrong_executor, &server.url()));
+    behind.run_for(8 * SECOND);
+    for ahead in [HOUR, 86_400 * 24 * HOUR] {
+        let ahead = manual_at(|now| now + ahead);
+        let executor = executor_on(&ahead);
+        let mut fates = Fates::open(|| postgres(&executor, &server.url()).tick_deadline(SECOND));
+        ahead.run_for(8 * SECOND);
+        fates.wait_for(&["lost"], 8);
+    }
+    for count in 2..=8 {
+        right.run_for(SECOND);
+        wait_until("the tick is taken", || taken().len() >= count);
+    }
+    let first = begin.duration_since(UNIX_EPOCH).unwrap().as_secs() + 1;
+    let ticks: Vec<_> = (first..first + 8).map(|tick| vec![tick.to_string()]).collect();
+    assert_eq!(taken(), ticks);
+}
 
 #[test]
 fn each_tick_is_sent_once_over_all_machines() {

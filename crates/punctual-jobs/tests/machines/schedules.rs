@@ -1,6 +1,7 @@
 //! Schedules as rows: what is put, changed, missed and made up for.
 
 mod jobs;
+mod ledger;
 mod missed;
 mod overlaps;
 mod owners;

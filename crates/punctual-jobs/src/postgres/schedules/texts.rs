@@ -209,13 +209,14 @@ macro_rules! enqueueing {
 /// $1 name, $2 revision, $3 ticks that are to have a job each, in their order, $4 whether they wait for room, $5 whether they
 /// are late, $6 up to which tick the row is settled whatever becomes of these, $7 how many of those had no job, $8 when the
 /// row is to be looked at once all are settled, $9 when the last of them is due. No row if the schedule is another one by
-/// now, or is locked, or that moment has not come by the server's clock: nothing is changed then.
+/// now, is locked, was paused by plain SQL, which draws no revision, or if that moment has not come by the server's clock: nothing is
+/// changed then.
 ///
 /// One row: how many jobs are enqueued, and which running ones are cancelled.
 pub(crate) const SETTLE: &str = concat!(
     "with held as materialized (
   select * from @schema.job_schedule
-   where name = $1 and revision = $2 and ($9::timestamptz is null or $9 <= clock_timestamp() + interval '50 milliseconds')
+   where name = $1 and revision = $2 and not paused and not removed and ($9::timestamptz is null or $9 <= clock_timestamp() + interval '50 milliseconds')
    for update skip locked
 ), ",
     enqueueing!("$4::bool", "unnest($3::timestamptz[]) with ordinality"),

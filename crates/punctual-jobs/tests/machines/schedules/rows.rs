@@ -294,6 +294,32 @@ fn a_row_that_the_server_refuses_to_settle_holds_up_no_other() {
     desk.until("a", |status| status.enqueued > 0);
 }
 
+/// It draws no revision. Here it is committed after the machine has read both rows, and before it settles the second one.
+#[test]
+fn a_pause_by_plain_sql_holds_from_its_commit_on() {
+    let server = Server::start();
+    let desk = Desk::open(&server);
+    let day = 24 * 3600 * SECOND;
+    for name in ["a", "b"] {
+        desk.put(Schedule::every(name, day / 4, &Tick {}).catch_up(CatchUp::Last(day)));
+    }
+    server.sql(
+        "create function pause() returns trigger language plpgsql as \
+         $$ begin update punctual.job_schedule set paused = true where name = 'b'; return null; end $$",
+    );
+    server.sql(
+        "create trigger pause after update on punctual.job_schedule for each row \
+         when (new.name = 'a' and new.enqueued > old.enqueued) execute function pause()",
+    );
+    let due = "tick = clock_timestamp() - interval '7 hours', revision = nextval('punctual.job_claim'), \
+               next_at = clock_timestamp() - interval '1 second' * case name when 'a' then 2 else 1 end";
+    server.sql(&format!("update punctual.job_schedule set {due}"));
+    desk.until("a", |status| status.enqueued > 0);
+    desk.meanwhile(3);
+    let b = server.sql("select paused, enqueued from punctual.job_schedule where name = 'b'");
+    assert_eq!(b, [["t", "0"]], "it is paused, and has had no job");
+}
+
 /// A job that runs keeps the shutdown from its end meanwhile.
 #[test]
 fn a_queue_that_is_shut_down_runs_no_schedule_and_keeps_answering_until_it_has_ended() {
