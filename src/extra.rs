@@ -1,8 +1,7 @@
 //! Features that use only the public names of the crate.
 //!
-//! Every user can write a gate, a trigger, a decorator or a hook, and these modules use nothing more: of `crate::` they
-//! name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files outside of the crate. So a user can
-//! copy a file and change the feature. The methods by which a program gets them are here.
+//! Of `crate::` these modules name only what `lib.rs` exports, and `tests/proof/doors` compiles the same files outside
+//! of the crate: a user can copy a file and change the feature. The methods by which a program gets them are here.
 
 #[cfg(feature = "cron")]
 pub(crate) mod cron;
@@ -19,22 +18,20 @@ use crate::{
 };
 
 impl TaskBuilder<'_> {
-    /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is extended
-    /// again and again. Set a [gate](Self::gate) before this call: it is asked about the runs that the extender lets pass. A
-    /// gate that is set later replaces the extender, which then answers `false`. As with every gate,
-    /// [jitter](crate::Trigger::jitter) needs a seed or a name.
-    ///
-    /// [`Extender`] has an example. Costs a gate, which is asked before each run.
+    /// Gives the task an [`Extender`], which puts its next run off with one atomic operation: for a timeout that is
+    /// extended again and again. Set a [gate](Self::gate) before this call: it is asked about the runs that the
+    /// extender lets pass. One that is set later replaces the extender, which then answers `false`. As with every gate,
+    /// [jitter](crate::Trigger::jitter) needs a seed or a name. Costs a gate, which is asked before each run.
     pub fn extender(self) -> (Self, Extender) {
         Extender::of(self)
     }
 
-    /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved when the
-    /// user stops typing, an index is rebuilt after the last of many changes.
+    /// Submits a task that runs once its [calls](Debounced::call) have stopped for the `quiet` time: a file is saved
+    /// when the user stops typing.
     ///
     /// The body reports, and the call fails, like that of [`repeat`](Self::repeat). Costs a few allocations more than a
-    /// periodic task. The first of several calls costs what a [`reschedule`](crate::TaskHandle::reschedule) does, each
-    /// further one what an [`extend`](Extender::extend) does.
+    /// periodic task. The first of several calls costs a [`reschedule`](crate::TaskHandle::reschedule), each further
+    /// one an [`extend`](Extender::extend).
     ///
     /// ```
     /// use std::time::Duration;
@@ -62,9 +59,9 @@ impl TaskBuilder<'_> {
         Debounced::submit(self, quiet, body)
     }
 
-    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call that
-    /// comes too soon after a run has its run at the end of the period, so every call is followed by a run: for a progress
-    /// bar, or a log line about an event that happens too often.
+    /// Submits a task that runs when it is [called](Throttled::call): at once, but at most once in a `period`. A call
+    /// that comes too soon has its run at the end of the period, so a run follows each call: for a progress bar, or a
+    /// log line about an event that happens too often.
     ///
     /// The body reports, and the call fails, like that of [`repeat`](Self::repeat).
     ///
@@ -128,10 +125,9 @@ impl Handle {
         together::invoke_all(self, closures, None)
     }
 
-    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the call, is
-    /// reached. When its time is up, the tasks that have not ended are
-    /// [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and all futures are returned. When
-    /// its token is raised, no more closures are submitted, and those that were are cancelled and
+    /// Runs the closures as [`invoke_all`](Self::invoke_all) does, but blocks only until `limit`, counted from the call. When
+    /// its time is up, the tasks that have not ended are [cancelled and signalled](crate::TaskHandle::cancel_and_signal), and
+    /// all futures are returned. When its token is raised, no more closures are submitted, and the others are cancelled and
     /// signalled too. Java: `invokeAll(tasks, timeout, unit)`, and in a thread that may be interrupted.
     ///
     /// # Errors
@@ -169,8 +165,7 @@ impl Handle {
     /// * [`InvokeError::Rejected`] as soon as one closure is not accepted.
     /// * [`InvokeError::WouldDeadlock`] where [`ScheduledFuture::wait`] would return it.
     ///
-    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are
-    /// cancelled and signalled.
+    /// In each case, and if the iterator panics, the tasks that were submitted have ended or are cancelled and signalled.
     #[doc(alias("select_ok", "race"))]
     #[track_caller]
     pub fn invoke_any<T: Send + 'static, E: Send + 'static>(
@@ -183,16 +178,15 @@ impl Handle {
         together::invoke_any(self, closures, None)
     }
 
-    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks only until `limit`, counted from the call, is
-    /// reached. Once its token is raised, no more closures are submitted. Java: `invokeAny(tasks, timeout, unit)`, and in a
-    /// thread that may be interrupted.
+    /// Runs the closures as [`invoke_any`](Self::invoke_any) does, but blocks only until `limit`, counted from the
+    /// call. Once its token is raised, no more closures are submitted. Java: `invokeAny(tasks, timeout, unit)`, and in
+    /// a thread that may be interrupted.
     ///
     /// # Errors
     ///
-    /// [`InvokeError::TimedOut`] if by then none has succeeded and not all have failed;
-    /// [`InvokeError::Interrupted`] if the token is raised, before the call or during it, and no
-    /// task had succeeded. Otherwise as [`invoke_any`](Self::invoke_any), but never
-    /// [`InvokeError::WouldDeadlock`].
+    /// [`InvokeError::TimedOut`] if by then none has succeeded and not all have failed; [`InvokeError::Interrupted`] if
+    /// the token is raised, before the call or during it, and no task had succeeded. Otherwise as
+    /// [`invoke_any`](Self::invoke_any), but never [`InvokeError::WouldDeadlock`].
     #[track_caller]
     pub fn invoke_any_within<T: Send + 'static, E: Send + 'static>(
         &self,

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+#[cfg(any(feature = "histograms", feature = "metrics"))]
+use crate::Group;
 #[cfg(feature = "metrics")]
 use crate::extra::observe::{publish_executor, publish_group};
 use crate::{
@@ -14,7 +16,7 @@ use crate::{
     unwind::{Callback, Contained},
 };
 #[cfg(feature = "histograms")]
-use crate::{Group, Histograms, RunHistograms, extra::observe::RunRecorder};
+use crate::{Histograms, RunHistograms, extra::observe::RunRecorder};
 
 type OnStarvation = dyn Fn(&Starvation) + Send + Sync;
 type OnSlowRun = dyn Fn(&SlowRun) + Send + Sync;

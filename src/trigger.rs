@@ -1,30 +1,25 @@
 //! Triggers: when a [repeated](crate::Handle::repeat) task runs next.
 //!
-//! A trigger is a value. It is built from one of the functions of this module, perhaps combined with
-//! others, and handed to [`repeat`](crate::Handle::repeat). It is asked once when the task is
+//! A trigger is a value, from one of the functions here, perhaps combined with others. It is asked when the task is
 //! submitted, and then after each run.
 //!
 //! # The context of a trigger
 //!
-//! [`TriggerContext::after`] is the moment after which the next run has to be, and it is all that most
-//! triggers look at: the answer is the trigger's own first moment after that one. The policy for runs
-//! that were missed is in it already, so no trigger has a line about that. With the policy
-//! [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
+//! Most triggers answer with their first moment after [`TriggerContext::after`], in which the policy for missed runs is
+//! contained. With [`Burst`](crate::MissedRuns::Burst) it is the moment for which the last run was planned, with
 //! [`Coalesce`](crate::MissedRuns::Coalesce) the one at which that run started, and with
 //! [`Skip`](crate::MissedRuns::Skip) the one at which it ended.
 //!
 //! # Two clocks
 //!
-//! A rate and a delay are counted on a clock that cannot be set ([`Due::At`]). A calendar's moments are on
-//! the wall clock ([`Due::Wall`]), and the task follows that clock within 30 seconds when it is set, and when the machine has
-//! slept: it never runs before the wall clock shows its moment. A trigger of that kind looks at
-//! [`TriggerContext::after_wall`], the same moment on the wall clock. An executor without such a task does not look at it.
+//! A rate and a delay count on a clock that cannot be set ([`Due::At`]). A calendar's moments are on the wall clock
+//! ([`Due::Wall`]): the task never runs before that clock shows its moment, and follows it within 30 seconds when it is set,
+//! and when the machine has slept. Such a trigger reads [`TriggerContext::after_wall`], the same moment on the wall clock.
 //!
 //! # A trigger is user code
 //!
-//! It is called on the submitter's thread first and on a worker then, with no lock held. A panic on
-//! the submitter's thread is the submitter's. A panic on a worker ends the task as failed, and is
-//! reported like a panic of its body.
+//! It is called on the submitter's thread first and on a worker then, with no lock held. A panic on the submitter's
+//! thread is the submitter's. One on a worker ends the task as failed, and is reported like a panic of its body.
 
 mod context;
 mod retry;
@@ -67,16 +62,13 @@ use crate::{Attempt, time::saturating_nanos};
     note = "for moments write `trigger::at([moment])`, and for a function `trigger::from_fn(|last| ..)`"
 )]
 pub trait Trigger: Send + 'static {
-    /// Returns when the task runs next, or `None` if it does not run again. A moment that has passed
-    /// means now.
+    /// Returns when the task runs next, or `None` if it does not run again. A moment that has passed means now.
     fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due>;
 
-    /// Returns `true` if the trigger may be asked again before the task has run, because the wall clock
-    /// has been set back. It has to be a function of the context then: it is asked as after the last run,
-    /// except that [`after`](TriggerContext::after) is now. If it answers `None` its plan stands, as do the
-    /// plans of triggers that are not asked again.
-    ///
-    /// One whose moments must not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
+    /// Returns `true` if the trigger may be asked again before the task has run, because the wall clock has been set
+    /// back. It is then asked as after the last run, except that [`after`](TriggerContext::after) is now, and has to be
+    /// a function of the context. If it answers `None`, or is not asked, its plan stands. A trigger whose moments must
+    /// not come twice compares with [`planned_wall`](TriggerContext::planned_wall), too.
     ///
     /// Called once, when the task gets this trigger.
     fn is_asked_again(&mut self) -> bool {
@@ -84,8 +76,7 @@ pub trait Trigger: Send + 'static {
     }
 
     /// Returns the trigger that this one wraps, if it wraps one. Each method but [`next`](Self::next) asks that
-    /// trigger, unless it is written here as well. So a wrapper that changes nothing but the moments names the trigger
-    /// inside, and behaves like it in everything else.
+    /// trigger, unless it is written here as well: so a wrapper needs no more than these two.
     ///
     /// ```
     /// use punctual::{Trigger, trigger::{Due, TriggerContext}};
@@ -109,48 +100,46 @@ pub trait Trigger: Send + 'static {
         None
     }
 
-    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer, and `last` what
-    /// it was asked with. A trigger has no offset unless it says so; [jitter](Self::jitter) is one.
+    /// Returns how long after `moment` its run is due; `moment` is the trigger's last answer to `last`. A trigger has
+    /// no offset unless it says so; [jitter](Self::jitter) and [tolerance](Self::tolerance) are offsets.
     ///
-    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run
-    /// later: [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is
-    /// earlier by the offset. Lateness counts from the end of the offset.
+    /// The moment itself stays the [tick](crate::gate::Tick), and is what the trigger is told of that run later:
+    /// [`planned`](TriggerContext::planned) is the moment, and [`after`](TriggerContext::after) is earlier by the
+    /// offset. Lateness counts from the end of the offset.
     fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         self.inner().map_or(Duration::ZERO, |inner| inner.offset(moment, last))
     }
 
-    /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas of it in other
-    /// processes compete for its moments, so the trigger has to plan the same ones, with the same offsets,
-    /// on each. `name` is the name of the task. Returns `false` if the trigger cannot; the submission is
-    /// then refused, with [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
+    /// Called once, before all other calls, if the task has a [gate](crate::gate): replicas in other processes compete
+    /// for its moments, so the trigger has to plan the same ones, with the same offsets, on each. `name` is the name of
+    /// the task. If it cannot, it returns `false`, and the submission is refused, with
+    /// [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     fn share(&mut self, name: Option<&str>) -> bool {
         self.inner().is_none_or(|inner| inner.share(name))
     }
 
-    /// Returns which attempt the planned run is, if the trigger plans what follows a run that has failed, as one with
+    /// Returns which attempt the planned run is, if the trigger plans what follows a failed run, as one with
     /// [`retry`](Self::retry) does. The first failure then does not end the series, unless
-    /// [`on_failure`](crate::TaskBuilder::on_failure) says so, and the [report](crate::FailureReport::attempt) of a
-    /// failure says which attempt it was.
+    /// [`on_failure`](crate::TaskBuilder::on_failure) says so, and the report of a failure says
+    /// [which attempt](crate::FailureReport::attempt) it was.
     ///
     /// Called when the task gets this trigger, and then after each answer of [`next`](Self::next), until there is none.
     fn attempt(&mut self) -> Option<Attempt> {
         self.inner()?.attempt()
     }
 
-    /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many
-    /// runs were missed between, for [`missed_runs`](crate::TaskContext::missed_runs). A trigger that
-    /// does not count them returns zero, as this one does, and one that would have to count long may
-    /// return what it has.
+    /// Returns how many moments of the trigger are later than `from` and not later than `to`: how many runs were missed
+    /// between, for [`missed_runs`](crate::TaskContext::missed_runs). Zero if the trigger does not count them. One that
+    /// would have to count long may return what it has.
     ///
-    /// Called on a worker, before a run that is late and stands for others, after one that
-    /// others have been left out after, and with [`Skip`](crate::MissedRuns::Skip) before a run that is late:
-    /// one moment is enough to have it [left out](crate::MissedRuns#overdue-runs).
+    /// Called on a worker: before a late run that stands for others, after one that others were left out after, and
+    /// with [`Skip`](crate::MissedRuns::Skip) before each late run, where one moment [leaves it
+    /// out](crate::MissedRuns#overdue-runs).
     fn between(&mut self, from: Due, to: Due) -> u64 {
         self.inner().map_or(0, |inner| inner.between(from, to))
     }
 
-    /// Ends the series after `runs` runs of the task, those included that were asked for
-    /// [beside the schedule](crate::TaskHandle::run_now).
+    /// Ends the series after `runs` runs of the task, those [beside the schedule](crate::TaskHandle::run_now) included.
     ///
     /// ```
     /// use std::time::Duration;
@@ -191,14 +180,13 @@ pub trait Trigger: Send + 'static {
         Until { inner: self, end: end.into() }
     }
 
-    /// Tries a run that has failed again: after the delays of `backoff`, whether that is sooner or later than the
-    /// next moment of this trigger. Once an attempt has succeeded, or no further one may be made, the trigger goes on
-    /// from where it was: its grid does not move, and moments that have passed meanwhile are left out.
+    /// Tries a failed run again after the delays of `backoff`, whether that is sooner or later than the next moment of
+    /// this trigger. When an attempt has succeeded, or the last was made, the trigger goes on from where it was: its
+    /// grid does not move, and moments that have passed are left out.
     ///
-    /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so.
-    /// Attempts are runs of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is.
-    /// An [`until`](Self::until) or [`times`](Self::times) that is called before this one does not apply to retries,
-    /// and one that is called after it does: `every(period).retry(backoff).until(end)` runs nothing after the end.
+    /// A failure does not end such a series, unless [`on_failure`](crate::TaskBuilder::on_failure) says so. Attempts are runs
+    /// of the task: [`TaskContext::attempt`](crate::TaskContext::attempt) says which one it is. `until` and `times` apply to
+    /// retries only if they are called after this: `every(period).retry(backoff).until(end)` runs nothing after the end.
     ///
     /// ```
     /// use std::{sync::mpsc, time::Duration};
@@ -227,20 +215,18 @@ pub trait Trigger: Send + 'static {
         Retry::new(self, backoff)
     }
 
-    /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at
-    /// once. The runs do not drift: the trigger inside is shown the moments that it chose itself. A run is
-    /// not late before its span is over.
+    /// Delays each run by a random span below `most`, so that tasks of many machines do not all run at once. The runs
+    /// do not drift: the trigger inside is shown the moments that it chose. A run is not late before its span is over.
     ///
-    /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the
-    /// same each time: a function of the seed and of the moment of the trigger inside, if that is on the wall
-    /// clock, and otherwise of the seed and of the number of the run. `most` should be shorter than the time
-    /// between two runs. The cookbook in the book has an example (`docs/book/cookbook/timers.md`).
+    /// The spans differ from trigger to trigger. [`Jitter::seed`] and [`Jitter::name`] make them the same each time: a
+    /// function of the seed and the trigger's moment, if that is on the wall clock, and otherwise of the seed and the
+    /// number of the run. `most` should be shorter than the time between two runs. The cookbook in the book has an
+    /// example (`docs/book/cookbook/timers.md`).
     ///
     /// # Behind a gate
     ///
-    /// Replicas of a task that has a [gate](crate::gate) have to agree on what they compete for. So the
-    /// [tick](crate::gate::Tick) that the gate is asked about is the moment of the trigger inside, without
-    /// the span, and the spans are the same on each replica: without a seed or a name of its own the jitter
+    /// Replicas of a task with a [gate](crate::gate) have to agree on what they compete for. The gate is asked about
+    /// the trigger's own moment, without the span, and the spans are the same on each replica: a jitter without a seed
     /// takes the [name of the task](crate::TaskBuilder::name). A task with neither is refused, with
     /// [`UnsharedTrigger`](crate::RejectionReason::UnsharedTrigger).
     #[doc(alias = "thundering_herd")]
@@ -248,16 +234,52 @@ pub trait Trigger: Send + 'static {
     where
         Self: Sized,
     {
-        Jitter::new(self, most)
+        let seed = RandomState::new().hash_one(most);
+        Jitter { inner: self, most, seed, is_seeded: false }
+    }
+
+    /// Lets each run start up to `most` after its moment, so that one wake-up serves many tasks: for polls and flushes,
+    /// whose exact moment does not matter. Apple has a tolerance for timers, Windows coalescable timers, Linux slack.
+    ///
+    /// A run is due at the roundest moment of its span, the one that the greatest power of two of nanoseconds divides.
+    /// So the tasks of one clock meet, whatever their periods and tolerances, and run in the order of their submission.
+    /// A run is never early, and the runs do not drift: the trigger inside is shown the moments that it chose.
+    ///
+    /// [`delay`](crate::TaskHandle::delay) and [`next_run`](crate::PendingTask::next_run) show when the run is due.
+    /// Lateness, histograms, [missed runs](crate::MissedRuns) and [`until`](Self::until) go by that. A moment that a
+    /// caller asks for, as by [`reschedule`](crate::TaskHandle::reschedule), is exact. `jitter` comes before the
+    /// tolerance, since it would scatter the runs again. Costs what a trigger of one's own costs at each run.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use punctual::{ManualClock, ScheduledThreadPoolExecutor, Trigger, trigger::every};
+    ///
+    /// let clock = ManualClock::new();
+    /// let executor = ScheduledThreadPoolExecutor::builder().clock(clock.clone()).build()?;
+    /// let ms = Duration::from_millis;
+    /// for phase in 0..20 {
+    ///     let poll = every(ms(100)).first_in(ms(phase)).tolerance(ms(50));
+    ///     executor.repeat(poll, || { /* poll */ })?;
+    /// }
+    /// clock.advance_to_next_deadline();
+    /// clock.run_until_idle();
+    /// assert_eq!(executor.statistics().runs, 20, "one wake-up is for all");
+    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    /// ```
+    #[doc(alias("coalesce", "slack", "leeway"))]
+    fn tolerance(self, most: Duration) -> Tolerance<Self>
+    where
+        Self: Sized,
+    {
+        Tolerance { inner: self, most }
     }
 }
 
-/// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are
-/// planned on a grid, whenever they really take place.
+/// Runs at a fixed rate: at once, and then at the end of each period. Runs do not drift: they are planned on a grid,
+/// whenever they really take place.
 ///
-/// A period of zero is refused at submission, with
-/// [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another trigger it is not recognised, and
-/// the runs follow each other without a pause.
+/// A period of zero is refused at submission, with [`ZeroPeriod`](crate::RejectionReason::ZeroPeriod). Inside another
+/// trigger it is not recognised, and the runs follow each other without a pause.
 ///
 /// ```
 /// use std::time::Duration;
@@ -322,7 +344,6 @@ impl Trigger for Every {
         last.clock.instant_of(next).map(Due::At)
     }
 
-    /// Counts the points of the grid that `from` is on; a delay has no grid.
     fn between(&mut self, from: Due, to: Due) -> u64 {
         let (Due::At(from), Due::At(to), false) = (from, to, self.is_delay) else { return 0 };
         let passed = saturating_nanos(to.saturating_duration_since(from));
@@ -330,9 +351,8 @@ impl Trigger for Every {
     }
 }
 
-/// Runs at these moments, which have to be in order. A moment that is not later than
-/// [`after`](TriggerContext::after) is left out. They may be moments of the executor's clock, of the wall
-/// clock, or of either.
+/// Runs at these moments, which have to be in order, on either clock. One that is not later than
+/// [`after`](TriggerContext::after) is left out.
 ///
 /// ```
 /// use std::time::{Duration, UNIX_EPOCH};
@@ -346,22 +366,21 @@ impl Trigger for Every {
 pub fn at(moments: impl IntoIterator<Item: Into<Due>, IntoIter: Send + 'static>) -> impl Trigger {
     let mut moments = moments.into_iter();
     from_fn(move |last| {
-        // The first run may be at the moment of submission.
         let is_first = last.last.is_none();
-        moments.by_ref().map(Into::into).find(|due| match *due {
-            Due::OnDemand => true,
-            Due::At(moment) => moment > last.after() || is_first && moment == last.after(),
-            Due::Wall(moment) => {
-                let after = last.after_wall();
-                moment > after || is_first && moment == after
-            }
+        moments.by_ref().map(Into::into).find(|due: &Due| {
+            let after = match due {
+                Due::Wall(_) => Due::Wall(last.after_wall()),
+                _ => Due::At(last.after()),
+            };
+            // The first run may be at the moment of submission.
+            due.is_after(after, last.clock) || is_first && *due == after
         })
     })
 }
 
 /// Runs only on request: by [`run_now`](crate::TaskHandle::run_now), for once; by
-/// [`reschedule`](crate::TaskHandle::reschedule), for after the last request, however often it is
-/// made; or by [`run_within`](crate::TaskHandle::run_within), for after the first.
+/// [`reschedule`](crate::TaskHandle::reschedule), for after the last request; or by
+/// [`run_within`](crate::TaskHandle::run_within), for after the first.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, trigger::on_demand};
@@ -446,8 +465,6 @@ impl<G: Trigger> Trigger for Until<G> {
 }
 
 /// Another trigger whose runs are delayed by random spans; from [`Trigger::jitter`].
-// A span is an offset: nothing is kept from one run to the next, and nothing has to be taken back when a run was brought
-// forward inside its span.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Jitter<G> {
@@ -458,11 +475,6 @@ pub struct Jitter<G> {
 }
 
 impl<G> Jitter<G> {
-    fn new(inner: G, most: Duration) -> Self {
-        let seed = RandomState::new().hash_one(most);
-        Self { inner, most, seed, is_seeded: false }
-    }
-
     /// Makes the spans the same for each trigger with this seed.
     pub fn seed(mut self, seed: u64) -> Self {
         (self.seed, self.is_seeded) = (seed, true);
@@ -474,7 +486,6 @@ impl<G> Jitter<G> {
         self.seed(hash(name))
     }
 
-    /// Returns the span of a run: a function of the seed and of what the run is known by.
     fn span_of(&self, run: u64) -> Duration {
         let mixed = mix(self.seed ^ mix(run));
         let most = saturating_nanos(self.most);
@@ -482,13 +493,12 @@ impl<G> Jitter<G> {
     }
 }
 
-/// FNV-1a, which is the same everywhere and for ever.
 fn hash(name: &str) -> u64 {
     let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     name.bytes().fold(0xcbf2_9ce4_8422_2325, hash)
 }
 
-/// Returns a moment as a number that is the same on every machine. Two moments may have the same.
+/// Returns a moment as a number that is the same on every machine.
 fn number_of(moment: SystemTime) -> u64 {
     let nanos = |span: Duration| span.as_nanos() as u64;
     match moment.duration_since(UNIX_EPOCH) {
@@ -521,6 +531,45 @@ impl<G: Trigger> Trigger for Jitter<G> {
     fn inner(&mut self) -> Option<&mut dyn Trigger> {
         Some(&mut self.inner)
     }
+}
+
+/// Another trigger whose runs may start a little late; from [`Trigger::tolerance`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Tolerance<G> {
+    inner: G,
+    most: Duration,
+}
+
+impl<G: Trigger> Trigger for Tolerance<G> {
+    fn next(&mut self, last: &TriggerContext<'_>) -> Option<Due> {
+        self.inner.next(last)
+    }
+
+    fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
+        let offset = self.inner.offset(moment, last);
+        // Each clock counts from an origin that all tasks have in common.
+        let from = match moment.later_by(offset) {
+            Some(Due::At(moment)) => last.clock.deadline_of(moment).as_nanos(),
+            Some(Due::Wall(moment)) => {
+                moment.duration_since(UNIX_EPOCH).map_or(0, saturating_nanos)
+            }
+            _ => return offset,
+        };
+        let due = roundest(from, from.saturating_add(saturating_nanos(self.most)));
+        offset.saturating_add(Duration::from_nanos(due - from))
+    }
+
+    fn inner(&mut self) -> Option<&mut dyn Trigger> {
+        Some(&mut self.inner)
+    }
+}
+
+/// Returns the number from `from` to `to` that the greatest power of two divides: the highest bit in which `from - 1`
+/// and `to` differ is set in `to`, and above it they agree.
+fn roundest(from: u64, to: u64) -> u64 {
+    let differ = from.wrapping_sub(1) ^ to;
+    differ.checked_ilog2().map_or(0, |bit| to >> bit << bit)
 }
 
 /// The finalizer of SplitMix64: every bit of the result depends on every bit of the argument.

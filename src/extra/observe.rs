@@ -1,8 +1,8 @@
-//! Observes what an executor does: histograms of how late runs start and how long they take, metrics, runs that
-//! take long, and due tasks that cannot start.
-//!
-//! The histograms and the watch are observers like a user's, and the verbs find them again by their types
+//! Observes what an executor does: how late runs start and how long they take, metrics, slow runs, and starvation. The
+//! histograms and the watch are observers like a user's, and the verbs find them by their types
 //! ([`Handle::observer`](crate::Handle::observer)).
+
+#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
 #[cfg(feature = "histograms")]
 mod histogram;
@@ -13,6 +13,8 @@ mod recording;
 mod slow_runs;
 mod starvation;
 mod watcher;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(feature = "metrics")]
 pub(crate) use self::metrics::{publish_executor, publish_group};
@@ -25,3 +27,8 @@ pub use self::{
 };
 pub use self::{slow_runs::SlowRun, starvation::Starvation};
 pub(crate) use self::{slow_runs::watch_runs, starvation::StarvationWatch, watcher::Watcher};
+
+/// No thread panics while it holds one of the locks in here.
+fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,15 +1,10 @@
-//! Several tasks as one: submitted together, and waited for: all of them, the first that succeeds, or each as
-//! it ends.
+//! Several tasks as one: all of them, the first that succeeds, or each as it ends.
 //!
-//! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a list of
-//! futures, and waits for one after the other. A wait that may be given up takes no result before all have ended. An
-//! [`ExecutorCompletionService`] gives each task a waker of its own, and so learns the order in which they end.
-//! [`invoke_all`](crate::Handle::invoke_all) is a set that cancels what it has submitted when it cannot go on, and
-//! [`invoke_any`](crate::Handle::invoke_any) a completion service that does the same: however such a call ends, by a value,
-//! an error or a panic of the iterator, each task that it leaves has ended, or was cancelled and asked to stop.
-//!
-//! A wait without a limit that can never end is refused, as it is for a single future; see [`completion`] for a wait for
-//! the first of several futures to end.
+//! Everything here builds on futures and on [the poll for their end](ScheduledFuture::poll_end). A [`TaskSet`] is a
+//! list of futures, and waits for one after the other; an [`ExecutorCompletionService`] learns the order in which they
+//! end. [`invoke_all`](crate::Handle::invoke_all) is such a set, and [`invoke_any`](crate::Handle::invoke_any) such a
+//! service, that cancels and signals its tasks when it is dropped: so each task that such a call leaves, by a value, an
+//! error or a panic of the iterator, has ended, or was cancelled and asked to stop.
 
 mod completion;
 
@@ -22,11 +17,9 @@ use crate::{
 
 /// Futures that are joined or cancelled together. They may be of several executors.
 ///
-/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches**
-/// all tasks, as dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of [guards](crate::CancelOnDrop).
-///
-/// In async code, await one future after the other. To take the results in the order in which the tasks end, use an
-/// [`ExecutorCompletionService`].
+/// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches** all tasks, as
+/// dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of [guards](crate::CancelOnDrop). In async code, await one
+/// future after the other. An [`ExecutorCompletionService`] returns the results in the order in which the tasks end.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};
@@ -94,10 +87,8 @@ impl<T> TaskSet<T> {
 }
 
 impl<T: 'static> TaskSet<T> {
-    /// Blocks until every task has ended, and returns their results. The set is empty then, except for
-    /// the futures whose wait was refused: those stay, in their order.
-    ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until every task has ended, and returns their results. The set is empty then, except for futures whose
+    /// wait was refused. On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -114,9 +105,8 @@ impl<T: 'static> TaskSet<T> {
         results
     }
 
-    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in the order
-    /// of the futures. The set is empty then. Returns `None` if not all have ended by then: the tasks go on,
-    /// and the set keeps all futures with their results.
+    /// Blocks until every task has ended, or until `limit` is reached, and returns their results in the order of the futures.
+    /// The set is empty then. Returns `None` if not all have ended: the tasks go on, and the set keeps all futures.
     ///
     /// # Errors
     ///
@@ -157,7 +147,6 @@ impl<T> IntoIterator for TaskSet<T> {
     type Item = ScheduledFuture<T>;
     type IntoIter = vec::IntoIter<ScheduledFuture<T>>;
 
-    /// Takes the futures out of the set, whose drop does nothing to them any more.
     fn into_iter(self) -> Self::IntoIter {
         self.futures.into_iter()
     }
@@ -190,7 +179,7 @@ pub(crate) fn invoke_all<T: TaskOutput + Send + 'static>(
     limit: Option<Limit>,
 ) -> Result<Vec<ScheduledFuture<T>>, InvokeError> {
     let limit = limit.map(|limit| limit.from_now(handle.clock()));
-    let mut submitted = CancelledTogether(TaskSet::new());
+    let mut submitted = Signalled(TaskSet::new(), TaskSet::cancel_and_signal_all);
     for closure in closures {
         if is_interrupted(limit.as_ref()) {
             return Err(InvokeError::Interrupted);
@@ -221,74 +210,57 @@ where
     Result<T, E>: TaskOutput,
 {
     let limit = limit.map(|limit| limit.from_now(handle.clock()));
-    let mut first = FirstSuccess { running: ExecutorCompletionService::new(handle), failure: None };
-    for closure in closures.into_iter().take_while(|_| !is_interrupted(limit.as_ref())) {
-        first.running.submit(closure)?;
-        while let Some(ended) = first.running.poll() {
-            if let Some(value) = first.value_of(ended) {
-                return Ok(value);
+    let may_submit = || !is_interrupted(limit.as_ref());
+    let mut closures = Some(closures.into_iter().take_while(|_| may_submit()));
+    let service = ExecutorCompletionService::new(handle);
+    let running = Signalled(service, ExecutorCompletionService::cancel_and_signal_all);
+    let mut failure = InvokeError::NoTasks;
+    loop {
+        let mut ended = running.0.poll();
+        if ended.is_none() {
+            if let Some(closure) = closures.as_mut().and_then(Iterator::next) {
+                running.0.submit(closure)?;
+                continue;
             }
+            closures = None;
+            ended = wait(&running.0, limit.as_ref())?;
         }
-    }
-    while let Some(ended) = first.wait(limit.as_ref())? {
-        if let Some(value) = first.value_of(ended) {
-            return Ok(value);
-        }
-    }
-    Err(first.failure.take().unwrap_or(InvokeError::NoTasks))
-}
-
-/// Tasks that are cancelled and signalled when this is dropped, the last one first.
-struct CancelledTogether<T>(TaskSet<T>);
-
-impl<T> Drop for CancelledTogether<T> {
-    fn drop(&mut self) {
-        self.0.cancel_and_signal_all();
-    }
-}
-
-/// An `invoke_any` that is under way. Its drop cancels what has not ended.
-struct FirstSuccess<T: 'static, E: 'static> {
-    running: ExecutorCompletionService<Result<T, E>>,
-    failure: Option<InvokeError<E>>,
-}
-
-type EndedFuture<T, E> = ScheduledFuture<Result<T, E>>;
-
-impl<T, E> FirstSuccess<T, E> {
-    /// Returns the next task that ends, or `None` if all have been taken.
-    fn wait(&self, limit: Option<&Limit>) -> Result<Option<EndedFuture<T, E>>, InvokeError<E>> {
-        let Some(limit) = limit else {
-            return self.running.take().map_err(|_| InvokeError::WouldDeadlock);
-        };
-        match self.running.take_within(limit.clone()) {
-            Err(LimitReached::TimedOut) => Err(InvokeError::TimedOut),
-            Err(LimitReached::Cancelled) => Err(InvokeError::Interrupted),
-            // Those that were not submitted might have succeeded.
-            Ok(None) if is_interrupted(Some(limit)) => Err(InvokeError::Interrupted),
-            Ok(ended) => Ok(ended),
-        }
-    }
-
-    /// Returns the value of a task that has ended, or keeps its failure.
-    fn value_of(&mut self, ended: EndedFuture<T, E>) -> Option<T> {
-        self.failure = Some(match ended.join() {
-            Ok(Ok(value)) => return Some(value),
-            Ok(Err(failure)) => InvokeError::Failed(failure),
+        let Some(ended) = ended else { return Err(failure) };
+        failure = match ended.join() {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => InvokeError::Failed(error),
             Err(error) => InvokeError::Task(error),
-        });
-        None
+        };
     }
 }
 
-impl<T, E> Drop for FirstSuccess<T, E> {
+/// Returns the next task that ends, or `None` if all have been taken.
+fn wait<T: 'static, E>(
+    running: &ExecutorCompletionService<T>,
+    limit: Option<&Limit>,
+) -> Result<Option<ScheduledFuture<T>>, InvokeError<E>> {
+    let Some(limit) = limit else {
+        return running.take().map_err(|_| InvokeError::WouldDeadlock);
+    };
+    match running.take_within(limit.clone()) {
+        Err(LimitReached::TimedOut) => Err(InvokeError::TimedOut),
+        Err(LimitReached::Cancelled) => Err(InvokeError::Interrupted),
+        // Those that were not submitted might have succeeded.
+        Ok(None) if is_interrupted(Some(limit)) => Err(InvokeError::Interrupted),
+        Ok(ended) => Ok(ended),
+    }
+}
+
+struct Signalled<S>(S, fn(&S) -> usize);
+
+impl<S> Drop for Signalled<S> {
     fn drop(&mut self) {
-        self.running.cancel_and_signal_all();
+        (self.1)(&self.0);
     }
 }
 
-/// The error of [`invoke_all`](Handle::invoke_all) and [`invoke_any`](Handle::invoke_any), whose tasks fail with an `E`. The
-/// tasks that were submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
+/// The error of [`invoke_all`](Handle::invoke_all) and [`invoke_any`](Handle::invoke_any), whose tasks fail with an
+/// `E`. The tasks that were submitted have ended or are cancelled. Java: `ExecutionException`, `TimeoutException`,
 /// `InterruptedException`, `RejectedExecutionException`, `IllegalArgumentException`.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -327,7 +299,6 @@ impl<E: fmt::Display> fmt::Display for InvokeError<E> {
     }
 }
 
-/// An error for every `E` that can be displayed, even a `String`.
 impl<E: fmt::Debug + fmt::Display> Error for InvokeError<E> {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         if let Self::Rejected(error) = self { error.source() } else { None }

@@ -1,8 +1,7 @@
 //! The context that a trigger is given, and its answer.
 //!
-//! The context works out a moment of the wall clock when the trigger asks for it, by what that clock shows then.
-//! The one exception is the moment for which a run was planned on it. A trigger that walks from
-//! moment to moment has to be told exactly that one, or it would come upon the same moment twice.
+//! A moment of the wall clock is worked out when the trigger asks for it. The one exception is the moment for which a run was
+//! planned on that clock: a trigger that walks from moment to moment would come upon it twice if it were not exact.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,7 +30,6 @@ impl Due {
         }
     }
 
-    /// Returns the moment on the wall clock, if it is one of that clock.
     pub(crate) fn wall(self) -> Option<SystemTime> {
         if let Self::Wall(moment) = self { Some(moment) } else { None }
     }
@@ -62,7 +60,6 @@ impl Due {
         }
     }
 
-    /// Returns the moment that much later, if there is such a moment.
     pub(crate) fn later_by(self, span: Duration) -> Option<Self> {
         match self {
             Self::At(moment) => moment.checked_add(span).map(Self::At),
@@ -95,9 +92,7 @@ impl From<Option<Instant>> for Due {
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerContext<'a> {
     pub(crate) clock: &'a Clock,
-    /// See [`after`](Self::after).
     pub(crate) after: Timestamp,
-    /// The same on the wall clock, if the last run was planned there.
     pub(crate) after_wall: Option<SystemTime>,
     pub(crate) last: Option<LastRun>,
     pub(crate) runs: u64,
@@ -106,11 +101,9 @@ pub struct TriggerContext<'a> {
     pub(crate) is_asked_again: bool,
 }
 
-/// The moments of a run that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastRun {
     pub(crate) planned: Timestamp,
-    /// The same on the wall clock, if the run was planned there.
     pub(crate) planned_wall: Option<SystemTime>,
     pub(crate) started: Timestamp,
     pub(crate) ended: Timestamp,
@@ -136,10 +129,9 @@ impl<'a> TriggerContext<'a> {
         self.clock.shown_at(self.after)
     }
 
-    /// Returns the same moment on the wall clock. If the last run was planned there, it is what that clock
-    /// showed, or the very moment for which the run was planned, as the policy for missed runs says; so
-    /// a step of the clock during the run is lateness. Otherwise it is worked out from what the clock shows
-    /// now. It is never later than now, also if the clock has been set back.
+    /// Returns the same moment on the wall clock. If the last run was planned there, it is what that clock showed, or
+    /// the very moment of the plan, as the policy for missed runs says. Otherwise it is worked out from what the clock
+    /// shows now. It is never later than now, also if the clock has been set back.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -178,9 +170,9 @@ impl<'a> TriggerContext<'a> {
         self.last.map(|last| self.clock.shown_at(last.ended))
     }
 
-    /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it or it was too late
-    /// to start, and before the first. [`runs`](Self::runs) does not tell: a run
-    /// [asked for by hand](crate::TaskHandle::run_now) may have come in between.
+    /// Returns `true` if the run that the trigger planned last took place; `false` if its gate skipped it, if it was
+    /// too late to start, and before the first. [`runs`](Self::runs) does not tell, since it counts runs [by
+    /// hand](crate::TaskHandle::run_now) too.
     pub fn took_place(&self) -> bool {
         self.last.is_some_and(|last| last.took_place)
     }

@@ -1,19 +1,15 @@
-//! Retry: how long to wait after a run that has failed, as a value ([`Backoff`]), and a trigger that has
-//! failed runs tried again ([`Retry`]).
+//! Retry: how long to wait after a failed run ([`Backoff`]), and a trigger that has failed runs tried again ([`Retry`]).
 //!
-//! A trigger with retries answers in the place of the trigger inside while a run is being retried. The trigger
-//! inside never learns of it: it is shown the runs that it planned itself, so a grid stays where it is, and
-//! a calendar does not come upon the same moment twice.
+//! While a run is being retried, [`Retry`] answers in place of the trigger inside, which is shown only the runs that it
+//! planned itself: so a grid stays where it is, and a calendar does not come upon the same moment twice.
 //!
-//! An attempt may not take place: its gate skips it, or it is too late. At a [call](Retry::of_call) it is no attempt then,
-//! and the next one is planned as after the failure before. A series goes on with its next moment, because another replica
-//! may have done the work: a gate that skips an attempt for that reason would skip each further one, and the series
-//! would never return to its own moments.
+//! An attempt may not take place: its gate skips it, or it is too late. At a [call](Retry::of_call) the next one is
+//! then planned as after the failure before. A series goes on with its next moment: the gate skips it because another
+//! replica has done the work, and would skip each further attempt.
 
 use std::{
     collections::hash_map::RandomState,
     hash::BuildHasher,
-    num::NonZeroU32,
     time::{Duration, SystemTime},
 };
 
@@ -24,10 +20,10 @@ use crate::{
 };
 
 /// How long to wait after a failed attempt, and how often and how long to try: exponential backoff, or a constant
-/// delay, with jitter, and with limits on the attempts and on the time.
+/// delay, with jitter, and with limits on the attempts and on the time. Without a limit it tries for ever.
 ///
 /// It is a value for [`Handle::retry`](crate::Handle::retry), for a series ([`Trigger::retry`]), and for code that
-/// waits by itself ([`delay_after`](Self::delay_after)). Without a limit it tries for ever.
+/// waits by itself ([`delay_after`](Self::delay_after)).
 ///
 /// ```
 /// use std::time::Duration;
@@ -45,7 +41,7 @@ use crate::{
 pub struct Backoff {
     first: Duration,
     longest: Duration,
-    max_attempts: Option<NonZeroU32>,
+    max_attempts: Option<u32>,
     max_elapsed: Option<Duration>,
     /// If the delays are random: their seed, if it is not drawn anew.
     jitter: Option<Option<u64>>,
@@ -68,24 +64,20 @@ impl Backoff {
     /// Makes no more than so many attempts, the first one included. Zero counts as one.
     #[doc(alias("max_retries", "max_times", "stop_after_attempt"))]
     pub const fn max_attempts(mut self, attempts: u32) -> Self {
-        self.max_attempts = match NonZeroU32::new(attempts) {
-            None => Some(NonZeroU32::MIN),
-            attempts => attempts,
-        };
+        self.max_attempts = Some(if attempts == 0 { 1 } else { attempts });
         self
     }
 
-    /// Makes no attempt that would be due later than `span` after the moment for which the first one was planned. An
-    /// attempt that is due just then is made. So the last error is there as soon as it is known to be the last, and
-    /// an attempt that has begun is not ended: [`TaskBuilder::timeout`](crate::TaskBuilder::timeout) limits each of them.
+    /// Makes no attempt that would be due later than `span` after the moment for which the first one was planned. So
+    /// the last error is there as soon as it is known to be the last. An attempt that has begun is not ended:
+    /// [`TaskBuilder::timeout`](crate::TaskBuilder::timeout) limits each of them.
     #[doc(alias("max_elapsed_time", "max_duration", "total_delay", "deadline"))]
     pub const fn max_elapsed(mut self, span: Duration) -> Self {
         self.max_elapsed = Some(span);
         self
     }
 
-    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back
-    /// together.
+    /// Takes a random part off each delay, up to half of it, so that clients that failed together do not come back together.
     #[doc(alias("with_jitter", "thundering_herd", "randomization_factor"))]
     pub const fn jitter(mut self) -> Self {
         self.jitter = Some(None);
@@ -118,7 +110,7 @@ impl Backoff {
     /// }
     /// ```
     pub fn delay_after(&self, failures: u32) -> Option<Duration> {
-        if self.max_attempts.is_some_and(|most| failures >= most.get()) {
+        if self.max_attempts.is_some_and(|most| failures >= most) {
             return None;
         }
         let doublings = failures.saturating_sub(1).min(63);
@@ -145,7 +137,6 @@ pub struct Retry<G> {
     failed: u32,
     /// True if the run that is planned is another attempt, and not one of the trigger inside.
     is_attempt: bool,
-    /// How many of the runs were retries.
     retries: u64,
     /// True if all runs are attempts at one call, so that one which does not take place is planned again.
     is_call: bool,
@@ -174,7 +165,6 @@ impl<G> Retry<G> {
         }
     }
 
-    /// Returns the context for the trigger inside, which knows nothing of retries.
     fn shown<'a>(&self, last: &TriggerContext<'a>) -> TriggerContext<'a> {
         let (planned, planned_wall) = self.origin;
         let runs = last.runs.saturating_sub(self.retries);
@@ -182,7 +172,6 @@ impl<G> Retry<G> {
         TriggerContext { last: run, runs, ..*last }
     }
 
-    /// Returns when the run that has failed is tried again; `None` if it is not.
     fn next_attempt(&self, ended: Timestamp) -> Option<Timestamp> {
         let due = ended.after(self.backoff.delay_after(self.failed)?);
         let last = self.backoff.max_elapsed.map(|span| self.origin.0.after(span));
@@ -205,14 +194,13 @@ impl<G: Trigger> Trigger for Retry<G> {
         self.inner.next(&shown)
     }
 
-    /// A retry is due at its own moment.
     fn offset(&mut self, moment: Due, last: &TriggerContext<'_>) -> Duration {
         if self.is_attempt { Duration::ZERO } else { self.inner.offset(moment, &self.shown(last)) }
     }
 
     fn attempt(&mut self) -> Option<Attempt> {
         let number = if self.is_attempt { self.failed.saturating_add(1) } else { 1 };
-        Some(Attempt { number, of: self.backoff.max_attempts.map(NonZeroU32::get) })
+        Some(Attempt { number, of: self.backoff.max_attempts })
     }
 
     fn inner(&mut self) -> Option<&mut dyn Trigger> {

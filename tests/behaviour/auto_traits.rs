@@ -222,6 +222,7 @@ fn always_public() -> Vec<Line> {
         trigger::Due: all;
         trigger::Every: all;
         trigger::Jitter<trigger::Every>: all;
+        trigger::Tolerance<trigger::Every>: all;
         trigger::Retry<trigger::Every>: all;
         trigger::Times<trigger::Every>: all;
         trigger::TriggerContext<'static>: all;

@@ -13,7 +13,7 @@ use crate::root;
 
 /// Each word, and the items that a search for it has to find.
 #[rustfmt::skip]
-const WORDS: [(&str, &[&str]); 103] = [
+const WORDS: [(&str, &[&str]); 104] = [
     // Later, and again and again.
     ("after", &["Handle::schedule", "Handle::sleep"]),
     ("AfterFunc", &["Handle::schedule"]),
@@ -34,6 +34,7 @@ const WORDS: [(&str, &[&str]); 103] = [
     ("crontab", &["cron"]),
     ("timezone", &["cron"]),
     ("jitter", &["Trigger::jitter"]),
+    ("slack", &["Trigger::tolerance"]),
     ("debounce", &["TaskBuilder::debounce"]),
     ("throttle", &["TaskBuilder::throttle"]),
     ("rate_limit", &["TaskBuilder::throttle"]),

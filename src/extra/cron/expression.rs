@@ -1,23 +1,22 @@
 //! The parser: from the text of an expression to its [fields](super::fields).
 //!
-//! [`cron`](super::cron()) describes the form. What other dialects read in different ways is refused, with what to write
-//! instead: a step after a single value, a range that goes down, a step that is longer than its field. The exceptions are
-//! those in which all agree: Sunday is 0 and 7, and a range may end with it, as `FRI-SUN` does. An
-//! expression that was refused is looked at once more, for the marks of other forms.
+//! [`cron`](super::cron()) describes the form. What other dialects read in different ways is refused, with what to
+//! write instead: a step after a single value, a range that goes down, a step that is longer than its field. Sunday is
+//! 0 and 7, and a range may end with it, as `FRI-SUN` does, since all agree there. A refused expression is searched for
+//! the marks of other forms.
 //!
-//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` restricts the
-//! other one, and two that do not are alternatives; and an expression is one of a
-//! [wildcard](Expression::is_wildcard) if its second, minute or hour begins with `*`.
+//! Two things depend on how a field *begins*, as in cronie: a day field that begins with `*` restricts the other one,
+//! and two that do not are alternatives; and an expression whose second, minute or hour begins with `*` is a
+//! [wildcard](Expression::is_wildcard).
 //!
-//! Every error knows its place, because every [`Piece`] of the text does. A piece ends before or after
-//! an ASCII character or at the end of the text, and so never inside of a character.
+//! Every error knows its place, because every [`Piece`] of the text does. A piece ends before or after an ASCII
+//! character or at the end of the text, and so never inside of a character.
 
 use super::{
-    CronError,
+    CronError, CronErrorKind,
     fields::{DaysOfMonth, DaysOfWeek, Fields},
 };
 
-/// An expression that was understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Expression {
     pub(super) fields: Fields,
@@ -25,14 +24,12 @@ pub(super) struct Expression {
     pub(super) is_wildcard: bool,
 }
 
-/// A part of the expression, and where it begins.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// The name of a field, and the values that it has.
 struct Unit {
     /// With its article.
     name: &'static str,
@@ -59,7 +56,6 @@ const WEEKDAY: Unit = Unit {
     names: &["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"],
 };
 
-/// Their seven bits, without that of the second Sunday.
 const EVERY_WEEKDAY: u64 = 0x7f;
 
 const NICKNAMES: [(&str, &str); 7] = [
@@ -76,9 +72,10 @@ impl Expression {
     pub(super) fn parse(text: &str) -> Result<Self, CronError> {
         let whole = Piece { text, at: 0 };
         let whole = whole.part(text.trim());
-        Self::read(whole).map_err(|error| match of_others(whole.text) {
-            Some(message) => whole.fault(message.to_owned()),
-            None => error,
+        Self::read(whole).map_err(|error| {
+            let is_of_others = |marks: &[&str]| marks.iter().any(|mark| whole.text.contains(mark));
+            let other = OTHER_FORMS.iter().find(|(marks, _)| is_of_others(marks));
+            other.map_or(error, |(_, message)| whole.fault((*message).to_owned()))
         })
     }
 
@@ -114,96 +111,81 @@ impl Expression {
             days: days_of_month(day)?,
             months: month.list(&MONTH)?,
             weekdays: days_of_week(weekday)?,
-            either_day: !day.admits_all() && !weekday.admits_all(),
+            either_day: !day.text.starts_with('*') && !weekday.text.starts_with('*'),
         };
         if fields.never_match() {
-            return Err(CronError::never_matches(day.at..weekday.end()));
+            let message = "no day of any year is in all of the three day and month fields; \
+                           choose a day that one of the months has";
+            let span = Some(day.at..weekday.end());
+            return Err(CronError {
+                kind: CronErrorKind::NeverMatches,
+                span,
+                message: message.into(),
+            });
         }
         let mut timed = second.into_iter().chain([minute, hour]);
         Ok(Self { fields, is_wildcard: timed.any(|field| field.text.starts_with('*')) })
     }
 }
 
-/// Returns what to say of an expression in the form of Go's cron, Quartz or systemd.
-fn of_others(text: &str) -> Option<&'static str> {
-    if text.starts_with("@every") {
-        Some(
-            "`@every` is a period, and no time that a clock shows; use `trigger::every` in place of \
-             `trigger::cron`",
-        )
-    } else if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
-        Some("the zone is an argument of its own; leave it out of the expression")
-    } else if text.contains('?') {
-        Some(
-            "`?` is from Quartz, whose days of the week count from 1, and which has years; use `*` in its place, \
-             the names of days, and `Trigger::until` for an end",
-        )
-    } else if text.contains(':') || text.contains("..") {
-        Some(
-            "this is in the form of systemd; use fields for the minute, hour, day, month and day of the week, \
-             and no year",
-        )
-    } else {
-        None
-    }
-}
+/// The marks of other forms, and what to write instead: of Go's cron, of Quartz and of systemd.
+const OTHER_FORMS: [(&[&str], &str); 4] = [
+    (
+        &["@every"],
+        "`@every` is a period, and no time that a clock shows; use `trigger::every` in place of \
+         `trigger::cron`",
+    ),
+    (&["TZ="], "the zone is an argument of its own; leave it out of the expression"),
+    (
+        &["?"],
+        "`?` is from Quartz, whose days of the week count from 1, and which has years; use `*` in its place, \
+         the names of days, and `Trigger::until` for an end",
+    ),
+    (
+        &[":", ".."],
+        "this is in the form of systemd; use fields for the minute, hour, day, month and day of the week, \
+         and no year",
+    ),
+];
 
 fn days_of_month(field: Piece<'_>) -> Result<DaysOfMonth, CronError> {
     let mut days = DaysOfMonth::default();
     for item in field.items() {
-        if !special_day(item, &mut days)? {
+        if item.text.eq_ignore_ascii_case("L") {
+            days.last = true;
+        } else if item.text.eq_ignore_ascii_case("LW") {
+            days.last_nearest = true;
+        } else if let Some(day) = item.without('W') {
+            days.nearest |= 1 << day.value(&DAY)?;
+        } else {
             days.numbers |= item.set(&DAY)?;
         }
     }
     Ok(days)
 }
 
-/// `L`, `LW` and `15W`. Returns `false` if the item is none of them.
-fn special_day(item: Piece<'_>, days: &mut DaysOfMonth) -> Result<bool, CronError> {
-    if item.text.eq_ignore_ascii_case("L") {
-        days.last = true;
-    } else if item.text.eq_ignore_ascii_case("LW") {
-        days.last_nearest = true;
-    } else if let Some(day) = item.without('W') {
-        days.nearest |= 1 << day.value(&DAY)?;
-    } else {
-        return Ok(false);
-    }
-    Ok(true)
-}
-
 fn days_of_week(field: Piece<'_>) -> Result<DaysOfWeek, CronError> {
     let mut days = DaysOfWeek::default();
     for item in field.items() {
-        if !special_weekday(item, &mut days)? {
+        if item.text.eq_ignore_ascii_case("L") {
+            let message = "`L` does not say which day of the week; write `SATL` for the last Saturday of the month, or \
+                           write `SAT` for each Saturday";
+            return Err(item.fault(message.to_owned()));
+        }
+        if let Some((weekday, nth)) = item.cut('#') {
+            let number = nth.number().filter(|number| (1..=5).contains(number));
+            let nth = number.map(usize::from).ok_or_else(|| {
+                nth.fault(format!("`{}` does not count weekdays of a month; use 1 to 5", nth.text))
+            })?;
+            days.nth[nth - 1] |= 1 << (weekday.value(&WEEKDAY)? % 7);
+        } else if let Some(weekday) = item.without('L') {
+            days.last |= 1 << (weekday.value(&WEEKDAY)? % 7);
+        } else {
             let set = item.set(&WEEKDAY)?;
             days.every |= (set | set >> 7) & EVERY_WEEKDAY;
         }
     }
     Ok(days)
-}
-
-/// `FRIL` and `FRI#2`. Returns `false` if the item is none of them.
-fn special_weekday(item: Piece<'_>, days: &mut DaysOfWeek) -> Result<bool, CronError> {
-    if item.text.eq_ignore_ascii_case("L") {
-        return Err(item.fault(
-            "`L` does not say which day of the week; write `SATL` for the last Saturday of the month, or \
-             write `SAT` for each Saturday"
-                .to_owned(),
-        ));
-    }
-    if let Some((weekday, nth)) = item.cut('#') {
-        let number = nth.number().filter(|number| (1..=5).contains(number));
-        let nth = number.map(usize::from).ok_or_else(|| {
-            nth.fault(format!("`{}` does not count weekdays of a month; use 1 to 5", nth.text))
-        })?;
-        days.nth[nth - 1] |= 1 << (weekday.value(&WEEKDAY)? % 7);
-    } else if let Some(weekday) = item.without('L') {
-        days.last |= 1 << (weekday.value(&WEEKDAY)? % 7);
-    } else {
-        return Ok(false);
-    }
-    Ok(true)
 }
 
 impl Unit {
@@ -220,11 +202,6 @@ impl Unit {
         if self.is_weekday() { 6 } else { self.max }
     }
 
-    /// Returns the number of values, which is the longest step.
-    fn len(&self) -> u8 {
-        self.last() - self.min + 1
-    }
-
     /// Returns the value with a name that begins with that of three letters.
     fn by_long_name(&self, text: &str) -> Option<u8> {
         let begin =
@@ -233,9 +210,8 @@ impl Unit {
         Some(self.min + place as u8)
     }
 
-    /// Writes the values from one to another by steps, so that the parser accepts it. If the second is lower, they
-    /// go on behind the last value with the first one. Weekdays have their names, whose meaning no dialect
-    /// doubts.
+    /// Writes the values from one to another by steps, so that the parser accepts it. If the second is lower, they go
+    /// on behind the last value with the first one. Weekdays have their names, whose meaning no dialect doubts.
     fn written(&self, from: u8, to: u8, step: u8) -> String {
         if from > to {
             let left = self.last() - from;
@@ -254,19 +230,9 @@ impl Unit {
         };
         if step == 1 { range } else { format!("{range}/{step}") }
     }
-
-    /// Returns the forms in which a value can be written.
-    fn choices(&self) -> String {
-        let names = match self.names {
-            [first, .., last] => format!(", or {first} to {last}"),
-            _ => String::new(),
-        };
-        format!("{} to {}{names}", self.min, self.max)
-    }
 }
 
 impl<'a> Piece<'a> {
-    /// A part of this piece, which is a slice of its text.
     fn part(self, text: &'a str) -> Self {
         Self { text, at: self.at + (text.as_ptr().addr() - self.text.as_ptr().addr()) }
     }
@@ -292,11 +258,6 @@ impl<'a> Piece<'a> {
     fn without(self, letter: char) -> Option<Self> {
         let rest = self.text.strip_suffix([letter, letter.to_ascii_lowercase()])?;
         (!rest.is_empty()).then(|| self.part(rest))
-    }
-
-    /// Whether a day field leaves the other one alone.
-    fn admits_all(self) -> bool {
-        self.text.starts_with('*')
     }
 
     fn list(self, unit: &Unit) -> Result<u64, CronError> {
@@ -330,18 +291,21 @@ impl<'a> Piece<'a> {
     }
 
     fn step(self, unit: &Unit) -> Result<u8, CronError> {
-        let most = unit.len();
+        let most = unit.last() - unit.min + 1;
         let step = self.number().filter(|step| (1..=most).contains(step));
         step.ok_or_else(|| self.fault(format!("`{}` is not a step; use 1 to {most}", self.text)))
     }
 
-    /// One value, as a number or by name.
     fn value(self, unit: &Unit) -> Result<u8, CronError> {
         let named = unit.names.iter().position(|name| name.eq_ignore_ascii_case(self.text));
         let named = named.map(|place| unit.min + place as u8);
         let number = || self.number().filter(|number| (unit.min..=unit.max).contains(number));
         named.or_else(number).ok_or_else(|| {
-            let (name, choices) = (unit.name, unit.choices());
+            let (name, min, max) = (unit.name, unit.min, unit.max);
+            let choices = match unit.names {
+                [first, .., last] => format!("{min} to {max}, or {first} to {last}"),
+                _ => format!("{min} to {max}"),
+            };
             self.fault(match (self.text, unit.by_long_name(self.text)) {
                 ("", _) => format!("{name} is missing; use {choices}"),
                 (found, None) => format!("`{found}` is not {name}; use {choices}"),
@@ -353,7 +317,6 @@ impl<'a> Piece<'a> {
         })
     }
 
-    /// The number that the digits mean; a sign is no digit.
     fn number(self) -> Option<u8> {
         self.text.bytes().all(|byte| byte.is_ascii_digit()).then(|| self.text.parse().ok())?
     }

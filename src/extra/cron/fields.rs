@@ -1,22 +1,14 @@
-//! The fields of an expression as sets of bits, and the search for the next time that is in all of
-//! them.
+//! The fields of an expression as sets of bits, and the search for the next time that is in all of them.
 //!
-//! Here time is what a clock on a wall shows: a number of seconds since the beginning of 1970 as that
-//! clock counts them, in no zone. Every day has 86,400 of them, and none is missing or comes twice.
+//! Time is what a clock on a wall shows, in no zone: a number of seconds since the beginning of 1970. Every day has
+//! 86,400 of them, and none is missing or comes twice. For a month the day fields become one word with a bit for each
+//! matching day, so the search looks at months and never at days.
 //!
-//! For a month the day fields become one word with a bit for each matching day, so the search looks at months
-//! and never at days, and *last*, *nearest weekday* and *third Friday* are bits like any others.
-//!
-//! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28
-//! years from 2000 on. An expression that matches no day of these matches none at all, and is refused
-//! ([`never_match`](Fields::never_match)). All others match within 40 years: the rarest is a
-//! fifth Monday in February, where a century is no leap year. So a search ends.
+//! Every kind of year, whether leap or not and whichever weekday it begins with, occurs within the 28 years from 2000
+//! on. An expression that matches no day of these is refused ([`never_match`](Fields::never_match)). All others match
+//! within 40 years, the rarest being a fifth Monday in February where a century is no leap year. So a search ends.
 
-use jiff::{
-    Timestamp,
-    civil::{Date, DateTime},
-    tz::Offset,
-};
+use jiff::{Timestamp, civil::Date, tz::Offset};
 
 const SUNDAY: u32 = 0;
 const SATURDAY: u32 = 6;
@@ -30,34 +22,27 @@ pub(super) struct Fields {
     pub(super) months: u64,
     pub(super) days: DaysOfMonth,
     pub(super) weekdays: DaysOfWeek,
-    /// A day matches if it is in either of the two day fields, and not only if it is in both.
     pub(super) either_day: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfMonth {
-    /// `1` to `31`.
     pub(super) numbers: u64,
-    /// `1W` to `31W`.
+    // `15W`, `L` and `LW`.
     pub(super) nearest: u64,
-    /// `L`.
     pub(super) last: bool,
-    /// `LW`.
     pub(super) last_nearest: bool,
 }
 
 /// The field of the day of the week; Sunday is 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct DaysOfWeek {
-    /// `FRI`.
+    // `FRI`, `FRIL`, and `FRI#1` to `FRI#5`.
     pub(super) every: u64,
-    /// `FRIL`.
     pub(super) last: u64,
-    /// `FRI#1` to `FRI#5`.
     pub(super) nth: [u64; 5],
 }
 
-/// A month of a year, as far as its days are concerned.
 #[derive(Clone, Copy)]
 struct Month {
     /// The weekday of the first.
@@ -68,7 +53,7 @@ struct Month {
 impl Fields {
     /// Returns the first time from `from` on and before `end` that is in all fields.
     pub(super) fn first_within(&self, from: i64, end: i64) -> Option<i64> {
-        let today = civil(from)?.date();
+        let today = Offset::UTC.to_datetime(Timestamp::from_second(from).ok()?).date();
         let mut date = self.day_from(today, end)?;
         let since = if date == today { from - midnight(today)? } else { 0 };
         let time = match self.time_from(since) {
@@ -81,14 +66,12 @@ impl Fields {
         Some(midnight(date)? + time).filter(|found| *found < end)
     }
 
-    /// Returns `true` if no day is in all fields; see the head of this module.
     pub(super) fn never_match(&self) -> bool {
         let mut months = (2000..2028).flat_map(|year| (1..=12).map(move |month| (year, month)));
         !months.any(|(year, month)| self.days_in(jiff::civil::date(year, month, 1)) != 0)
     }
 
-    /// Returns the first day from this one on that is in all fields; `None` if it is in a month that
-    /// begins later than `end`.
+    /// Returns the first day from this one on that is in all fields; `None` if it is in a month that begins later than `end`.
     fn day_from(&self, date: Date, end: i64) -> Option<Date> {
         let mut first = date.first_of_month();
         let mut days = self.days_in(first) >> date.day() << date.day();
@@ -111,7 +94,7 @@ impl Fields {
         let month = Month { first: first.weekday().to_sunday_zero_offset() as u32, length };
         let (days, weekdays) = (self.days.within(month), self.weekdays.within(month));
         let both = if self.either_day { days | weekdays } else { days & weekdays };
-        both & month.all()
+        both & ((2 << length) - 2)
     }
 
     /// Returns the first second of a day, from `second` on, that is in all fields.
@@ -148,42 +131,25 @@ impl DaysOfMonth {
 
 impl DaysOfWeek {
     fn within(&self, month: Month) -> u64 {
-        let mut days = 0;
-        for weekday in 0..7 {
-            let bit = 1 << weekday;
-            let first = month.first_on(weekday);
-            let in_a_row = (1 | 1 << 7 | 1 << 14 | 1 << 21 | 1 << 28) << first;
-            if self.every & bit != 0 {
-                days |= in_a_row;
-            }
-            if self.last & bit != 0 {
-                let in_month: u64 = in_a_row & month.all();
-                days |= 1 << in_month.ilog2();
-            }
-            for (nth, weekdays) in self.nth.iter().enumerate() {
-                if weekdays & bit != 0 {
-                    days |= 1 << (first + 7 * nth as u32);
-                }
-            }
-        }
-        days
+        let matches = |day: u32| {
+            let is_last = day + 7 > month.length;
+            let weekdays =
+                self.every | self.nth[(day as usize - 1) / 7] | if is_last { self.last } else { 0 };
+            weekdays & (1 << month.weekday(day)) != 0
+        };
+        (1..=month.length).filter(|day| matches(*day)).fold(0, |days, day| days | 1 << day)
     }
 }
 
 impl Month {
-    fn all(self) -> u64 {
-        (2 << self.length) - 2
-    }
-
-    /// The first day that is on this weekday.
-    fn first_on(self, weekday: u32) -> u32 {
-        1 + (weekday + 7 - self.first) % 7
+    fn weekday(self, day: u32) -> u32 {
+        (self.first + day - 1) % 7
     }
 
     /// The bit of the day from Monday to Friday that is nearest to a day, in the same month; no bit if
     /// the month does not have that day.
     fn weekday_nearest(self, day: u32) -> u64 {
-        let nearest = match (self.first + day - 1) % 7 {
+        let nearest = match self.weekday(day) {
             _ if day > self.length => return 0,
             SATURDAY if day == 1 => 3,
             SATURDAY => day - 1,
@@ -195,17 +161,12 @@ impl Month {
     }
 }
 
-/// Returns the lowest bit of a set from `from` on.
 fn next_bit(set: u64, from: i64) -> Option<i64> {
     let rest = set.checked_shr(u32::try_from(from).ok()?)?;
     (rest != 0).then(|| from + i64::from(rest.trailing_zeros()))
 }
 
-/// Nothing is later than the year 9999: neither of these has a value there.
-fn civil(seconds: i64) -> Option<DateTime> {
-    Some(Offset::UTC.to_datetime(Timestamp::from_second(seconds).ok()?))
-}
-
+/// Nothing is later than the year 9999.
 fn midnight(date: Date) -> Option<i64> {
     Some(Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second())
 }

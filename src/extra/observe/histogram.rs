@@ -1,9 +1,8 @@
 //! Histograms of how late runs start and how long they take.
 //!
-//! A distribution allocates all its buckets at the beginning, so recording a run allocates nothing: 4,382 counts of eight
-//! bytes are 35 KiB, and a recorder with its two distributions has 70 KiB. A bucket is 64 nanoseconds wide up to 16
-//! microseconds, and the width doubles with each further power of two, so 128 buckets share one width, as in
-//! `HdrHistogram` with two significant digits.
+//! A distribution allocates its 4,382 buckets of eight bytes at the beginning, 35 KiB, so recording a run allocates
+//! nothing. A bucket is 64 nanoseconds wide up to 16 microseconds, and twice as wide after each further power of two:
+//! 128 buckets share one width, as in `HdrHistogram` with two significant digits.
 
 use std::{fmt, time::Duration};
 
@@ -32,8 +31,7 @@ fn highest_in(bucket: usize) -> u64 {
 /// How many runs took how long, or were how late; from [`RunHistograms`].
 ///
 /// Durations are counted in buckets whose width is 64 nanoseconds, and above 16 microseconds less than a hundredth of
-/// what they count, up to a day; what is shorter or longer is in the first bucket or in the last. The count, the mean,
-/// the smallest and the largest are exact, in nanoseconds, also beyond these bounds.
+/// what they count, up to a day. The count, the sum, the smallest and the largest are exact, also beyond these bounds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -55,7 +53,6 @@ fn highest_in(bucket: usize) -> u64 {
 #[derive(Clone)]
 pub struct Histogram {
     buckets: Box<[u64]>,
-    // The exact values that the buckets do not hold.
     count: u64,
     min: u64,
     max: u64,
@@ -112,10 +109,9 @@ impl Histogram {
         self.nonzero(|| Duration::from_nanos((self.sum / u128::from(self.count())) as u64))
     }
 
-    /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for what
-    /// one of a hundred exceeds. It is at most 64 nanoseconds or a hundredth too long, and never shorter than the
-    /// shortest nor longer than the longest. A share below zero counts as zero, and one above one as
-    /// one. `None` if nothing has been recorded.
+    /// Returns a duration that this share of all durations does not exceed: 0.5 for the median, 0.99 for what one of a
+    /// hundred exceeds. It is at most 64 nanoseconds or a hundredth too long, and never outside of the shortest and
+    /// longest. A share is clamped to 0 and 1. `None` if nothing has been recorded.
     pub fn quantile(&self, share: f64) -> Option<Duration> {
         self.nonzero(|| {
             let place = (share.clamp(0.0, 1.0) * self.count as f64).ceil() as u64;
@@ -131,9 +127,8 @@ impl Histogram {
         })
     }
 
-    /// Returns how many durations were no longer than `limit`. A duration in the same bucket as the limit
-    /// counts, so one that is at most 64 nanoseconds or a hundredth too long may be among them. Takes a few
-    /// microseconds.
+    /// Returns how many durations were no longer than `limit`, or at most 64 nanoseconds or a hundredth longer: all in
+    /// its bucket count. Takes a few microseconds.
     pub fn count_within(&self, limit: Duration) -> u64 {
         let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         self.buckets[..=bucket_of(limit)].iter().sum()
@@ -178,7 +173,6 @@ impl RunHistograms {
         self.run_time.record(run_time.as_nanos() as u64);
     }
 
-    /// Adds another snapshot to this one.
     pub(super) fn add(&mut self, other: &Self) {
         self.lateness.add(&other.lateness);
         self.run_time.add(&other.run_time);
@@ -191,8 +185,8 @@ impl RunHistograms {
         &self.lateness
     }
 
-    /// Returns how long each run occupied its worker: from its start until the worker looked for the next task.
-    /// That includes the hooks around the run, and the wake-ups of the threads that wait for its result.
+    /// Returns how long each run occupied its worker, until that looked for the next task. That includes the hooks
+    /// around the run, and the wake-ups of the threads that wait for its result.
     #[must_use]
     pub fn run_time(&self) -> &Histogram {
         &self.run_time
@@ -204,7 +198,6 @@ impl RunHistograms {
     }
 }
 
-/// One line for a log: both distributions.
 impl fmt::Display for RunHistograms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "lateness: {}; run time: {}", self.lateness, self.run_time)

@@ -1,39 +1,30 @@
-//! The record of the runs of an executor: a recorder for each thread that runs tasks, one for each name that is kept apart,
-//! and one for each group.
+//! The record of an executor's runs: a recorder for each thread, for each name that is kept apart, and for each group.
 //!
-//! Each thread keeps its recorder in a seat, with the recorders of its last name and its last group. To record a run, it
-//! compares, takes one lock that only a snapshot contends for, and increments two counts. The recorder of a thread that
-//! has ended goes to the next thread, so its records stay.
+//! A thread has a seat with its own recorder and those of its last name and group. To record a run, it takes a lock for
+//! which only a snapshot contends. The recorder of a thread that has ended goes to the next one, so its records stay.
 //!
-//! # No run is counted twice
-//!
-//! A run of a task whose name is kept apart goes to the recorder of that name *in place of* the thread's, since the total
-//! of the executor adds up both kinds. A run of a group's task goes to the recorder of the group *as well*, which the
-//! total leaves out.
-
-#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+//! A name's recorder takes a run *in place of* the thread's, and the total adds up both kinds. A group's takes it *as
+//! well*, and the total leaves it out. So no run counts twice.
 
 use std::{
     cell::RefCell,
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, Weak},
 };
 
-use super::histogram::RunHistograms;
+use super::{histogram::RunHistograms, locked};
 use crate::{EndedRun, Observer, Points};
 
 thread_local! {
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
 }
 
-/// The observer that records the runs of one executor; see the [module](self).
 pub(crate) struct RunRecorder(Arc<Records>);
 
 struct Records {
     most_names: usize,
-    /// Each with what its thread holds while it lives.
-    threads: Mutex<Vec<(Arc<Recorder>, Weak<()>)>>,
+    threads: Mutex<Vec<Arc<Recorder>>>,
     names: Mutex<BTreeMap<Arc<str>, Arc<Recorder>>>,
     /// By the address of the group's name, which is unique while a reference to the name exists.
     groups: Mutex<HashMap<usize, OfGroup>>,
@@ -44,35 +35,11 @@ type OfGroup = (Weak<str>, Arc<Recorder>);
 #[derive(Default)]
 struct Recorder(Mutex<RunHistograms>);
 
-/// The recorders that one thread uses.
 struct Seat {
-    /// The owner of these recorders, which this does not keep alive.
     of: Weak<Records>,
     own: Arc<Recorder>,
-    /// While it is there, no other thread takes the recorder.
-    _holds: Arc<()>,
     named: Option<(Arc<str>, Arc<Recorder>)>,
     grouped: Option<(Arc<str>, Arc<Recorder>)>,
-}
-
-/// No thread panics while it holds one of these locks.
-fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Recorder {
-    #[inline]
-    fn record(&self, run: &EndedRun<'_>) {
-        locked(&self.0).record(run.lateness(), run.run_time());
-    }
-
-    fn add_to(&self, sum: &mut RunHistograms) {
-        sum.add(&locked(&self.0));
-    }
-
-    fn snapshot(&self) -> RunHistograms {
-        locked(&self.0).clone()
-    }
 }
 
 impl Observer for RunRecorder {
@@ -94,23 +61,27 @@ impl Records {
             Some(seat) if seat.of.as_ptr() == Arc::as_ptr(self) => seat,
             _ => seat.insert(self.seat()),
         };
+        let record =
+            |recorder: &Recorder| locked(&recorder.0).record(run.lateness(), run.run_time());
         match run.name() {
-            None => seat.own.record(run),
-            Some(name) => seat.of_name(self, name).record(run),
+            None => record(&seat.own),
+            Some(name) => record(seat.of_name(self, name)),
         }
         if let Some(name) = run.group_name() {
-            seat.of_group(self, name).record(run);
+            record(seat.of_group(self, name));
         }
     }
 
-    /// Returns a seat with a recorder that no other thread has.
     #[cold]
     fn seat(self: &Arc<Self>) -> Seat {
-        let (mut threads, holds) = (locked(&self.threads), Arc::new(()));
-        let place = threads.iter().position(|(_, holder)| holder.strong_count() == 0);
-        let own = place.map_or_else(Arc::default, |place| threads.swap_remove(place).0);
-        threads.push((Arc::clone(&own), Arc::downgrade(&holds)));
-        Seat { of: Arc::downgrade(self), own, _holds: holds, named: None, grouped: None }
+        let mut threads = locked(&self.threads);
+        // Only the list has the recorder of a thread that has ended.
+        let left = threads.iter().find(|recorder| Arc::strong_count(recorder) == 1).cloned();
+        let own = left.unwrap_or_else(|| {
+            threads.push(Arc::default());
+            Arc::clone(&threads[threads.len() - 1])
+        });
+        Seat { of: Arc::downgrade(self), own, named: None, grouped: None }
     }
 
     /// Returns the recorder of a name; `None` if it is not kept apart.
@@ -155,7 +126,6 @@ impl Seat {
 }
 
 impl RunRecorder {
-    /// Keeps the first `most_names` names apart.
     pub(crate) fn new(most_names: usize) -> Self {
         let (threads, names, groups) = Default::default();
         Self(Arc::new(Records { most_names, threads, names, groups }))
@@ -165,24 +135,22 @@ impl RunRecorder {
         let (threads, named) = (locked(&self.0.threads).clone(), locked(&self.0.names).clone());
         locked(&self.0.groups).retain(|_, (name, _)| name.strong_count() > 0);
         let mut pool = RunHistograms::default();
-        threads.iter().for_each(|(recorder, _)| recorder.add_to(&mut pool));
-        let names = named.into_iter().map(|(name, recorder)| (name, recorder.snapshot()));
-        let names: BTreeMap<_, _> = names.collect();
+        threads.iter().for_each(|recorder| pool.add(&locked(&recorder.0)));
+        let copy = |(name, recorder): (_, Arc<Recorder>)| (name, locked(&recorder.0).clone());
+        let names: BTreeMap<_, _> = named.into_iter().map(copy).collect();
         names.values().for_each(|own| pool.add(own));
         Histograms { pool, names }
     }
 
     /// Returns the records so far of the runs in the group with this name, which is the group's own `Arc`.
     pub(crate) fn of_group(&self, name: &Arc<str>) -> RunHistograms {
-        self.0.of_group(name).snapshot()
+        locked(&self.0.of_group(name).0).clone()
     }
 }
 
-/// How late runs started and how long they took, in a pool and by name; from
-/// [`Handle::histograms`](crate::Handle::histograms).
+/// How late runs started and how long they took, in a pool and by name; from [`Handle::histograms`](crate::Handle::histograms).
 ///
-/// A snapshot does not change. A run enters it when its worker looks for the next task, shortly after the outcome of the
-/// run is visible.
+/// A snapshot does not change. A run enters it shortly after its outcome is visible, when its worker looks for the next task.
 #[derive(Clone, Debug)]
 pub struct Histograms {
     pool: RunHistograms,
@@ -201,8 +169,7 @@ impl Histograms {
         self.names.iter().map(|(name, histograms)| (&**name, histograms))
     }
 
-    /// Returns the histograms of the runs of all tasks with this name; `None` if the name is not kept
-    /// apart.
+    /// Returns the histograms of the runs of all tasks with this name; `None` if the name is not kept apart.
     pub fn named(&self, name: &str) -> Option<&RunHistograms> {
         self.names.get(name)
     }

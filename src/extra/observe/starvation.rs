@@ -1,60 +1,48 @@
 //! Detects starvation: no due task can start, because all workers are occupied.
 //!
-//! An executor starves from the moment at which a task is due, or at which a worker last took one if that is later, until
-//! a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
+//! An executor starves from the moment at which a task is due, or at which a worker last took one if that is later,
+//! until a worker takes a task. The watch reports this after the set time, and again each time the wait has doubled.
 //!
-//! # One look at a time
-//!
-//! A *look* is a task of the executor's [watcher](Watcher). It asks whether a worker is idle, which
-//! due task is the first, and when a worker last took one. No thread has to announce that a task is due or taken: the
-//! later of the two moments says since when the executor starves, and so exactly when the next look is. If nothing is due
-//! now, nothing can have starved before a set time from now. So there is one look in a set time, however busy the
-//! executor is.
-//!
-//! A look that finds an idle worker is the last one: that worker takes what is due next. A worker that takes a task arms a
-//! look if none is armed. If it takes the task at the very moment of a look, it may come before or after it: the report
-//! says what the look has seen.
+//! A *look* is a task of the executor's [watcher](Watcher). It reads whether a worker is idle, which due task is the
+//! first, and when a worker last took one. So it knows since when the executor starves, and when the next look has to
+//! be: there is one in a set time, however busy the executor is. A look that finds an idle worker is the last, until a
+//! worker that takes a task arms one.
 //!
 //! # Why no starvation is missed
 //!
 //! > If all workers are busy, a look is armed, for a moment at most one set time after the last task
 //! > was taken or, if that is later, after the last look.
 //!
-//! The two sides, all sequentially consistent:
+//! Both sides are sequentially consistent:
 //!
 //! | the worker | the look |
 //! |---|---|
 //! | 1. is no longer idle, as the queue knows | 1. lowers `armed` |
 //! | 2. reads `armed`; if it is down, raises it and arms a look | 2. counts the idle workers; if there is none, raises `armed` and arms the next look |
 //!
-//! If each sees the other, the one that raises `armed` arms the look. A worker that starts and one that ends do the same as
-//! one that takes a task.
-
-#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+//! If each sees the other, the one that raises `armed` arms the look. A worker that starts or ends does the same. Only
+//! a watcher whose thread cannot be started leaves a gap, until a worker takes the next task.
 
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use super::Watcher;
+use super::{Watcher, locked};
 use crate::{ExecutorState, Handle, Observer, Points, RunningTask, TaskId, TaskSummary};
 
-/// Reports a starvation, and which executor starves.
 pub(crate) type Tell = dyn Fn(&Handle, &Starvation) + Send + Sync;
 
-/// The observer that watches one executor; see the [module](self).
 pub(crate) struct StarvationWatch(Arc<Lookout>);
 
 struct Lookout {
     after: Duration,
     tell: Arc<Tell>,
     watcher: Watcher,
-    /// A look is armed, or is about to be.
     armed: AtomicBool,
     /// In nanoseconds since the executor was built.
     last_taken: AtomicU64,
@@ -78,10 +66,9 @@ impl StarvationWatch {
         Self(Arc::new(Lookout { after, tell, watcher, armed, last_taken, built, executor }))
     }
 
-    /// Begins to watch the executor of which this is an observer.
     pub(crate) fn begin(&self, executor: &Handle) {
         _ = self.0.built.set(executor.clock().now());
-        *self.0.executor() = Some(executor.clone());
+        *locked(&self.0.executor) = Some(executor.clone());
     }
 }
 
@@ -99,25 +86,20 @@ impl Observer for StarvationWatch {
     }
 
     fn task_taken(&self, _: TaskId, taken: Instant, _: Duration) {
-        let since_built = self.0.built.get().map(|built| taken.saturating_duration_since(*built));
-        let nanos = since_built.unwrap_or_default().as_nanos() as u64;
+        let built = self.0.built.get().copied().unwrap_or(taken);
+        let nanos = taken.saturating_duration_since(built).as_nanos() as u64;
         // Relaxed: orders no other access.
         self.0.last_taken.fetch_max(nanos, Ordering::Relaxed);
         self.0.ensure_armed();
     }
 
     fn terminated(&self) {
-        let executor = self.0.executor().take();
+        let executor = locked(&self.0.executor).take();
         drop(executor);
     }
 }
 
 impl Lookout {
-    /// No thread panics while it holds this lock.
-    fn executor(&self) -> MutexGuard<'_, Option<Handle>> {
-        self.executor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Arms a look unless one is armed: a worker has taken a task, has started, or has ended.
     #[inline]
     fn ensure_armed(self: &Arc<Self>) {
@@ -141,7 +123,7 @@ impl Lookout {
 
     fn look(self: &Arc<Self>, before: Episode) {
         self.armed.store(false, Ordering::SeqCst);
-        let Some(executor) = self.executor().clone() else { return };
+        let Some(executor) = locked(&self.executor).clone() else { return };
         let seen = executor.statistics();
         let is_at_its_end = seen.state != ExecutorState::Running && seen.pending == 0;
         if executor.idle_count() > 0 || seen.pool_size == 0 || is_at_its_end {
@@ -157,12 +139,10 @@ impl Lookout {
         let mut episode = if before.of == of { before } else { Episode { of, again_at: 1 } };
         let waited = since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since));
         let is_over = waited >= self.after.saturating_mul(episode.again_at);
-        let told = first.filter(|_| is_over).map(|(next, _)| {
+        if let Some((next, _)) = first.filter(|_| is_over) {
             episode.again_at = episode.again_at.saturating_mul(2);
-            Starvation { waited, next, running: executor.running_tasks() }
-        });
-        if let Some(starvation) = told {
-            (self.tell)(&executor, &starvation);
+            let running = executor.running_tasks();
+            (self.tell)(&executor, &Starvation { waited, next, running });
         }
         let rest = self.after.saturating_sub(waited);
         self.arm(if rest.is_zero() { self.after } else { rest }, episode);
@@ -170,7 +150,8 @@ impl Lookout {
 }
 
 /// An executor in which no due task could start for a set time: the argument of
-/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log.
+/// [`Builder::on_starvation`](crate::Builder::on_starvation). Its `Display` is a line for a log. None comes while the
+/// thread that watches cannot be started.
 #[derive(Clone, Debug)]
 pub struct Starvation {
     waited: Duration,
@@ -194,7 +175,6 @@ impl Starvation {
         &self.running
     }
 
-    /// Returns the tasks that occupy the workers, as a text.
     pub(crate) fn occupants(&self) -> String {
         let running: Vec<_> = self.running.iter().map(RunningTask::to_string).collect();
         running.join(", ")

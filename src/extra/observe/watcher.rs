@@ -1,12 +1,18 @@
-//! The executor that watches another one: it has the same clock, and calls what was asked for at a moment. It has two
-//! threads, which sleep while nothing is to be watched: a callback that blocks does not silence the other kind of watch.
+//! The executor that watches another one, on the same clock: at a moment, it looks whether a run is slow, or whether
+//! the executor starves. It has two threads, so a callback of one kind that blocks does not silence the other kind.
 //!
-//! It is built when it is needed for the first time, and is shut down when the watched executor has terminated.
+//! A worker of the watched executor builds it at the first need. It is shut down when that executor has terminated.
+//!
+//! What may be missed: if its thread cannot be started, `tracing` has an event of that. A slow run is then named by its
+//! worker when the body has returned, and starvation is looked for again when a worker takes the next task. While all
+//! workers hang, no notification comes.
 
-#![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
+use std::{
+    mem,
+    sync::{Arc, Mutex},
+};
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
+use super::locked;
 use crate::{Builder, Handle, Observer, Points, ScheduledThreadPoolExecutor};
 
 type MakeBuilder = dyn Fn() -> Builder + Send + Sync;
@@ -20,39 +26,36 @@ struct Shared {
     state: Mutex<State>,
 }
 
-#[derive(Default)]
-struct State {
-    is_over: bool,
-    executor: Option<ScheduledThreadPoolExecutor>,
+enum State {
+    Unneeded,
+    Watches(ScheduledThreadPoolExecutor),
+    Over,
+}
+
+impl State {
+    fn handle(&self) -> Option<Handle> {
+        if let Self::Watches(executor) = self { Some(executor.handle()) } else { None }
+    }
 }
 
 impl Watcher {
-    /// Describes a watcher that is built with these settings, when it is needed.
     pub(crate) fn new(make: impl Fn() -> Builder + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Shared { make: Box::new(make), state: Mutex::default() }))
+        Self(Arc::new(Shared { make: Box::new(make), state: Mutex::new(State::Unneeded) }))
     }
 
     /// Returns the executor that watches; `None` if the other one has terminated.
     pub(crate) fn executor(&self) -> Option<Handle> {
-        let built = self.state().executor.as_ref().map(|executor| executor.handle());
-        if built.is_some() || self.state().is_over {
-            return built;
+        match &*locked(&self.0.state) {
+            State::Unneeded => {}
+            known => return known.handle(),
         }
-        let made = (self.0.make)().core_pool_size(2).build().ok()?;
-        let (handle, mut state) = (made.handle(), self.state());
-        if state.is_over || state.executor.is_some() {
-            // Another thread was faster. No task of this one is pending, and it has no thread.
-            drop(state);
-            drop(made);
-            return self.executor();
+        // If another thread is faster, this one is dropped after the lock. It has no thread and no task.
+        let mut made = Some((self.0.make)().core_pool_size(2).build().ok()?);
+        let mut state = locked(&self.0.state);
+        if let State::Unneeded = *state {
+            *state = made.take().map_or(State::Over, State::Watches);
         }
-        state.executor = Some(made);
-        Some(handle)
-    }
-
-    /// No thread panics while it holds this lock.
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        state.handle()
     }
 }
 
@@ -62,12 +65,10 @@ impl Observer for Watcher {
     }
 
     fn terminated(&self) {
-        let executor = {
-            let mut state = self.state();
-            state.is_over = true;
-            state.executor.take()
-        };
-        // This must not wait for the thread, which may be in a callback that waits for the watched executor.
-        executor.into_iter().for_each(|executor| executor.shutdown_background());
+        let state = mem::replace(&mut *locked(&self.0.state), State::Over);
+        if let State::Watches(executor) = state {
+            // A callback on its thread may wait for the watched executor.
+            executor.shutdown_background();
+        }
     }
 }

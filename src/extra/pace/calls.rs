@@ -1,6 +1,5 @@
 //! The calls that wait for one run, the gate that lets this run pass, and the trigger that says when the next is due.
-//!
-//! The states are described in [`pace`](super).
+//! See [`pace`](super).
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -27,19 +26,16 @@ pub(super) struct Calls {
     until: Word,
     /// When the first of the calls came, while the word is open.
     first: AtomicU64,
-    /// The least time between two bodies.
     period: u64,
     waiting: Mutex<WaitingCalls>,
 }
 
-/// The calls that wait.
 #[derive(Debug, Default)]
 struct WaitingCalls {
     /// True if a call waits for the run that is to come, or about which the gate is asked.
     is_called: bool,
     /// Calls since the gate is asked: when the first came, and when their run would be due.
     since: Option<(u64, u64)>,
-    /// The end of the period that the last body has begun.
     period_end: u64,
 }
 
@@ -74,7 +70,6 @@ impl Calls {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call waits that came at `first`, and its run is due then.
     fn open(&self, waiting: &mut WaitingCalls, first: u64, due: u64) {
         waiting.is_called = true;
         // Ordering: relaxed, published by the opening.
@@ -110,7 +105,6 @@ impl Calls {
         }
     }
 
-    /// The body begins, for all calls up to now.
     fn begin(&self) {
         let (now, mut waiting) = (self.time.now(), self.lock());
         self.give_up(&mut waiting);
@@ -132,7 +126,6 @@ impl Calls {
     }
 }
 
-/// The caller's side of such a task.
 #[derive(Debug)]
 pub(super) struct Caller {
     executor: Handle,
@@ -142,8 +135,8 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// Notes a call now. `until` says when the run is due for which it waits, by when the call and the first of those came
-    /// that wait; a call that joins others after a shutdown does not put their run off. Returns `false` if the task has ended.
+    /// Notes a call now. `until` says when its run is due, by the moments of this call and of the first one that waits.
+    /// After a shutdown a call does not put the run of others off. Returns `false` if the task has ended.
     #[inline]
     pub(super) fn call(&self, until: impl Fn(u64, u64) -> u64) -> bool {
         let (calls, now) = (&*self.calls, self.calls.time.now());
@@ -184,7 +177,7 @@ impl Caller {
         Some(lives)
     }
 
-    /// Has the run for which calls wait take place now. Returns `true` if there is one.
+    /// Runs the task now if calls wait. Returns `true` if they do.
     pub(super) fn flush(&self) -> bool {
         let Self { task, calls, .. } = self;
         let (now, mut waiting) = (calls.time.now(), calls.lock());
@@ -216,7 +209,6 @@ impl Drop for Caller {
     }
 }
 
-/// The gate of a task that runs for its calls, around another gate.
 struct CallGate {
     calls: Arc<Calls>,
     inner: Option<Arc<dyn RunGate>>,
@@ -229,14 +221,11 @@ impl RunGate for CallGate {
             Err(later) => return self.calls.time.put_off(later),
         };
         let entry = self.inner.as_ref().map_or(Entry::Run, |inner| inner.enter(tick));
-        let waits_on = match entry {
-            Entry::Again(_) | Entry::At(_) => true,
+        match entry {
+            Entry::Again(_) | Entry::At(_) => self.calls.wait_on(closed),
             // The plan stands, and the calls with it.
-            Entry::Skip => tick.is_extra(),
-            _ => false,
-        };
-        if waits_on {
-            self.calls.wait_on(closed);
+            Entry::Skip if tick.is_extra() => self.calls.wait_on(closed),
+            _ => {}
         }
         entry
     }

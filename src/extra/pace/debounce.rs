@@ -19,9 +19,8 @@ use crate::{Outcome, RejectedExecutionError, TaskBuilder, TaskHandle};
 
 /// A task that runs once it has not been called for a while; from [`TaskBuilder::debounce`](crate::TaskBuilder::debounce).
 ///
-/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
-/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
-/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+/// Dropping it detaches the task: a run that is due takes place, and the task stays pending until it is cancelled, by a
+/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) has the drop cancel it.
 #[derive(Debug)]
 pub struct Debounced {
     caller: Caller,
@@ -66,9 +65,8 @@ impl Debounced {
         self
     }
 
-    /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has
-    /// ended. Does not block. A call that finds another one waiting costs one atomic operation, as
-    /// [`extend`](crate::Extender::extend) does; any other, O(log n).
+    /// Asks for a run when no further call has come for the quiet time. Returns `false` if the task has ended. Does not
+    /// block. A call that finds another one waiting costs one atomic operation; any other, O(log n).
     pub fn call(&self) -> bool {
         self.caller.call(|now, first| {
             let latest = first.saturating_add(self.max_wait).max(now);
@@ -114,11 +112,11 @@ impl Debounced {
     }
 }
 
-/// A task that runs once in a period at most, however often it is called; from [`TaskBuilder::throttle`](crate::TaskBuilder::throttle).
+/// A task that runs once in a period at most, however often it is called; from
+/// [`TaskBuilder::throttle`](crate::TaskBuilder::throttle).
 ///
-/// Dropping it detaches the task, as dropping a [future](crate::ScheduledFuture) does: a run that is due takes place. The
-/// task then stays pending until it is cancelled, by a [handle](Self::task_handle) or with its executor.
-/// [`cancel_on_drop`](Self::cancel_on_drop) has it cancelled by the drop.
+/// Dropping it detaches the task: a run that is due takes place, and the task stays pending until it is cancelled, by a
+/// [handle](Self::task_handle) or with its executor. [`cancel_on_drop`](Self::cancel_on_drop) has the drop cancel it.
 #[derive(Debug)]
 pub struct Throttled {
     caller: Caller,
@@ -134,9 +132,8 @@ impl Throttled {
         Ok(Self { caller: Calls::submit(task, period, body)? })
     }
 
-    /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have
-    /// been. All calls until then have that run in common. Returns `false` if the task has ended. Does
-    /// not block. O(log n).
+    /// Asks for a run: at once if the last one was a period ago or more, and otherwise when it will have been. All
+    /// calls until then have that run in common. Returns `false` if the task has ended. Does not block. O(log n).
     #[allow(clippy::must_use_candidate, reason = "it is done for what it does")]
     pub fn call(&self) -> bool {
         self.caller.call(|_, _| 0)

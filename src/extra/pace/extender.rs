@@ -11,29 +11,25 @@ use crate::{
     gate::{Entry, Lease, RunEnd, Tick},
 };
 
-/// Puts the next run of a task off, as often as it likes, at the cost of one atomic operation; from
-/// [`TaskBuilder::extender`].
+/// Puts the next run of a task off, as often as it likes, at the cost of one atomic operation; from [`TaskBuilder::extender`].
 ///
-/// It is what a timeout needs that each sign of life extends: an idle connection, a session, a lease, a watchdog.
-/// [`reschedule`](crate::TaskHandle::reschedule) does the same, but moves the task in the queue at each call, under two
-/// locks. An extender notes the later moment beside the queue, in a [gate](crate::gate) of the task. The worker that takes
-/// the task at its old moment finds the note, and queues the task for the later one. This look costs a microsecond or two of
-/// a worker. It counts as no run, no missed run and no attempt, and there is one for each span at most: a timeout of 30 s
-/// that is extended a million times is looked at every 30 s.
+/// It is for a timeout that each sign of life extends: an idle connection, a session, a lease, a watchdog.
+/// [`reschedule`](crate::TaskHandle::reschedule) moves the task in the queue at each call, under two locks. An extender notes
+/// the later moment in a [gate](crate::gate) of the task, and the worker that takes the task at its old moment queues it for
+/// the later one. This look takes a worker a microsecond or two, and counts as no run, no missed run and no attempt. There is
+/// one for each span at most: a timeout of 30 s that is extended a million times is looked at every 30 s.
 ///
-/// It is cheap to clone, and does nothing when it is dropped.
+/// It is cheap to clone, and does nothing when it is dropped. It is for one task: the builder is submitted once.
 ///
-/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::TaskHandle::run_within) and, for a
-///   one-shot task, [`run_now`](crate::TaskHandle::run_now) choose when the worker looks, and the run takes place when the extension
-///   says. [`take_back`](Self::take_back) comes first where such a call is to have its run. A `run_now` of a series is beside the
-///   schedule, and takes place.
+/// * An extension also puts off a run that a caller asks for: `reschedule`, [`run_within`](crate::TaskHandle::run_within) and,
+///   for a one-shot task, [`run_now`](crate::TaskHandle::run_now) choose when the worker looks. Where such a call is to have
+///   its run, [`take_back`](Self::take_back) comes first. A `run_now` of a series takes place, beside the schedule.
 /// * [`delay`](crate::TaskHandle::delay), [`next_run`](crate::PendingTask::next_run) and
-///   [`pending_tasks`](crate::Handle::pending_tasks) show the next look, and not the last extension; so does a
-///   [manual clock](crate::ManualClock::advance_to_next_deadline), which may stop at a look.
-/// * At a look the run is planned anew, as by `reschedule`: lateness, [missed runs](crate::MissedRuns), a
-///   [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. If the look itself is so
-///   late that the policy for missed runs or the limit ends it, that stands.
-/// * It is for one task: the builder is submitted once.
+///   [`pending_tasks`](crate::Handle::pending_tasks) show the next look, and a
+///   [manual clock](crate::ManualClock::advance_to_next_deadline) may stop at one.
+/// * At a look the run is planned anew, as by `reschedule`: lateness, [missed runs](crate::MissedRuns), a [time
+///   limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. A look that is so late that the
+///   policy for missed runs or the limit ends the run ends it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -60,7 +56,6 @@ pub struct Extender {
     put_off: Arc<PutOff>,
 }
 
-/// What an extender and its gate share.
 #[derive(Debug)]
 struct PutOff {
     time: Time,
@@ -69,7 +64,6 @@ struct PutOff {
 
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl Extender {
-    /// Gives the task an extender, whose gate is asked before that which the task has.
     pub(crate) fn of(task: TaskBuilder<'_>) -> (TaskBuilder<'_>, Self) {
         let executor = task.handle();
         let time = Time::new(executor.clock().clone());
@@ -79,31 +73,29 @@ impl Extender {
         (task, Self { executor, put_off })
     }
 
-    /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that
-    /// is later. It never brings a run forward, which is what [`run_within`](crate::TaskHandle::run_within) is for.
+    /// Runs the task after `delay` at the earliest, counted from now: puts its next run off, or leaves it as it is if that is
+    /// later. It never brings a run forward, which is what [`run_within`](crate::TaskHandle::run_within) is for.
     ///
-    /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the
-    /// run has begun or has just been let pass, if the task has ended, or if the executor was shut down. A series has its next run put off, and
-    /// `false` means that one is under way. While another gate of the task has the answer still to
-    /// [come](crate::gate::Entry::Later), and until the next look, it returns `false` as well.
+    /// Returns `true` if the next run does not take place before that. Returns `false`, and has no effect, if the run
+    /// has begun or was just let pass, if the task has ended, or if the executor was shut down; so also while another
+    /// gate of the task has its answer still to [come](crate::gate::Entry::Later), and until the next look.
     ///
-    /// Does not block: one reading of the clock and one atomic operation, or none if an extension to a later moment came
-    /// before. Java: `cancel` and `schedule`.
+    /// Does not block: one reading of the clock and one atomic operation at most. Java: `cancel` and `schedule`.
     #[doc(alias("reset", "postpone"))]
     #[inline]
     pub fn extend(&self, delay: Duration) -> bool {
         self.put_off_to(self.put_off.time.now().saturating_add(nanos(delay)))
     }
 
-    /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock); `None` means never. It
-    /// saves the reading of the clock where the caller has the time already.
+    /// As [`extend`](Self::extend), to an instant of the executor's [clock](crate::Handle::clock), which it does not
+    /// read; `None` means never.
     pub fn extend_to(&self, instant: impl Into<Option<Instant>>) -> bool {
         self.put_off_to(instant.into().map_or(NEVER, |instant| self.put_off.time.of(instant)))
     }
 
-    /// Takes all extensions back: the run takes place when it is planned. Where a look has planned it for an extension, it
-    /// stays there until a [`run_now`](crate::TaskHandle::run_now) or another request moves it. Returns `false`, and
-    /// has no effect, if the run has begun or the task has ended. Does not block: one atomic operation.
+    /// Takes all extensions back: the run takes place when it is planned, or where a look has planned it, until a
+    /// [`run_now`](crate::TaskHandle::run_now) or another request moves it. Returns `false`, and has no effect, if the
+    /// run has begun or the task has ended. Does not block: one atomic operation.
     pub fn take_back(&self) -> bool {
         self.put_off.word.lower(FIRST)
     }
@@ -114,7 +106,6 @@ impl Extender {
     }
 }
 
-/// The gate of a task with an extender, around another gate.
 struct ExtenderGate {
     put_off: Arc<PutOff>,
     inner: Option<Arc<dyn RunGate>>,
@@ -144,16 +135,11 @@ impl RunGate for ExtenderGate {
             }
             return time.put_off(later);
         }
-        match entry {
-            Entry::Run if tick.is_periodic() => self.hold(None),
-            Entry::Hold(lease) if tick.is_periodic() => self.hold(Some(lease)),
-            entry => entry,
-        }
-    }
-}
-
-impl ExtenderGate {
-    fn hold(&self, inner: Option<Arc<dyn Lease>>) -> Entry {
+        let inner = match entry {
+            Entry::Run if tick.is_periodic() => None,
+            Entry::Hold(lease) if tick.is_periodic() => Some(lease),
+            entry => return entry,
+        };
         Entry::Hold(Arc::new(RunOfSeries { put_off: Arc::clone(&self.put_off), inner }))
     }
 }

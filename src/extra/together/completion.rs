@@ -1,36 +1,29 @@
 //! A completion service: futures in the order in which their tasks end.
 //!
-//! A future that is pushed is kept among the *pending*, under a number, and its task is given a
-//! [`CompletionWaker`], which moves the future from there to the *ended*. Those are taken from the
-//! front. Pending, ended and waiting takers are under one lock, which is held only for moves between
-//! them: cancelling, waking and dropping happen after the lock is released.
+//! A future that is pushed is kept among the *pending*, under a number, and its task gets a [`CompletionWaker`], which
+//! moves the future to the *ended*. Takers take those from the front. One lock covers all three, and is held only for
+//! moves between them: cancelling, waking and dropping happen after its release. A task owns its waker, and the service
+//! the futures: a waker that is called after the drop of the service finds nothing.
 //!
 //! # Why each future comes out once
 //!
-//! The number of a future is pending before its task knows the waker. The first call of the waker moves the future from the
-//! pending to the ended in one step; a second call finds nothing. A future that finds its number gone when it is put in
-//! its place has ended meanwhile.
+//! The number of a future is pending before its task knows the waker. The first call of the waker moves the future in one step;
+//! a second call finds nothing. A future whose number is gone when it is put in its place has ended meanwhile.
 //!
 //! # Why no wake-up is lost
 //!
-//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A [`Taker`] that finds none
-//! is listed in the same step, with a token that it waits for. Every change, in whichever thread, ends with one question
-//! ([`CompletionQueue::step`]): is there an answer? If so, the token of the first taker is raised. The wake-up is a baton:
-//! a taker that has its answer asks the question, and so does the drop of one that has none. The baton also passes the
-//! news that nothing is left from one taker to the next, until all know it.
-//!
-//! # Ownership
-//!
-//! A task owns its waker, but the waker does not own the futures: they are dropped with the service,
-//! and a waker that is called later finds nothing.
+//! There is an *answer* for a taker if something has ended, or if nothing is left to wait for. A [`Taker`] that finds
+//! none is listed in the same step, with a token that it waits for. Every change ends with one question
+//! ([`CompletionQueue::step`]): is there an answer? If so, the token of the first taker is raised. The wake-up is a
+//! baton: a taker that has its answer asks the question, and so does the drop of one that has none. So the news that
+//! nothing is left passes from one taker to the next, until all know it.
 //!
 //! # Workers that wait
 //!
-//! A worker that waits without a limit [says so](Handle::enter_wait), with its token: the thread that brings the answer
-//! raises the token before it goes on. So if that thread then waits itself, it finds no taker that has its answer already.
-//!
-//! A wait is not registered if one of the futures can end without a worker of the executor, by a
-//! time limit for instance, or on another executor. When such a future joins, all takers are woken to look again.
+//! A worker that waits without a limit [says so](Handle::enter_wait), with its token. The thread that brings the answer
+//! raises the token before it goes on, so if it then waits itself, no taker with an answer counts as waiting. A wait is
+//! not registered if one of the futures can end without a worker of the executor, by a time limit or on another
+//! executor. When such a future joins, all takers are woken to look again.
 
 #![allow(clippy::disallowed_types, reason = "this is a user of the crate, and locks as users do")]
 
@@ -42,15 +35,15 @@ use std::{
 };
 
 use crate::{
-    CancellationToken, Clock, Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture,
+    CancellationToken, Handle, Limit, LimitReached, RejectedExecutionError, ScheduledFuture,
     TaskError, TaskHandle, TaskId, TaskOutput, WaitGuard,
 };
 
 /// Returns futures in the order in which their tasks end. Java's `ExecutorCompletionService`.
 ///
-/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken once,
-/// as soon as its task has ended in whichever way. Several threads may submit and take at once. **Dropping it
-/// detaches** the futures that are in it, as dropping a [`ScheduledFuture`] does.
+/// Tasks are submitted through it, or their futures are [pushed](Self::push); each future can be taken once, as soon as
+/// its task has ended in whichever way. Several threads may submit and take at once. **Dropping it detaches** the
+/// futures that are in it.
 ///
 /// ```
 /// use std::time::Duration;
@@ -71,27 +64,22 @@ pub struct ExecutorCompletionService<T> {
     shared: Arc<CompletionQueue<T>>,
 }
 
-/// The futures of a service, which it shares with the wakers of their tasks.
 struct CompletionQueue<T>(Mutex<QueueState<T>>);
 
 struct QueueState<T> {
     /// By number, so in the order in which they were pushed. `None` for one that is being pushed.
     pending: BTreeMap<u64, Option<ScheduledFuture<T>>>,
-    /// The numbers of the pending futures whose tasks can end without a worker of the executor.
     independent: BTreeSet<u64>,
     ended: VecDeque<ScheduledFuture<T>>,
-    /// The takers that wait, by number, so in the order in which they came, and the tokens that wake them.
+    /// The takers that wait, in the order in which they came, and the tokens that wake them.
     takers: BTreeMap<u64, CancellationToken>,
-    /// The last number that was assigned.
     last: u64,
 }
 
-/// The answer for a taker: the next future, or `None` if nothing is left.
 type Answer<T> = Option<ScheduledFuture<T>>;
 
 impl<T: TaskOutput + Send + 'static> ExecutorCompletionService<T> {
-    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not
-    /// block. Java: `submit`.
+    /// Submits a closure, to run as soon as a worker is free; its future can be taken here. Does not block. Java: `submit`.
     ///
     /// # Errors
     ///
@@ -109,13 +97,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// Makes an empty service that submits to this executor. It does not keep the executor alive.
     #[must_use]
     pub fn new(handle: &Handle) -> Self {
-        let state = QueueState {
-            pending: BTreeMap::new(),
-            independent: BTreeSet::new(),
-            ended: VecDeque::new(),
-            takers: BTreeMap::new(),
-            last: 0,
-        };
+        let (pending, independent, ended, takers) = Default::default();
+        let state = QueueState { pending, independent, ended, takers, last: 0 };
         Self { handle: handle.clone(), shared: Arc::new(CompletionQueue(Mutex::new(state))) }
     }
 
@@ -129,26 +112,23 @@ impl<T: 'static> ExecutorCompletionService<T> {
         let is_independent = !has_ended && !self.handle.has_to_run(&future);
         self.shared.step(|state| state.admit(number, future, has_ended, is_independent));
         if is_independent {
-            // Each taker has to look again.
             let takers = mem::take(&mut self.shared.lock().takers);
             takers.values().for_each(CancellationToken::cancel);
         }
         id
     }
 
-    /// Blocks until a task has ended, and takes its future. Returns `None` if there is nothing to wait
-    /// for: every future has been taken. Java: `take`.
+    /// Blocks until a task has ended, and takes its future. Returns `None` if every future has been taken. Java: `take`.
     ///
     /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
-    /// [`TaskError::WouldDeadlock`], at once, in the task that is the only one left, and on the last worker of the
-    /// executor that is not already waiting for a task that has not ended. Not there if one of those that are left is
-    /// of another executor, or can end without a worker.
+    /// [`TaskError::WouldDeadlock`], at once, in the task that is the only one left, and on the last worker of the executor
+    /// that is not already waiting; not if one of the tasks that are left is of another executor, or can end without a worker.
     #[doc(alias = "join_next")]
     pub fn take(&self) -> Result<Option<ScheduledFuture<T>>, TaskError> {
-        let mut taker = self.taker();
+        let mut taker = Taker { service: self, number: 0 };
         loop {
             match taker.look() {
                 Ok(answer) => return Ok(answer),
@@ -160,9 +140,8 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached.
-    /// Returns `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be
-    /// interrupted.
+    /// Takes a future as [`take`](Self::take) does, but blocks no longer than until `limit` is reached. Returns
+    /// `Ok(None)` if nothing is left. Java: `poll(timeout, unit)`, and `take` in a thread that may be interrupted.
     ///
     /// # Errors
     ///
@@ -172,7 +151,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
         limit: impl Into<Limit>,
     ) -> Result<Option<ScheduledFuture<T>>, LimitReached> {
         let limit = limit.into().from_now(self.handle.clock());
-        let mut taker = self.taker();
+        let mut taker = Taker { service: self, number: 0 };
         loop {
             match taker.look() {
                 Ok(answer) => return Ok(answer),
@@ -182,16 +161,14 @@ impl<T: 'static> ExecutorCompletionService<T> {
         }
     }
 
-    /// Takes a future whose task has ended; returns `None` if there is none. Does not block. Java:
-    /// `poll`.
+    /// Takes a future whose task has ended; returns `None` if there is none. Does not block. Java: `poll`.
     #[must_use]
     pub fn poll(&self) -> Option<ScheduledFuture<T>> {
         self.shared.step(QueueState::take).flatten()
     }
 
-    /// Takes a future as [`take`](Self::take) does, by awaiting. Needs no runtime. A call that is
-    /// dropped before it completes has taken nothing. A poll and a drop cost O(log n), for n that wait
-    /// here.
+    /// Takes a future as [`take`](Self::take) does, by awaiting. Needs no runtime. A call that is dropped before it
+    /// completes has taken nothing. A poll and a drop cost O(log n), for n that wait here.
     ///
     /// ```
     /// use punctual::{ExecutorCompletionService, ScheduledThreadPoolExecutor, TaskError};
@@ -205,7 +182,7 @@ impl<T: 'static> ExecutorCompletionService<T> {
     /// }
     /// ```
     pub async fn next(&self) -> Option<ScheduledFuture<T>> {
-        let mut taker = self.taker();
+        let mut taker = Taker { service: self, number: 0 };
         loop {
             match taker.look() {
                 Ok(answer) => return answer,
@@ -237,15 +214,10 @@ impl<T: 'static> ExecutorCompletionService<T> {
         self.handles().iter().filter(|handle| handle.cancel_and_signal()).count()
     }
 
-    /// Returns handles from the last to the first: see
-    /// [`TaskSet::cancel_and_signal_all`](super::TaskSet).
+    /// Returns handles from the last to the first, as [`TaskSet::cancel_and_signal_all`](super::TaskSet) does.
     fn handles(&self) -> Vec<TaskHandle> {
         let state = self.shared.lock();
         state.pending.values().rev().flatten().map(ScheduledFuture::task_handle).collect()
-    }
-
-    fn taker(&self) -> Taker<'_, T> {
-        Taker { shared: &self.shared, clock: self.handle.clock(), number: 0 }
     }
 
     /// Says that this thread is about to wait without a limit. Its token is here already.
@@ -312,7 +284,6 @@ impl<T> QueueState<T> {
         }
     }
 
-    /// Moves a future whose task has ended.
     fn end(&mut self, number: u64) {
         self.independent.remove(&number);
         self.ended.extend(self.pending.remove(&number).flatten());
@@ -327,7 +298,6 @@ impl<T> QueueState<T> {
     }
 }
 
-/// The waker that a task wakes when it has ended.
 struct CompletionWaker<T> {
     shared: Weak<CompletionQueue<T>>,
     number: u64,
@@ -343,17 +313,17 @@ impl<T> Wake for CompletionWaker<T> {
 
 /// A thread or a future that takes from the queue. Its drop takes it off the list.
 struct Taker<'a, T> {
-    shared: &'a CompletionQueue<T>,
-    clock: &'a Clock,
+    service: &'a ExecutorCompletionService<T>,
     /// Zero while it is not on the list.
     number: u64,
 }
 
 impl<T> Taker<'_, T> {
-    /// Returns the answer, and passes the baton on; or, without one, the token that is raised when this has to look again. A
-    /// taker that was woken for nothing has its old place on the list.
+    /// Returns the answer, and passes the baton on; or the token that is raised when this has to look again. A taker
+    /// that was woken for nothing keeps its place on the list.
     fn look(&mut self) -> Result<Answer<T>, CancellationToken> {
-        self.shared.step(|state| {
+        let clock = self.service.handle.clock();
+        self.service.shared.step(|state| {
             if let Some(answer) = state.take() {
                 state.takers.remove(&mem::take(&mut self.number));
                 return Ok(answer);
@@ -362,7 +332,7 @@ impl<T> Taker<'_, T> {
                 state.last += 1;
                 self.number = state.last;
             }
-            let token = CancellationToken::with_clock(self.clock.clone());
+            let token = CancellationToken::with_clock(clock.clone());
             state.takers.insert(self.number, token.clone());
             Err(token)
         })
@@ -372,7 +342,7 @@ impl<T> Taker<'_, T> {
 impl<T> Drop for Taker<'_, T> {
     fn drop(&mut self) {
         if self.number > 0 {
-            self.shared.step(|state| state.takers.remove(&self.number));
+            self.service.shared.step(|state| state.takers.remove(&self.number));
         }
     }
 }

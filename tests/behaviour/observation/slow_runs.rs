@@ -1,13 +1,13 @@
 //! Runs that take longer than their set time are named, once, with where they were scheduled.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, io, time::Duration};
 
 use punctual::{
     Backoff, Builder, ExecutorCompletionService, FailureSource, MissedRuns,
-    ScheduledThreadPoolExecutor, SlowRun, TaskRun, Trigger, trigger,
+    ScheduledThreadPoolExecutor, SlowRun, TaskRun, Trigger, Worker, trigger,
 };
 
-use crate::support::{Counter, LONG, Log, eventually, manual_with, ms};
+use crate::support::{Counter, LONG, Log, eventually, manual_with, ms, start};
 
 const NS: Duration = Duration::from_nanos(1);
 
@@ -241,6 +241,27 @@ fn a_slow_run_that_panics_is_named() {
     assert!(future.join().unwrap_err().is_panic());
     executor.close().unwrap();
     assert_eq!(log.entries().len(), 1);
+}
+
+/// If the thread that watches cannot be started, the worker names the run when its body has returned.
+#[test]
+fn a_slow_run_is_named_without_a_watching_thread() {
+    let log = Log::new();
+    let no_watch = |worker: Worker| match worker.name().contains("-watch") {
+        true => Err(io::Error::other("no thread to watch")),
+        false => start(worker),
+    };
+    let settings = logged(&log);
+    let (clock, executor) = manual_with(|builder| settings(builder.thread_factory(no_watch)));
+    let (time, seen) = (clock.clone(), log.clone());
+    let task = executor.task().warn_after(ms(5)).submit(move || {
+        time.advance(ms(7));
+        assert!(seen.entries().is_empty(), "the worker is still in the body");
+    });
+    task.unwrap().join_within(LONG).unwrap().unwrap();
+    executor.close().unwrap();
+    let named: Vec<_> = log.entries().iter().map(SlowRun::running_for).collect();
+    assert_eq!(named, [ms(7)]);
 }
 
 /// On the system's clock, the name comes while the run is under way.

@@ -13,5 +13,6 @@ mod planned_wall;
 mod repeat;
 mod retry;
 mod told_of_the_end;
+mod tolerance;
 mod triggers;
 mod wall_clock;

@@ -7,8 +7,7 @@ use jiff::tz::TimeZone;
 use super::{POLICIES, bundled, moments, second};
 use crate::{
     extra::cron::{
-        Cron, CronErrorKind, Missing, Policy, Repeated, cron, expression::Expression, moment_of,
-        second_of,
+        Cron, CronErrorKind, Missing, Policy, Repeated, cron, expression::Expression, second_of,
     },
     time::Clock,
     trigger::{Due, Trigger, TriggerContext},
@@ -50,11 +49,11 @@ fn moments_before_1970_are_moments() {
     assert_eq!(next(before(Duration::from_nanos(1))), UNIX_EPOCH);
     assert_eq!(next(before(Duration::from_secs(1))), UNIX_EPOCH);
     assert_eq!(next(before(Duration::new(1, 1))), before(Duration::from_secs(1)));
-    for second in [i64::MIN + 1, -1, 0, 1] {
-        if let Some(moment) = moment_of(second) {
-            assert_eq!(second_of(moment), second);
-        }
-    }
+    let one = Duration::from_secs(1);
+    assert_eq!([UNIX_EPOCH - one, UNIX_EPOCH, UNIX_EPOCH + one].map(second_of), [-1, 0, 1]);
+    let far = Duration::from_secs(u64::MAX >> 1);
+    assert!(UNIX_EPOCH.checked_sub(far).is_none_or(|moment| second_of(moment) == i64::MIN));
+    assert!(UNIX_EPOCH.checked_add(far).is_none_or(|moment| second_of(moment) == i64::MAX));
 }
 
 /// A series has an end there, and no panic.
