@@ -205,7 +205,7 @@ impl DrainedTask {
         if let Some(reason) = reason {
             run.task().end_as_cancelled(self.id, reason, &hooks);
         }
-        hooks.drops(self.id).discard(run);
+        hooks.drops(self.id).discard(run.task);
         stats.totals()
     }
 }

@@ -88,7 +88,7 @@ impl Task {
             run,
             hooks,
             plan: None,
-            outcome: RunOutcome::Exhausted,
+            outcome: RunOutcome::Ended(Ok(())),
             verdict: Verdict::TooLate,
             is_run: true,
             is_leaving: false,
@@ -129,11 +129,8 @@ impl Call<'_> {
             return self.carry_out_extended(lent);
         }
         self.run.stats().begin(self.run.id(), None, self.run.started());
-        let (run, hooks) = (self.run, self.hooks);
-        let last = move |source, failure| hooks.tell_last(run, source, failure);
-        let report = hooks.invoke(run, None, lent, last);
-        self.outcome = RunOutcome::Ended(report.map(|_| ()));
-        if self.outcome.is_failure() {
+        if let Err(failure) = self.hooks.invoke(self.run, None, lent, Hooks::tell_last) {
+            self.outcome = RunOutcome::Ended(Err(failure));
             // The call of the closure has dropped it, unless a hook has failed before.
             self.drop_if_last(lent);
         }
@@ -197,7 +194,7 @@ impl Call<'_> {
             run.ends_by_failure.set(plan.ends_by_failure());
         }
         let plan = &mut self.plan;
-        let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
+        let report = hooks.invoke(run, around, lent, |hooks, run, source, failure| match plan {
             Some(plan) => plan.fail(source, failure, run, hooks),
             None => RunOutcome::Ended(Err(hooks.tell_last(run, source, failure))),
         });

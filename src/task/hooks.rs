@@ -103,11 +103,11 @@ impl Hooks {
         run: &Run,
         around: Option<&mut Around>,
         lent: &mut dyn Lent,
-        fail: impl FnOnce(FailureSource, Failure) -> E,
+        fail: impl FnOnce(&Self, &Run, FailureSource, Failure) -> E,
     ) -> Result<Next, E> {
         run.enter(|| {
             if let Err(panic) = self.before(run) {
-                return Err(fail(FailureSource::BeforeExecute, panic));
+                return Err(fail(self, run, FailureSource::BeforeExecute, panic));
             }
             let report = match around {
                 None => {
@@ -118,7 +118,7 @@ impl Hooks {
                 Some(around) => Self::invoke_around(run, around, lent),
             };
             self.after(run, &report);
-            report.map_err(|failure| fail(FailureSource::of_run(&failure), failure))
+            report.map_err(|failure| fail(self, run, FailureSource::of_run(&failure), failure))
         })
     }
 

@@ -28,7 +28,7 @@ scoped_thread_local!(static CURRENT: Run);
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
-    task: Arc<Task>,
+    pub(crate) task: Arc<Task>,
     id: u64,
     /// It is another moment if the run was put off.
     pub(crate) planned: Cell<Timestamp>,

@@ -256,15 +256,14 @@ fn submit(
     task: Arc<Task>,
     delay: Duration,
 ) -> Result<TaskHandle, RejectedExecutionError> {
-    let pool_ref = pool_refs.local();
-    let pool = pool_ref.pool();
+    let pool = pool_refs.pool();
     let now = pool.clock().read();
-    let deadline = now.after(delay);
+    let timing = Timing::At(now.after(delay));
     if !admits_at_once(pool) {
-        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
+        return TaskBuilder::new(pool_refs).launch(task, now, timing);
     }
-    let (timing, staffing) = (Timing::At(deadline), Staffing::Complete);
-    let admitted = pool_ref.admit(task.clone(), now, timing, staffing, true);
+    let pool_ref = pool_refs.local();
+    let admitted = pool_ref.admit(task.clone(), now, timing, Staffing::Complete, true);
     match admitted.or_else(NotQueued::ticket) {
         Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
