@@ -303,7 +303,7 @@ impl fmt::Debug for Failure {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's
+    /// A caller used `cancel`, dropped a future that [cancels](crate::ScheduledFuture::cancel_on_drop), or raised the task's
     /// token.
     Requested,
     /// The executor was shut down, and its policies do not keep tasks of this kind; or it had no worker left for

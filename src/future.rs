@@ -5,9 +5,8 @@
 //! for the clock, for a wait, and to move or cancel the task: a future that outlives its executor still works, because nothing is
 //! left to be moved.
 //!
-//! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
+//! There are two types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
 //! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one and dereferences to it.
-//! [`CancelOnDrop`] is a future that cancels its task when it is dropped.
 
 mod task_handle;
 
@@ -21,6 +20,7 @@ use std::{
 };
 
 pub use self::task_handle::TaskHandle;
+use self::task_handle::{CANCELS, GIVES_UP, SIGNALS};
 use crate::{Limit, TaskError, task::is_result};
 
 /// The future result of a task. Java's `ScheduledFuture`.
@@ -37,8 +37,7 @@ use crate::{Limit, TaskError, task::is_result};
 ///   [`cancel_and_wait`](TaskHandle::cancel_and_wait).
 ///
 /// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result
-/// is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that
-/// cancels.
+/// is dropped as soon as it is there. After [`cancel_on_drop`](Self::cancel_on_drop) its drop cancels.
 ///
 /// The result is moved out, so it can be taken once: every further call returns
 /// [`TaskError::ResultTaken`]. Return an `Arc` from the task if several callers need the result.
@@ -142,9 +141,9 @@ impl<T: 'static> ScheduledFuture<T> {
 impl<T> ScheduledFuture<T> {
     /// `T` is the type of the task's result.
     #[inline]
-    pub(crate) fn new(handle: TaskHandle) -> Self {
+    pub(crate) fn new(mut handle: TaskHandle) -> Self {
         if is_result::<T>() {
-            handle.give_up_at_drop();
+            handle.set_at_drop(GIVES_UP, true);
         }
         Self { handle, result: PhantomData }
     }
@@ -173,7 +172,11 @@ impl<T> ScheduledFuture<T> {
         self.handle.clone()
     }
 
-    /// Turns the future into a guard that cancels the task when it is dropped.
+    /// Returns this future, which from now on cancels the task when it is dropped. Java has no such guard.
+    ///
+    /// The drop of such a future also drops what the closure owns. If that is the guard of another task, whose closure
+    /// owns a third, the drops are inside one another: five hundred guards in a row fit on a stack of 2 MiB, and a
+    /// thousand may overflow it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,15 +189,26 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(executor.pending_count(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "abort_on_drop")]
-    pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
-        CancelOnDrop { future: Some(self), signals: false }
+    #[doc(alias("abort_on_drop", "AbortOnDropHandle", "DropGuard"))]
+    #[must_use = "the task is cancelled at once if the future is not kept"]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.handle.set_at_drop(CANCELS, true);
+        self
     }
 
-    /// Turns the future into a guard that [cancels and signals](TaskHandle::cancel_and_signal) the task when
-    /// it is dropped: a running body is asked to stop.
-    pub fn cancel_and_signal_on_drop(self) -> CancelOnDrop<T> {
-        CancelOnDrop { future: Some(self), signals: true }
+    /// Returns this future, which from now on [cancels and signals](TaskHandle::cancel_and_signal) the task when it
+    /// is dropped: a running body is asked to stop.
+    #[must_use = "the task is cancelled at once if the future is not kept"]
+    pub fn cancel_and_signal_on_drop(mut self) -> Self {
+        self.handle.set_at_drop(CANCELS | SIGNALS, true);
+        self
+    }
+
+    /// Returns this future, which no longer cancels the task when it is dropped.
+    #[must_use]
+    pub fn detach(mut self) -> Self {
+        self.handle.set_at_drop(GIVES_UP, true);
+        self
     }
 }
 
@@ -219,70 +233,5 @@ impl<T: 'static> Future for ScheduledFuture<T> {
 impl<T> fmt::Debug for ScheduledFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.describe(f, "ScheduledFuture")
-    }
-}
-
-/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
-/// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
-/// in its place.
-///
-/// A drop cancels the task at once, and so drops what its closure owns. If that is the guard of another task, whose
-/// closure owns a third, the drops are inside one another, like those of a linked list. Five hundred guards in a row fit on
-/// a stack of 2 MiB, and a thousand may overflow it. A chain of results each of which owns the future of the
-/// task before is the same, up to a thousand.
-#[doc(alias("AbortOnDropHandle", "DropGuard"))]
-#[must_use = "the task is cancelled at once if the guard is not kept"]
-pub struct CancelOnDrop<T> {
-    /// `None` once detached.
-    future: Option<ScheduledFuture<T>>,
-    /// True if a running body is asked to stop as well.
-    signals: bool,
-}
-
-impl<T> CancelOnDrop<T> {
-    /// Returns the future, which no longer cancels when it is dropped.
-    pub fn detach(mut self) -> ScheduledFuture<T> {
-        match self.future.take() {
-            Some(future) => future,
-            None => unreachable!("only this call takes the future, and it takes the guard too"),
-        }
-    }
-}
-
-impl<T> Deref for CancelOnDrop<T> {
-    type Target = ScheduledFuture<T>;
-
-    fn deref(&self) -> &ScheduledFuture<T> {
-        match &self.future {
-            Some(future) => future,
-            None => unreachable!("the future is there until the guard is taken"),
-        }
-    }
-}
-
-impl<T: 'static> Future for CancelOnDrop<T> {
-    type Output = Result<T, TaskError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.future {
-            Some(future) => Pin::new(future).poll(context),
-            None => unreachable!("the future is there until the guard is taken"),
-        }
-    }
-}
-
-impl<T> Drop for CancelOnDrop<T> {
-    fn drop(&mut self) {
-        match &self.future {
-            Some(future) if self.signals => _ = future.cancel_and_signal(),
-            Some(future) => _ = future.cancel(),
-            None => {}
-        }
-    }
-}
-
-impl<T> fmt::Debug for CancelOnDrop<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CancelOnDrop").field(&self.future).finish()
     }
 }

@@ -233,7 +233,7 @@ pub use crate::{
         Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
         gate::{self, RunGate},
     },
-    future::{CancelOnDrop, ScheduledFuture, TaskHandle},
+    future::{ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
     pool::WaitGuard,

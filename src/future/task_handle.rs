@@ -15,8 +15,7 @@ use crate::{
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
-        process::AtomicU8,
+        process::{AtomicU8, Ordering},
     },
     task::{Drops, Run, Task},
     time::{Clock, Timestamp},
@@ -34,20 +33,21 @@ pub struct TaskHandle {
     id: u64,
     /// The slot of the queue that the task was given when it was submitted.
     slot: u32,
-    /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
-    /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
-    is_awaited: AtomicBool,
-    /// [`OF_FUTURE`], [`GIVES_UP`] or [`BESIDE`].
-    place: AtomicU8,
+    /// What its drop does beside releasing the task, as bits. An atomic has no unused values, so a `Result` with a future
+    /// keeps its variant in a pointer, and is moved by whole words.
+    at_drop: AtomicU8,
 }
 
-/// The handle is a future's.
-const OF_FUTURE: u8 = 1;
-/// It is, and the drop of that future gives the result up at once: there are other handles, which would keep it, or it may be
-/// an `Err`.
-const GIVES_UP: u8 = 2;
-/// The handle is another one, beside the future.
-const BESIDE: u8 = 0;
+/// The handle was made beside the future.
+const BESIDE: u8 = 1;
+/// The drop takes the waker of an `await` off the task.
+const AWAITED: u8 = 2;
+/// The drop gives up the result: handles beside the future would keep it, or it may be an `Err`.
+pub(super) const GIVES_UP: u8 = 4;
+/// The drop cancels the task.
+pub(super) const CANCELS: u8 = 8;
+/// And asks a running body to stop.
+pub(super) const SIGNALS: u8 = 16;
 
 /// Control of a task. Each of these returns `true` if it had an effect, and `false` if it
 /// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
@@ -384,14 +384,14 @@ impl TaskHandle {
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
-        let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
-        Self { task, pool_ref, id, slot, is_awaited, place: AtomicU8::new(OF_FUTURE) }
+        Self { task: Contained::new(task), pool_ref, id, slot, at_drop: AtomicU8::new(0) }
     }
 
-    /// Has the result given up when the future that has this handle is dropped, and not with the node.
-    pub(super) fn give_up_at_drop(&self) {
-        // Relaxed: only the drop reads it, which comes after every use.
-        self.place.store(GIVES_UP, Ordering::Relaxed);
+    /// Has the drop do these things as well, or no longer.
+    #[inline]
+    pub(super) fn set_at_drop(&mut self, things: u8, are_done: bool) {
+        let bits = self.at_drop.get_mut();
+        *bits = if are_done { *bits | things } else { *bits & !things };
     }
 
     #[inline]
@@ -444,15 +444,18 @@ impl TaskHandle {
         self.task.poll_done(place, waker).then_some(())
     }
 
-    /// Takes the waker of an `await` off the task, and gives up the result.
     // Apart, so that a drop of any other reference saves no registers for it.
     #[cold]
     #[inline(never)]
-    fn withdraw(&self) {
-        if self.is_awaited.load(Ordering::Relaxed) {
+    fn withdraw(&self, at_drop: u8) {
+        if at_drop & CANCELS != 0 {
+            let signals = at_drop & SIGNALS != 0;
+            self.cancel_if_running(if signals { IfRunning::Signal } else { IfRunning::LetReturn });
+        }
+        if at_drop & AWAITED != 0 {
             self.task.deregister_awaiting();
         }
-        if self.place.load(Ordering::Relaxed) == GIVES_UP {
+        if at_drop & GIVES_UP != 0 {
             self.task.abandon(self.drops());
         }
     }
@@ -460,7 +463,7 @@ impl TaskHandle {
     /// The poll of an `await`. Returns `true` once the task has ended.
     pub(super) fn poll_awaited(&mut self, waker: &Waker) -> bool {
         let has_ended = self.task.poll_awaited(waker);
-        self.is_awaited.store(!has_ended, Ordering::Relaxed);
+        self.set_at_drop(AWAITED, !has_ended);
         has_ended
     }
 }
@@ -508,22 +511,22 @@ impl TaskContext {
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
-        // Relaxed: a drop comes after every use. A clone beside the future keeps the task, which is not to keep the result.
-        if self.place.load(Ordering::Relaxed) == OF_FUTURE {
-            self.give_up_at_drop();
+        // Relaxed: only the drop reads it, which comes after every use.
+        let at_drop = self.at_drop.load(Ordering::Relaxed);
+        if at_drop & BESIDE == 0 {
+            self.at_drop.store(at_drop | GIVES_UP, Ordering::Relaxed);
         }
         let mut beside = Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket());
-        *beside.place.get_mut() = BESIDE;
+        beside.set_at_drop(BESIDE, true);
         beside
     }
 }
 
 impl Drop for TaskHandle {
     fn drop(&mut self) {
-        // Relaxed: a drop comes after every use.
-        let gives_up = self.place.load(Ordering::Relaxed) == GIVES_UP;
-        if self.is_awaited.load(Ordering::Relaxed) || gives_up {
-            self.withdraw();
+        let at_drop = *self.at_drop.get_mut();
+        if at_drop & !BESIDE != 0 {
+            self.withdraw(at_drop);
         }
         let task = self.task.take();
         discard_with(task, |panic| self.drops().report(None, Failure::of_panic(panic)));

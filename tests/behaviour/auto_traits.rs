@@ -15,7 +15,7 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelOnDrop,
+    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy,
     CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
     DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
     DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
@@ -150,7 +150,6 @@ fn always_public() -> Vec<Line> {
         Debounced: all;
         Extender: all;
         Throttled: all;
-        CancelOnDrop<u32>: all;
         CancelReason: all;
         CancellationToken: all;
         Cancelled: all;
@@ -262,7 +261,6 @@ fn generic_types_require_only_the_bounds_they_need() {
     assert_true(&lines! {
         Bare: ;
         Loose: Send Sync Unpin;
-        CancelOnDrop<Bare>: all;
         DelayQueue<Bare>: ;
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;
