@@ -1,12 +1,9 @@
 //! The future: the caller's half of a task.
 //!
-//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)); it shows
-//! the state of the task; it controls a task that is alive; and it cancels. It holds the task, and it holds the pool
-//! for the clock, for a wait, and to move or cancel the task: a future that outlives its executor still works, because nothing is
-//! left to be moved.
-//!
-//! There are two types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
-//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one and dereferences to it.
+//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)). It also holds
+//! the pool, for the clock, for a wait, and to move or cancel the task. A future that outlives its executor still
+//! works, because nothing is left to be moved. [`ScheduledFuture<T>`] can take the result, and there is one for each
+//! task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
 
 mod task_handle;
 
@@ -36,23 +33,22 @@ use crate::{Limit, TaskError, task::is_result};
 /// * Cancel: [`cancel`](TaskHandle::cancel), [`cancel_and_signal`](TaskHandle::cancel_and_signal),
 ///   [`cancel_and_wait`](TaskHandle::cancel_and_wait).
 ///
-/// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result
-/// is dropped as soon as it is there. After [`cancel_on_drop`](Self::cancel_on_drop) its drop cancels.
+/// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result is dropped as soon
+/// as it is there. After [`cancel_on_drop`](Self::cancel_on_drop) its drop cancels.
 ///
-/// The result is moved out, so it can be taken once: every further call returns
-/// [`TaskError::ResultTaken`]. Return an `Arc` from the task if several callers need the result.
+/// The result is moved out, so it can be taken once: every further call returns [`TaskError::ResultTaken`]. Return an
+/// `Arc` from the task if several callers need the result.
 ///
 /// It is a [`Future`] that needs no runtime and can be awaited on any.
 ///
 /// # A result that is an `Err`
 ///
-/// The `Err` of a closure that runs once is its result, and the task has completed: whoever has the future decides what it
-/// means. An `Err` that nobody can take any more, because the future was dropped, before or after the end of the task, or
-/// because the task was cancelled while it ran, is reported as a panic is: to the
+/// The `Err` of a closure that runs once is its result, and the task has completed. An `Err` that no call can take any
+/// more, because the future was dropped or the task was cancelled while it ran, is reported as a panic is: to the
 /// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing hears of it, one line on
 /// standard error says so, unless the task was cancelled. The report has the text of the error if the closure returns
-/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and the
-/// name of the type otherwise.
+/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and
+/// the name of the type otherwise.
 ///
 /// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry):
 /// that run has failed, and is reported at once.
@@ -77,9 +73,9 @@ pub struct ScheduledFuture<T> {
 impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of
-    /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
-    /// dropped by the thread that cancelled it, which may still be doing so.
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of a task
+    /// that has run have been dropped when this returns. Those of a task that was cancelled are dropped by the thread
+    /// that cancelled it, which may still be doing so.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, TaskError};
@@ -95,12 +91,10 @@ impl<T: 'static> ScheduledFuture<T> {
     ///
     /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
     /// * [`TaskError::ResultTaken`] if the result has been taken before.
-    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last
-    ///   worker that is not already waiting in a `join` for a task that has not ended, when no other
-    ///   worker can be started. A wait that can end without any of the workers is not refused: for a
-    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was
-    ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
-    ///   future is as it was.
+    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
+    ///   not wait already, when no other can be started. A wait that can end without a worker is not refused: for a
+    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was [kept](crate::RejectedTask::keep)
+    ///   and may be run elsewhere. A refused wait takes nothing.
     #[doc(alias("get", "wait", "block_on"))]
     #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
@@ -113,21 +107,21 @@ impl<T: 'static> ScheduledFuture<T> {
         self.try_join().unwrap_or(Err(TaskError::ResultTaken))
     }
 
-    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
-    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
-    /// thread that may be interrupted. [`Limit`] has an example.
+    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns `None` if the task
+    /// has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a thread that may be interrupted.
+    /// [`Limit`] has an example.
     ///
     /// # Errors
     ///
-    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
-    /// wait can end without the task.
+    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the wait can end
+    /// without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         if self.handle.wait_within(limit) { self.try_join() } else { None }
     }
 
-    /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
-    /// `resultNow`, `exceptionNow`.
+    /// Takes the result if the task has ended; returns `None` if not. Does not block. Java: `resultNow`,
+    /// `exceptionNow`.
     ///
     /// # Errors
     ///
@@ -148,9 +142,8 @@ impl<T> ScheduledFuture<T> {
         Self { handle, result: PhantomData }
     }
 
-    /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
-    /// future at once. On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the task has ended, and does not take the result. Several threads may wait for one future at once.
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -159,8 +152,8 @@ impl<T> ScheduledFuture<T> {
         self.handle.wait().map_err(|_| TaskError::WouldDeadlock)
     }
 
-    /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the last
-    /// poll is woken.
+    /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the
+    /// last poll is woken.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.handle.poll_awaited(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -196,8 +189,8 @@ impl<T> ScheduledFuture<T> {
         self
     }
 
-    /// Returns this future, which from now on [cancels and signals](TaskHandle::cancel_and_signal) the task when it
-    /// is dropped: a running body is asked to stop.
+    /// Returns this future, which from now on [cancels and signals](TaskHandle::cancel_and_signal) the task when it is
+    /// dropped: a running body is asked to stop.
     #[must_use = "the task is cancelled at once if the future is not kept"]
     pub fn cancel_and_signal_on_drop(mut self) -> Self {
         self.handle.set_at_drop(CANCELS | SIGNALS, true);
@@ -207,7 +200,7 @@ impl<T> ScheduledFuture<T> {
     /// Returns this future, which no longer cancels the task when it is dropped.
     #[must_use]
     pub fn detach(mut self) -> Self {
-        self.handle.set_at_drop(GIVES_UP, true);
+        self.handle.set_at_drop(CANCELS | SIGNALS, false);
         self
     }
 }

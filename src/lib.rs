@@ -245,7 +245,7 @@ pub use crate::{
     shutdown_report::{ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
-        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
+        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, current_task,
         with_context, with_context_once,
     },
     task_builder::TaskBuilder,

@@ -6,7 +6,7 @@ use std::{error::Error, time::Duration};
 use super::Handle;
 use crate::{
     Backoff, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput, Trigger,
-    UnitOutcome, sync::Arc, task_builder, trigger::Due,
+    sync::Arc, task_builder, trigger::Due,
 };
 
 impl TaskBuilder<'_> {
@@ -177,16 +177,7 @@ impl Handle {
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
     ///
-    /// A run that can fail has more to say than this verb takes. [`repeat`](Self::repeat) takes a `Result`:
-    ///
-    /// ```compile_fail,E0277
-    /// # use std::time::Duration;
-    /// # fn sweep() -> std::io::Result<()> { Ok(()) }
-    /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);
-    /// let (initial_delay, period) = (Duration::ZERO, Duration::from_secs(1));
-    /// executor.schedule_at_fixed_rate(initial_delay, period, || sweep())?; // an error: it is not `()`
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// What the closure returns is what the run reports, as with [`repeat`](Self::repeat): see [`Outcome`].
     ///
     /// # Errors
     ///
@@ -194,12 +185,12 @@ impl Handle {
     /// as [`execute`](Self::execute).
     #[doc(alias("setInterval", "interval", "every", "ticker", "tick", "execute_at_fixed_rate"))]
     #[track_caller]
-    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
+    pub fn schedule_at_fixed_rate<O: Outcome>(
         &self,
         initial_delay: Duration,
         period: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
@@ -230,12 +221,12 @@ impl Handle {
     /// [`execute`](Self::execute).
     #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
-    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
+    pub fn schedule_with_fixed_delay<O: Outcome>(
         &self,
         initial_delay: Duration,
         delay: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 

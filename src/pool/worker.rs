@@ -156,7 +156,7 @@ impl Runner {
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        if let Requeued::Refused(reason) = self.try_requeue(task, sequence, next) {
+        if let Err(reason) = self.try_requeue(task, sequence, next) {
             self.stop_being_relied_on();
             self.end_refused(task, sequence, reason, stats);
         }

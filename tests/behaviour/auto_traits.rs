@@ -15,11 +15,11 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy,
-    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
-    DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
-    FailureKind, FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
+    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelReason,
+    CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue, DiscardOldestPolicy,
+    DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor, DropPolicy, EndedRun,
+    ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure, FailureKind,
+    FailurePolicy, FailureReport, FailureSource, Group, GroupBuilder, GroupStatistics,
     GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached, ManualClock, MissedRuns,
     PanicLocation, ParseTaskIdError, PendingTask, Points, RejectedExecutionError, RejectedTask,
     Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor,

@@ -6,11 +6,10 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelReason, CancellationToken, Cancelled, Clock, ConfigError,
-    DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError,
-    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
-    TaskError, TaskHandle, TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock,
-    current_task,
+    Builder, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
+    DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext, TaskError, TaskHandle,
+    TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, ExpirationStream, Key, NextExpired},
 };
 

@@ -5,7 +5,8 @@ use std::{
 };
 
 use punctual::{
-    FailurePolicy, TaskError, current_task, trigger::every, with_context, with_context_once,
+    FailurePolicy, ScheduledFuture, TaskError, current_task, trigger::every, with_context,
+    with_context_once,
 };
 
 use crate::support::{Log, manual, ms};
@@ -78,11 +79,12 @@ fn a_boxed_future_may_be_the_result() {
 fn a_closure_may_have_no_result_at_all() {
     let (clock, executor) = manual(1);
     let (initial_delay, period) = (ms(0), ms(10));
+    let once: Result<ScheduledFuture<()>, _> = executor.submit(|| panic!("once"));
     let futures = [
         executor.schedule_at_fixed_rate(initial_delay, period, || panic!("rate")),
         executor.schedule_with_fixed_delay(initial_delay, period, || panic!("delay")),
         executor.repeat(every(period), || panic!("repeat")),
-        executor.submit(|| panic!("once")),
+        once,
     ];
     clock.run_until_idle();
     for (future, message) in futures.into_iter().zip(["rate", "delay", "repeat", "once"]) {
