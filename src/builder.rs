@@ -261,7 +261,7 @@ impl Builder {
     /// as much as [`current_task`](crate::current_task).
     #[doc(alias("listener", "metrics", "instrument"))]
     pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
-        self.config.callbacks.hooks.observers.add(observer);
+        self.config.callbacks.hooks.add(observer);
         self
     }
 
@@ -480,9 +480,9 @@ impl Builder {
         if self.observing.starves_at_once() {
             return Err(ConfigError::ZeroStarvationTime);
         }
-        self.config.callbacks.hooks.observers.add(self.closures);
+        self.config.callbacks.hooks.add(self.closures);
         self.observing.add_to(&mut self.config);
-        if self.config.callbacks.hooks.observers.has(Points::FAILED) {
+        if self.config.callbacks.hooks.has(Points::FAILED) {
             note_locations();
         }
         Ok((self.config, self.on_drop))

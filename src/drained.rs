@@ -1,12 +1,9 @@
-//! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because
-//! they were not admitted.
+//! Drained tasks: those that no executor will run any more, because `shutdown_now` returned them or because they were
+//! not admitted.
 //!
-//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so no thread waits for
-//! ever on a task that was drained or refused.
-//!
-//! A submission moves its closure into a task before the pool decides about it. When the pool rejects the
-//! task, the error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the
-//! closure captured.
+//! The holder of a [`DrainedTask`] runs it or drops it. Either way its future ends, so no thread waits for ever on it.
+//! A submission moves its closure into a task before the pool decides about it. When the pool rejects the task, the
+//! error of the submission owns it ([`RejectedExecutionError`]), and is `Send + Sync` whatever the closure captured.
 
 use std::{error::Error, fmt, hint, iter::FusedIterator, rc::Rc, thread, time::Instant};
 
@@ -21,8 +18,8 @@ use crate::{
     unwind::discard,
 };
 
-/// The tasks that were pending when an executor was [shut down now](crate::Handle::shutdown_now), as an
-/// iterator in no particular order.
+/// The tasks that were pending when an executor was [shut down now](crate::Handle::shutdown_now), as an iterator in no
+/// particular order.
 ///
 /// **Dropping it ends the futures of those that are left as cancelled** ([`CancelReason::ShutdownNow`]) and
 /// drops their closures. A million tasks take tens of milliseconds; of 65,536 or more a second thread ends
@@ -33,7 +30,7 @@ pub struct DrainedTasks {
     detached_context: DetachedContext,
 }
 
-/// The part of its executor that a task keeps when it has left.
+/// What a task that has left its executor keeps of it.
 #[derive(Clone)]
 pub(crate) struct DetachedContext {
     pub(crate) clock: Clock,
@@ -114,12 +111,11 @@ impl fmt::Debug for DrainedTasks {
     }
 }
 
-/// A task that was pending when its executor was
-/// [shut down now](crate::Handle::shutdown_now), or that was
-/// [not admitted](crate::RejectedTask::keep). Its holder may still [run](Self::run) it.
+/// A task that was pending when its executor was [shut down now](crate::Handle::shutdown_now), or that was [not
+/// admitted](crate::RejectedTask::keep). Its holder may still [run](Self::run) it.
 ///
-/// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or
-/// [`CancelReason::Rejected`]) and drops the closure.
+/// **Dropping it ends its future as cancelled** ([`CancelReason::ShutdownNow`] or [`CancelReason::Rejected`]) and drops
+/// the closure.
 ///
 /// ```
 /// use std::time::Duration;
@@ -186,11 +182,10 @@ impl DrainedTask {
         self.task.as_ref().is_some_and(|task| task.is_periodic())
     }
 
-    /// Runs the task on this thread, due or not, and ends its future: with the result, with the panic, or,
-    /// for a periodic task, as cancelled after this one run. Calls the executor's hooks, and asks no
-    /// [gate](crate::TaskBuilder::gate). A timeout expires only until the executor has terminated. Blocks as
-    /// long as the closure runs. A panic of the closure does not leave this call. Does nothing if the task
-    /// was cancelled meanwhile.
+    /// Runs the task on this thread, due or not, and ends its future: with the result, with the panic, or, for a
+    /// periodic task, as cancelled after this one run. Calls the executor's hooks, and asks no
+    /// [gate](crate::TaskBuilder::gate). A timeout expires only until the executor has terminated. Blocks as long as
+    /// the closure runs, and contains its panic. Does nothing if the task was cancelled meanwhile.
     pub fn run(self) {
         self.run_here();
     }
@@ -208,15 +203,15 @@ impl DrainedTask {
         let keeps_limits = false;
         let worker = WorkerContext::new(clock, stop, Arc::clone(&stats), keeps_limits);
         let run = Run::new(Rc::new(worker), task, self.id, deadline, now);
-        let reason = match run.task().run(&run, &hooks) {
+        let reason = match run.task.run(&run, &hooks) {
             Verdict::Again(_) => Some(self.reason),
             Verdict::Cancelled(reason) => Some(reason),
             _ => None,
         };
         if let Some(reason) = reason {
-            run.task().end_as_cancelled(self.id, reason, &hooks);
+            run.task.end_as_cancelled(self.id, reason, &hooks);
         }
-        hooks.drops(self.id).discard(run);
+        hooks.drops(self.id).discard(run.task);
         stats.totals()
     }
 }
@@ -241,12 +236,11 @@ impl fmt::Debug for DrainedTask {
     }
 }
 
-/// The error of a submission that was rejected. It holds the reason and the task. Java:
-/// `RejectedExecutionException`, and `IllegalArgumentException` for a period of zero.
+/// The error of a submission that was rejected. It holds the reason and the task. Java: `RejectedExecutionException`,
+/// and `IllegalArgumentException` for a period of zero.
 ///
-/// [`into_task`](Self::into_task) returns the task with its closure. The task can be run in this thread or in
-/// another, kept for later, or dropped. Dropping the error drops the task. Nothing waits for the task then,
-/// because a submission that is rejected returns no future.
+/// [`into_task`](Self::into_task) returns the task with its closure, to be run in this thread or in another, kept for
+/// later, or dropped. Dropping the error drops the task.
 ///
 /// ```
 /// use punctual::{RejectionReason, ScheduledThreadPoolExecutor};
@@ -258,52 +252,43 @@ impl fmt::Debug for DrainedTask {
 /// refused.into_task().run();
 /// ```
 ///
-/// # If the result is wanted
-///
-/// The task is type-erased, so its result is lost when it is run by hand. A caller that needs to hand the
-/// same work to a second executor and get a future for it submits a closure that can be cloned, or sends the
-/// result over a channel.
+/// A rejected submission returns no future, so the result of a run by hand is lost. A caller that wants a future from a
+/// second executor submits a closure that can be cloned, or sends the result over a channel.
 #[doc(alias("SendError", "TrySendError", "SpawnError"))]
 #[derive(Debug)]
-pub struct RejectedExecutionError(Box<RejectedSubmission>);
-
-/// The content of the error. It is on the heap, so that the `Result` of a submission stays small.
-#[derive(Debug)]
-struct RejectedSubmission {
-    reason: RejectionReason,
-    task: DrainedTask,
-}
+// On the heap, so that the `Result` of a submission stays small.
+pub struct RejectedExecutionError(Box<(RejectionReason, DrainedTask)>);
 
 impl RejectedExecutionError {
     pub(crate) fn new(reason: RejectionReason, task: DrainedTask) -> Self {
-        Self(Box::new(RejectedSubmission { reason, task }))
+        Self(Box::new((reason, task)))
     }
 
     /// Returns the reason why the task was rejected.
     pub fn reason(&self) -> &RejectionReason {
-        &self.0.reason
+        &self.0.0
     }
 
     /// Returns the rejected task.
     pub fn task(&self) -> &DrainedTask {
-        &self.0.task
+        &self.0.1
     }
 
     /// Returns the rejected task, to be run, kept or dropped.
     pub fn into_task(self) -> DrainedTask {
-        self.0.task
+        self.0.1
     }
 }
 
 impl fmt::Display for RejectedExecutionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.reason.fmt(f)
+        self.reason().fmt(f)
     }
 }
 
 impl Error for RejectedExecutionError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match &self.0.reason {
+        match self.reason() {
             RejectionReason::Spawn(error) => Some(error),
             _ => None,
         }

@@ -1,10 +1,8 @@
-//! The words in which queue, task and pool speak of one entry: which one it is, where it waits, why it is queued
-//! again, and what came of moving it.
+//! The words in which queue, task and pool speak of one entry of the queue.
 
 use crate::time::Timestamp;
 
-/// Identifies one entry for as long as it is in the queue: the slot leads to it, and the sequence proves that it
-/// is still the same.
+/// Identifies one entry of the queue: the slot leads to it, and the sequence proves that it is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub(crate) slot: u32,
@@ -28,8 +26,7 @@ impl Ticket {
 pub(crate) enum Timing {
     /// In a heap, for this moment.
     At(Timestamp),
-    /// Beside the heaps, for no moment: something has to move it. It is `due` all the same, and is shown, ordered
-    /// and shut down by that.
+    /// Beside the heaps, until something moves it. It is shown, ordered and shut down by when it is `due`.
     Parked { due: Timestamp },
 }
 
@@ -50,8 +47,7 @@ impl Timing {
     }
 }
 
-/// A moment that never comes is none to wait for. A submission with [`Duration::MAX`](std::time::Duration::MAX) is not
-/// made into this: it is `At` a moment that is never.
+/// An entry whose moment never comes is parked. (One that was submitted with `Duration::MAX` is `At` that moment.)
 impl From<Timestamp> for Timing {
     #[inline]
     fn from(due: Timestamp) -> Self {
@@ -59,8 +55,8 @@ impl From<Timestamp> for Timing {
     }
 }
 
-/// Why an element is queued again that was taken out. As a number it is a bit, so that a queue can list
-/// [which of them it admits](crate::queue::Admission).
+/// Why an element is queued again. As a number it is a bit, so that a queue can list [which of them it
+/// admits](crate::queue::Admission).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Requeue {
     /// It is between two runs of its series.
@@ -71,9 +67,9 @@ pub(crate) enum Requeue {
     Turn = 8,
     /// The same for an element of a series.
     SeriesTurn = 16,
-    /// It waits for whatever it is, and every shutdown keeps it that keeps anything.
+    /// Whatever it waits for, each shutdown keeps it that keeps anything.
     Kept = 32,
-    /// The same, and none does.
+    /// Whatever it waits for, no shutdown keeps it.
     Unkept = 64,
 }
 
@@ -81,15 +77,15 @@ pub(crate) enum Requeue {
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moved {
-    /// It waits for another moment, or for none; and in this slot, if that is another one.
+    /// It waits for another moment, or is parked; in this slot, if that has changed.
     To(Option<u32>),
     /// It waits where it did: nothing else was chosen, or there was no room.
     Declined,
     Absent,
 }
 
-/// Moves the entry of one task, which is in this slot as far as the task knows. The second argument is called under the
-/// queue's locks with the moment when the entry is due and whether its queue is open; it returns where the entry goes, or
-/// `None` to leave it. A task calls this under its own lock.
+/// Moves the entry of one task, which is in this slot as far as the task knows; called under the task's lock. Under the
+/// queue's locks, the second argument is told when the entry is due and whether its queue is open, and returns where
+/// the entry goes, or `None` to leave it.
 pub(crate) type MoveEntry<'a> =
     dyn FnMut(Option<u32>, &mut dyn FnMut(Timestamp, bool) -> Option<Timing>) -> Moved + 'a;

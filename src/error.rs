@@ -286,7 +286,8 @@ impl fmt::Debug for Failure {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum CancelReason {
-    /// A caller used `cancel`, dropped a [`CancelOnDrop`](crate::CancelOnDrop), or raised the task's token.
+    /// A caller used `cancel`, dropped a future that [cancels](crate::ScheduledFuture::cancel_on_drop), or raised the task's
+    /// token.
     Requested,
     /// The executor was shut down, and its policies do not keep the task; or it had no worker left for the task,
     /// and could start none.

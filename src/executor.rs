@@ -188,7 +188,7 @@ impl Handle {
     /// # Ok::<(), punctual::ConfigError>(())
     /// ```
     pub fn observer<T: Observer + 'static>(&self) -> Option<&T> {
-        self.pool().callbacks.hooks.observers.find()
+        self.pool().callbacks.hooks.find()
     }
 
     pub(crate) fn to_new_pool(config: Config) -> Self {

@@ -1,13 +1,9 @@
 //! The future: the caller's half of a task.
 //!
-//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)); it shows
-//! the state of the task; it controls a task that is alive; and it cancels. It holds the task, and it holds the pool
-//! for the clock, for a wait, and to move or cancel the task: a future that outlives its executor still works, because nothing is
-//! left to be moved.
-//!
-//! There are three types. [`ScheduledFuture<T>`] can take the result, and there is one for each task.
-//! [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned; the future has one and dereferences to it.
-//! [`CancelOnDrop`] is a future that cancels its task when it is dropped.
+//! It waits for the result, by blocking or by being awaited, with the same code ([`wait`](crate::wait)). It also holds
+//! the pool, for the clock, for a wait, and to move or cancel the task. A future that outlives its executor still
+//! works, because nothing is left to be moved. [`ScheduledFuture<T>`] can take the result, and there is one for each
+//! task. [`TaskHandle`] cannot take it, so it needs no `T` and can be cloned.
 
 mod task_handle;
 
@@ -21,6 +17,7 @@ use std::{
 };
 
 pub use self::task_handle::TaskHandle;
+use self::task_handle::{CANCELS, GIVES_UP, SIGNALS};
 use crate::{Limit, TaskError, task::is_result};
 
 /// The future result of a task. Java's `ScheduledFuture`.
@@ -36,24 +33,22 @@ use crate::{Limit, TaskError, task::is_result};
 /// * Cancel: [`cancel`](TaskHandle::cancel), [`cancel_and_signal`](TaskHandle::cancel_and_signal),
 ///   [`cancel_and_wait`](TaskHandle::cancel_and_wait).
 ///
-/// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result
-/// is dropped as soon as it is there. [`cancel_on_drop`](Self::cancel_on_drop) makes a guard that
-/// cancels.
+/// **Dropping it detaches the task**: the task still runs, as in Java, std and tokio, and its result is dropped as soon
+/// as it is there. After [`cancel_on_drop`](Self::cancel_on_drop) its drop cancels.
 ///
-/// The result is moved out, so it can be taken once: every further call returns
-/// [`TaskError::ResultTaken`]. Return an `Arc` from the task if several callers need the result.
+/// The result is moved out, so it can be taken once: every further call returns [`TaskError::ResultTaken`]. Return an
+/// `Arc` from the task if several callers need the result.
 ///
 /// It is a [`Future`] that needs no runtime and can be awaited on any.
 ///
 /// # A result that is an `Err`
 ///
-/// The `Err` of a closure that runs once is its result, and the task has completed: whoever has the future decides what it
-/// means. An `Err` that nobody can take any more, because the future was dropped, before or after the end of the task, or
-/// because the task was cancelled while it ran, is reported as a panic is: to the
+/// The `Err` of a closure that runs once is its result, and the task has completed. An `Err` that no call can take any
+/// more, because the future was dropped or the task was cancelled while it ran, is reported as a panic is: to the
 /// [failure handler](crate::Builder::failure_handler), and as an error event. If nothing hears of it, one line on
 /// standard error says so, unless the task was cancelled. The report has the text of the error if the closure returns
-/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and the
-/// name of the type otherwise.
+/// `Result<(), E>` with an [`io::Error`](std::io::Error), a `Box<dyn Error + Send + Sync>`, a `String` or a `&str`, and
+/// the name of the type otherwise.
 ///
 /// No future can return the `Err` of a run that [repeats](crate::Handle::repeat) or is [retried](crate::Handle::retry):
 /// that run has failed, and is reported at once.
@@ -78,9 +73,9 @@ pub struct ScheduledFuture<T> {
 impl<T: 'static> ScheduledFuture<T> {
     /// Blocks until the task has ended, and takes its result. Java: `get`.
     ///
-    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of
-    /// a task that has run have been dropped when this returns. Those of a task that was cancelled are
-    /// dropped by the thread that cancelled it, which may still be doing so.
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks). The captures of a task
+    /// that has run have been dropped when this returns. Those of a task that was cancelled are dropped by the thread
+    /// that cancelled it, which may still be doing so.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, TaskError};
@@ -96,12 +91,10 @@ impl<T: 'static> ScheduledFuture<T> {
     ///
     /// * [`TaskError::Failed`] or [`TaskError::Cancelled`], as the task ended.
     /// * [`TaskError::ResultTaken`] if the result has been taken before.
-    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last
-    ///   worker that is not already waiting in a `join` for a task that has not ended, when no other
-    ///   worker can be started. A wait that can end without any of the workers is not refused: for a
-    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was
-    ///   [kept](crate::RejectedTask::keep) and may be run elsewhere. A refused wait takes nothing: the
-    ///   future is as it was.
+    /// * [`TaskError::WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
+    ///   not wait already, when no other can be started. A wait that can end without a worker is not refused: for a
+    ///   task with a [time limit](crate::TaskBuilder::timeout), or for one that was [kept](crate::RejectedTask::keep)
+    ///   and may be run elsewhere. A refused wait takes nothing.
     #[doc(alias("get", "wait", "block_on"))]
     #[inline]
     pub fn join(&self) -> Result<T, TaskError> {
@@ -114,21 +107,21 @@ impl<T: 'static> ScheduledFuture<T> {
         self.try_join().unwrap_or(Err(TaskError::ResultTaken))
     }
 
-    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns
-    /// `None` if the task has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a
-    /// thread that may be interrupted. [`Limit`] has an example.
+    /// Blocks until the task has ended, or until `limit` is reached, and takes the result. Returns `None` if the task
+    /// has not ended by then; it goes on. Java: `get(timeout, unit)`, and `get` in a thread that may be interrupted.
+    /// [`Limit`] has an example.
     ///
     /// # Errors
     ///
-    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the
-    /// wait can end without the task.
+    /// Inside the `Some`: as [`join`](Self::join), but never [`TaskError::WouldDeadlock`], because the wait can end
+    /// without the task.
     #[doc(alias("recv_timeout", "wait_timeout"))]
     pub fn join_within(&self, limit: impl Into<Limit>) -> Option<Result<T, TaskError>> {
         if self.handle.wait_within(limit) { self.try_join() } else { None }
     }
 
-    /// Takes the result if the task has ended; returns `None` if not. Does not block. Java:
-    /// `resultNow`, `exceptionNow`.
+    /// Takes the result if the task has ended; returns `None` if not. Does not block. Java: `resultNow`,
+    /// `exceptionNow`.
     ///
     /// # Errors
     ///
@@ -142,16 +135,15 @@ impl<T: 'static> ScheduledFuture<T> {
 impl<T> ScheduledFuture<T> {
     /// `T` is the type of the task's result.
     #[inline]
-    pub(crate) fn new(handle: TaskHandle) -> Self {
+    pub(crate) fn new(mut handle: TaskHandle) -> Self {
         if is_result::<T>() {
-            handle.give_up_at_drop();
+            handle.set_at_drop(GIVES_UP, true);
         }
         Self { handle, result: PhantomData }
     }
 
-    /// Blocks until the task has ended, and does not take the result. Several threads may wait for one
-    /// future at once. On a manual clock
-    /// [another thread has to move it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the task has ended, and does not take the result. Several threads may wait for one future at once.
+    /// On a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -160,8 +152,8 @@ impl<T> ScheduledFuture<T> {
         self.handle.wait().map_err(|_| TaskError::WouldDeadlock)
     }
 
-    /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the last
-    /// poll is woken.
+    /// Polls for the end of the task without taking the result. As when the future is awaited, only the waker of the
+    /// last poll is woken.
     pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if self.handle.poll_awaited(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
     }
@@ -173,7 +165,11 @@ impl<T> ScheduledFuture<T> {
         self.handle.clone()
     }
 
-    /// Turns the future into a guard that cancels the task when it is dropped.
+    /// Returns this future, which from now on cancels the task when it is dropped. Java has no such guard.
+    ///
+    /// The drop of such a future also drops what the closure owns. If that is the guard of another task, whose closure
+    /// owns a third, the drops are inside one another: five hundred guards in a row fit on a stack of 2 MiB, and a
+    /// thousand may overflow it.
     ///
     /// ```
     /// use std::time::Duration;
@@ -186,15 +182,26 @@ impl<T> ScheduledFuture<T> {
     /// assert_eq!(executor.pending_count(), 0);
     /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
     /// ```
-    #[doc(alias = "abort_on_drop")]
-    pub fn cancel_on_drop(self) -> CancelOnDrop<T> {
-        CancelOnDrop { future: Some(self), signals: false }
+    #[doc(alias("abort_on_drop", "AbortOnDropHandle", "DropGuard"))]
+    #[must_use = "the task is cancelled at once if the future is not kept"]
+    pub fn cancel_on_drop(mut self) -> Self {
+        self.handle.set_at_drop(CANCELS, true);
+        self
     }
 
-    /// Turns the future into a guard that [cancels and signals](TaskHandle::cancel_and_signal) the task when
-    /// it is dropped: a running body is asked to stop.
-    pub fn cancel_and_signal_on_drop(self) -> CancelOnDrop<T> {
-        CancelOnDrop { future: Some(self), signals: true }
+    /// Returns this future, which from now on [cancels and signals](TaskHandle::cancel_and_signal) the task when it is
+    /// dropped: a running body is asked to stop.
+    #[must_use = "the task is cancelled at once if the future is not kept"]
+    pub fn cancel_and_signal_on_drop(mut self) -> Self {
+        self.handle.set_at_drop(CANCELS | SIGNALS, true);
+        self
+    }
+
+    /// Returns this future, which no longer cancels the task when it is dropped.
+    #[must_use]
+    pub fn detach(mut self) -> Self {
+        self.handle.set_at_drop(CANCELS | SIGNALS, false);
+        self
     }
 }
 
@@ -219,70 +226,5 @@ impl<T: 'static> Future for ScheduledFuture<T> {
 impl<T> fmt::Debug for ScheduledFuture<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.handle.describe(f, "ScheduledFuture")
-    }
-}
-
-/// A future that cancels its task when it is dropped; from [`ScheduledFuture::cancel_on_drop`] or
-/// [`ScheduledFuture::cancel_and_signal_on_drop`]. It dereferences to the future, and can be awaited
-/// in its place.
-///
-/// A drop cancels the task at once, and so drops what its closure owns. If that is the guard of another task, whose
-/// closure owns a third, the drops are inside one another, like those of a linked list. Five hundred guards in a row fit on
-/// a stack of 2 MiB, and a thousand may overflow it. A chain of results each of which owns the future of the
-/// task before is the same, up to a thousand.
-#[doc(alias("AbortOnDropHandle", "DropGuard"))]
-#[must_use = "the task is cancelled at once if the guard is not kept"]
-pub struct CancelOnDrop<T> {
-    /// `None` once detached.
-    future: Option<ScheduledFuture<T>>,
-    /// True if a running body is asked to stop as well.
-    signals: bool,
-}
-
-impl<T> CancelOnDrop<T> {
-    /// Returns the future, which no longer cancels when it is dropped.
-    pub fn detach(mut self) -> ScheduledFuture<T> {
-        match self.future.take() {
-            Some(future) => future,
-            None => unreachable!("only this call takes the future, and it takes the guard too"),
-        }
-    }
-}
-
-impl<T> Deref for CancelOnDrop<T> {
-    type Target = ScheduledFuture<T>;
-
-    fn deref(&self) -> &ScheduledFuture<T> {
-        match &self.future {
-            Some(future) => future,
-            None => unreachable!("the future is there until the guard is taken"),
-        }
-    }
-}
-
-impl<T: 'static> Future for CancelOnDrop<T> {
-    type Output = Result<T, TaskError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.future {
-            Some(future) => Pin::new(future).poll(context),
-            None => unreachable!("the future is there until the guard is taken"),
-        }
-    }
-}
-
-impl<T> Drop for CancelOnDrop<T> {
-    fn drop(&mut self) {
-        match &self.future {
-            Some(future) if self.signals => _ = future.cancel_and_signal(),
-            Some(future) => _ = future.cancel(),
-            None => {}
-        }
-    }
-}
-
-impl<T> fmt::Debug for CancelOnDrop<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CancelOnDrop").field(&self.future).finish()
     }
 }

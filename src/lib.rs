@@ -204,7 +204,7 @@ pub use crate::{
         Group, GroupBuilder, GroupStatistics, GroupTermination, ShutdownPolicy,
         gate::{self, RunGate},
     },
-    future::{CancelOnDrop, ScheduledFuture, TaskHandle},
+    future::{ScheduledFuture, TaskHandle},
     id::{Attempt, ParseTaskIdError, TaskId},
     limit::{Limit, LimitReached},
     pool::WaitGuard,
@@ -216,7 +216,7 @@ pub use crate::{
     shutdown_report::{Grace, ShutdownReport, TaskSummary},
     task::{
         Done, EndedRun, FailedRun, FailurePolicy, FailureReport, FailureSource, Observer, Outcome,
-        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, UnitOutcome, current_task,
+        Points, Submission, TaskContext, TaskOutput, TaskRun, TaskState, current_task,
         with_context, with_context_once,
     },
     task_builder::TaskBuilder,

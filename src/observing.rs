@@ -44,7 +44,7 @@ impl WantedObservers {
     pub(crate) fn add_to(self, config: &mut Config) {
         // In an executor without threads, no other thread could look at a busy worker.
         let watcher = (!config.is_driven).then(|| watcher(config));
-        let observers = &mut config.callbacks.hooks.observers;
+        let observers = &mut config.callbacks.hooks;
         if let Some((watcher, (after, callback))) = watcher.clone().zip(self.starvation) {
             let tell =
                 Arc::new(move |handle: &Handle, it: &Starvation| tell(handle, it, &callback));
@@ -60,7 +60,7 @@ impl WantedObservers {
         config.callbacks.watch = Some(Contained::new(Arc::new(watch)));
         #[cfg(feature = "histograms")]
         if let Some(names) = self.histogram_names {
-            config.callbacks.hooks.observers.add(RunRecorder::new(names));
+            config.callbacks.hooks.add(RunRecorder::new(names));
         }
     }
 }

@@ -192,7 +192,7 @@ pub(crate) struct Pool {
 impl Pool {
     pub(crate) fn new(config: Config) -> Arc<Self> {
         let clock = &config.clock.clone().unwrap_or_default();
-        let observers = &config.callbacks.hooks.observers;
+        let observers = &config.callbacks.hooks;
         let is_decorated = config.callbacks.decorate.is_some();
         let make_token = if config.is_driven {
             CancellationToken::without_timer_thread

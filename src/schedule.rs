@@ -1,12 +1,11 @@
 //! The schedule of a periodic task: when it runs next, by arithmetic or by the question to a trigger.
 //!
-//! **Fixed delay** is the simple one: the next run is planned one delay after the end of the last.
+//! A **fixed delay** plans the next run one delay after the end of the last.
 //!
-//! **Fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned* and
-//! never from those at which the runs happened, so it does not drift. A run is *late* if it starts a
-//! whole period or more after its moment (all workers were busy, the process was stopped, a body ran
-//! long). Then grid points have been missed, and the policy says what to do about them. With a period
-//! of 10 and a body that takes 35:
+//! A **fixed rate** plans on a grid, `initial + k * period`, from the moments that were *planned*, so it does not
+//! drift. A run is *late* if it starts a whole period or more after its moment (all workers were busy, the process was
+//! stopped, a body ran long). Then grid points have been missed, and the policy decides about them. With a period of 10
+//! and a body that takes 35:
 //!
 //! ```text
 //!   grid       0    10   20   30   40   50   60   70   80
@@ -16,14 +15,11 @@
 //!   Delay      0──────────────────35─────────────────70────   the grid moves: its origin is 35
 //! ```
 //!
-//! Burst and Coalesce differ after a single stall: if it lasts a second, Burst then runs a hundred times in a row, Coalesce
+//! Burst and Coalesce differ after a single stall: after one of a second, Burst runs a hundred times in a row, Coalesce
 //! once.
 //!
-//! # Overdue runs
-//!
-//! Two policies have a *starting deadline* ([`MissedRuns`] says when a run is overdue, and [`MissedRuns::leaves_out`] tells).
-//! The worker asks, as the last step before the body, so that nothing which made the run late has to know of it.
-//! The plan then goes past a run that the worker has left out, as it does past a gate's skip.
+//! Two policies have a *starting deadline* as well ([`MissedRuns::leaves_out`]). The worker asks as the last step
+//! before the body, so nothing that made the run late has to know of it.
 
 mod triggered;
 
@@ -36,31 +32,28 @@ use crate::{
     trigger::{Every, Trigger},
 };
 
-/// The policy of a periodic task for the runs that it missed because it was late, by a period or more
-/// if it has a fixed rate. Quartz calls this the misfire instruction.
+/// The policy of a periodic task for the runs that it missed because it was late, by a period or more if it has a fixed
+/// rate. Quartz calls this the misfire instruction.
 ///
-/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for
-/// them, as [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of
-/// [`repeat`](crate::Handle::repeat) is [`Coalesce`](Self::Coalesce). A task with a fixed delay misses no run
-/// by taking long. The policies hold for every [trigger](crate::Trigger); only a fixed rate has a grid that
-/// [`Delay`](Self::Delay) can move.
+/// Set with [`TaskBuilder::missed_runs`](crate::TaskBuilder::missed_runs). Java always makes up for them, as
+/// [`Burst`](Self::Burst) does, and so do Java's verbs by default. The default of [`repeat`](crate::Handle::repeat) is
+/// [`Coalesce`](Self::Coalesce). A fixed delay misses no run by taking long. The policies hold for every
+/// [trigger](crate::Trigger); only a fixed rate has a grid that [`Delay`](Self::Delay) can move.
 ///
 /// # Overdue runs
 ///
-/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by
-/// them does not start, whatever made it late (busy workers, a machine that slept, a
-/// [pause](crate::TaskHandle::pause), a clock that was set, a [group](crate::Group) that holds the task,
-/// a [gate](crate::gate) that puts it off). That holds for the first run and for the last one too. Lateness
-/// counts from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from
-/// the last request for it. The worker decides just before the body; a gate is not asked about a run that is
-/// overdue already, and its lease ends with [`NotRun`](crate::gate::RunEnd::NotRun) if it has become so
-/// meanwhile. The next run is planned as after one that took place.
+/// [`Skip`](Self::Skip) and [`Within`](Self::Within) are starting deadlines as well: a run that is overdue by them does
+/// not start, whatever made it late (busy workers, a machine that slept, a [pause](crate::TaskHandle::pause), a clock
+/// that was set, a [group](crate::Group) that holds the task, a [gate](crate::gate) that puts it off). Lateness counts
+/// from the moment for which the run was planned, [jitter](crate::Trigger::jitter) included, or from the last request
+/// for it. The worker decides just before the body. A gate is not asked about a run that is overdue already, and its
+/// lease ends with [`NotRun`](crate::gate::RunEnd::NotRun) if it has become so meanwhile. The next run is planned as
+/// after one that took place.
 ///
 /// A run that is left out is no run and no failure. It counts as missed at once, in
 /// [`Statistics::missed_runs`](crate::Statistics::missed_runs), and in
-/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place.
-/// A run [beside the schedule](crate::TaskHandle::run_now) is never left out, nor one
-/// [by hand](crate::DrainedTask::run).
+/// [`TaskContext::missed_runs`](crate::TaskContext::missed_runs) of the next run that does take place. A run [beside
+/// the schedule](crate::TaskHandle::run_now) is never left out, nor one [by hand](crate::DrainedTask::run).
 ///
 /// ```
 /// use std::time::Duration;
@@ -80,44 +73,41 @@ use crate::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MissedRuns {
-    /// Makes up for every missed run, back to back, until the task is on time again. Right for work
-    /// that must be done a certain number of times.
+    /// Makes up for every missed run, back to back, until the task is on time again. Right for work that must be done a
+    /// certain number of times.
     #[default]
     Burst,
-    /// Runs once for all missed runs, late, and then returns to the grid. A run that took too long is
-    /// followed by the next at once. Right for polling and flushing.
+    /// Runs once for all missed runs, late, and then returns to the grid. A run that took too long is followed by the
+    /// next at once. Right for polling and flushing.
     Coalesce,
-    /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to
-    /// come when the present run ends. Right for sampling. Quartz: do nothing.
+    /// Leaves the missed runs out: the next run is at the first moment of the grid that is still to come when the
+    /// present run ends. Right for sampling. Quartz: do nothing.
     ///
-    /// A run is overdue if the next one is due already when it could start, and in any case if it is more
-    /// than ten seconds late: so a nightly run is left out by a machine that wakes in the morning, and the last
-    /// run of a series has a deadline too. Less than a millisecond late is on time, however short the period
-    /// is. When the next run is due is known of a fixed rate, and of triggers that
-    /// [count](crate::Trigger::between) their moments, as a calendar does; others have the ten seconds
-    /// alone. A task that is always later than its period never runs, and its missed runs count up:
-    /// [`Coalesce`](Self::Coalesce) is for tasks that have to run even so.
+    /// A run is overdue if the next one is due already when it could start, and in any case if it is more than ten
+    /// seconds late: so a machine that wakes in the morning leaves a nightly run out. Less than a millisecond late is
+    /// on time. A fixed rate knows when the next run is due, and so do triggers that [count](crate::Trigger::between)
+    /// their moments, as a calendar does; others have the ten seconds alone. A task that is always later than its
+    /// period never runs: [`Coalesce`](Self::Coalesce) is for tasks that have to run even so.
     Skip,
-    /// Moves the grid: the next run is a period after the start of the late one. Right where runs
-    /// must be kept apart.
+    /// Moves the grid: the next run is a period after the start of the late one. Right where runs must be kept apart.
     Delay,
-    /// Makes up for the runs that are no later than this, and leaves the others out: no run starts later.
-    /// Right for work that is still of use a little late. Kubernetes: `startingDeadlineSeconds`.
+    /// Makes up for the runs that are no later than this, and leaves the others out: no run starts later. Right for
+    /// work that is still of use a little late. Kubernetes: `startingDeadlineSeconds`.
     ///
-    /// A worker wakes some microseconds after the moment of a run, and later on a busy machine, so a span
-    /// of less than some milliseconds leaves out nearly everything.
+    /// A worker wakes some microseconds after the moment of a run, and later on a busy machine, so a span of less than
+    /// some milliseconds leaves out nearly everything.
     Within(Duration),
 }
 
 impl MissedRuns {
     /// The lateness up to which a run is on time, which is how late a system wakes threads, if all is well.
     const ON_TIME: Duration = Duration::from_millis(1);
-    /// The lateness up to which `Skip` lets a run start whose successor is not due, or has none: as long as
-    /// pools that are busy for a moment need. Quartz's default is a minute, and Temporal accepts no less than ten seconds.
+    /// The lateness up to which `Skip` lets a run start whose successor is not due. Quartz's default is a minute, and
+    /// Temporal accepts no less than ten seconds.
     const SKIP_AFTER: Duration = Duration::from_secs(10);
 
-    /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the
-    /// run after it is due; it is asked only if that matters.
+    /// Returns `true` if a run does not start any more that is this late. `is_next_due` says whether the run after it
+    /// is due; it is asked only if that matters.
     pub(crate) fn leaves_out(self, late: Duration, is_next_due: impl FnOnce() -> bool) -> bool {
         match self {
             Self::Burst | Self::Coalesce | Self::Delay => false,
@@ -168,8 +158,8 @@ impl Schedule {
         Self { kind: Kind::FixedDelay(saturating_nanos(delay)), missed }
     }
 
-    /// Returns the schedule that a trigger stands for, and when its first run is. `shared` is there for a
-    /// task with a gate, and is the task's name, if it has one. Calls the trigger, which is user code.
+    /// Returns the schedule of a trigger, and when its first run is. For a task with a gate, `shared` is its name, if
+    /// it has one. Calls the trigger, which is user code.
     pub(crate) fn of<G: Trigger>(
         mut trigger: G,
         missed: MissedRuns,
@@ -200,9 +190,8 @@ impl Schedule {
         }
     }
 
-    /// Returns `true` if a run that was planned for `planned` must not start at `now` any more. If it was due
-    /// already when it was last asked for, its lateness counts from then, which is `asked`. Calls the trigger,
-    /// which is user code.
+    /// Returns `true` if a run planned for `planned` must not start at `now` any more. If it was due already when it
+    /// was last asked for, its lateness counts from then (`asked`). Calls the trigger, which is user code.
     pub(crate) fn is_overdue(
         &mut self,
         planned: Timestamp,
@@ -229,8 +218,7 @@ impl Schedule {
         }
     }
 
-    /// Returns for how many moments of the grid, beyond its own, a run stands that was planned for
-    /// `planned` and started at `started`.
+    /// Returns for how many moments of the grid, beyond its own, this run stands.
     #[inline]
     pub(crate) fn covered(&self, planned: Timestamp, started: Timestamp) -> u64 {
         match self.kind {
@@ -241,9 +229,8 @@ impl Schedule {
         }
     }
 
-    /// Plans the next run, after one that was planned and started at these moments, and has ended now:
-    /// `ended` reads the clock, which not every schedule needs. Returns `None` if a trigger has to be
-    /// [asked](Triggered::ask).
+    /// Plans the run after one that was planned and started at these moments, and ends when `ended` says, which reads
+    /// the clock if need be. Returns `None` if a trigger has to be [asked](Triggered::ask).
     #[inline(always)]
     pub(crate) fn plan(
         &self,
@@ -274,7 +261,7 @@ impl Schedule {
         })
     }
 
-    /// Returns `true` if the moment of the next run is an estimate: it is one of the wall clock.
+    /// Returns `true` if the next run is planned on the wall clock, of which any moment here is an estimate.
     pub(crate) fn is_estimated(&self) -> bool {
         self.triggered().is_some_and(|triggered| triggered.wall_moment().is_some())
     }
@@ -333,8 +320,8 @@ mod tests {
         }
     }
 
-    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap`
-    /// before it, and each body takes `body`.
+    /// Returns the starts of the runs, if the first is planned for 10, the clock leaps to `leap` before it, and each
+    /// body takes `body`.
     fn starts(missed: MissedRuns, leap: u64, body: u64, until: u64) -> Vec<u64> {
         let (mut planned, mut now, mut starts) = (at(10), at(leap), Vec::new());
         loop {

@@ -2,16 +2,15 @@
 //!
 //! # Parts
 //!
-//! * A [`Node`] is what the queue, the worker and the future share. Everything that changes in it is under **one
-//!   lock**, which protects the task's state ([`state`]) together with the closure and the result, so that none of
-//!   the three can disagree with another.
-//! * The [`payload`] is the only part that has the type of the closure. It moves closure and result in and out of the
-//!   node. All decisions are compiled once: they see a [`Task`], which is a node without its types, and under its lock
-//!   the [`Parts`] of it. The future knows the type of the result, and nothing else.
-//! * A periodic task has a [`Plan`]: its schedule and what it has counted.
+//! * A [`Node`] is what the queue, the worker and the future share. **One lock** protects its state ([`state`])
+//!   together with the closure and the result, so none of the three can disagree with another.
+//! * The [`payload`] alone has the type of the closure, and moves closure and result in and out of the node. All
+//!   decisions are compiled once: they see a [`Task`], which is a node without its types, and under its lock the
+//!   [`Parts`] of it.
+//! * A periodic task has a [`Plan`]: its schedule and its counts.
 //! * What only some tasks have (a name, waiters, a token) is allocated when it is first needed ([`cell`]), and each
-//!   feature that decides about its runs is one of its [`extensions`]. So a plain task is one allocation: with a closure
-//!   of eight bytes, forty bytes.
+//!   feature that decides about runs is one of the [`extensions`]. So a plain task with a closure of eight bytes takes
+//!   forty.
 //!
 //! # From the worker to the closure
 //!
@@ -22,41 +21,35 @@
 //!                               Hooks::invoke ──▶ before, closure, after
 //! ```
 //!
-//! A [`Run`] goes along, by reference: which run of which task it is. It knows none of the others.
+//! A [`Run`] goes along, by reference, and says which run of which task it is.
 //!
 //! # Who may call what
 //!
-//! The submitter creates the node and queues it. From then on:
-//!
 //! | who | does |
 //! |---|---|
+//! | the submitter | makes the node and queues it |
 //! | the worker that took it from the queue | `run`, then `requeue` if the verdict is `Again` |
 //! | any holder of a handle, and the pool | `cancel`, at any moment |
 //! | the future | `poll_done`, `take_result`, `abandon` |
 //!
-//! The lock is held only while the state moves. The closure is taken *out* to be run; what is left
-//! over (a closure that will not run, a result that no call will take, wakers) is taken out to be dropped
-//! or woken after the lock is released, through [`unwind`](crate::unwind).
-//!
-//! A result is published in the step that takes the list of waiters ([`awaited`]). A waker that panics
-//! changes nothing: the result is there already, and the other waiters are still woken. Waiters are
-//! woken **before** leftover user values are dropped ([`end`]).
+//! The lock is held only while the state moves. The closure is taken out to be run. A closure that will not run, a
+//! result that no call will take, and wakers are taken out as well, and are dropped or woken through
+//! [`unwind`](crate::unwind) after the lock is released. One step publishes the result and takes the list of waiters
+//! ([`awaited`]), so a waker that panics changes nothing. Waiters are woken **before** user values are dropped
+//! ([`end`]).
 //!
 //! # A result that no call will take
 //!
-//! A future that is dropped releases the node, and the result is dropped with the node when the
-//! worker releases it too. Handles beside the future would keep the node, and so the result; a
-//! future that has made some therefore abandons the result explicitly. So does a future of a `Result`, whose `Err` is
-//! [reported](untaken) when it is dropped.
+//! The result is dropped with the node, once the worker and the future have released it. Handles beside the future
+//! would keep the node, so a future that has made some abandons its result when it is dropped. So does a future of a
+//! `Result`, whose `Err` is then [reported](untaken).
 //!
 //! # The slot
 //!
-//! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the slot
-//! that the task had when it was submitted. A task that is queued again or moved may have a new one, which its
-//! [`Plan`] or its extras keep; it is set in the step that queues or moves the task, under the task's lock. `cancel`
-//! ends the task under that lock and returns the slot. If a worker has taken the entry meanwhile, the
-//! slot is out of date, which is harmless: the queue compares the task's sequence number, and no
-//! number is used twice.
+//! The slot of the queue finds a task's entry, for cancelling in O(log n). The future keeps the first one. A task that
+//! is queued again or moved may get another, which its [`Plan`] or its extras keep from the same step on, under the
+//! task's lock. A worker may have taken the entry meanwhile. The slot is then out of date, which is harmless: the queue
+//! compares sequence numbers, and uses none of them twice.
 
 mod alarm;
 mod around;
@@ -87,8 +80,8 @@ pub(crate) use self::{
     cell::{Extras, Parts},
     end::{Leftovers, is_releasing},
     extensions::{Core, Deferred, Extensions, Question, Queuing, Replan},
-    hooks::{Drops, Hooks},
-    observer::{Closures, RunFacts},
+    hooks::Drops,
+    observer::{Closures, Hooks, RunFacts},
     payload::{Node, Task},
     plan::{Plan, RunOutcome},
     run::Run,
@@ -101,7 +94,7 @@ pub use self::{
     context::{TaskContext, with_context, with_context_once},
     failure::{FailedRun, FailurePolicy},
     observer::{EndedRun, Observer, Points},
-    outcome::{Outcome, TaskOutput, UnitOutcome},
+    outcome::{Outcome, TaskOutput},
     report::{FailureReport, FailureSource},
     run::current_task,
     state::TaskState,
@@ -111,7 +104,6 @@ use crate::{
     entry::{Requeue, Ticket, Timing},
     sync::Arc,
     time::Timestamp,
-    trace::SubmitterSpan,
     unwind::discard,
 };
 
@@ -134,8 +126,7 @@ impl Task {
         });
     }
 
-    /// Returns what the submission has to know of the plan, if there is one: why it is refused, when a worker is to take the
-    /// task at the latest, and whether it has a trigger.
+    /// Returns why the plan is refused, when a worker is to take the task at the latest, and whether it has a trigger.
     pub(crate) fn look_at_plan(&self) -> (Option<RejectionReason>, Option<Timestamp>, bool) {
         self.with(|parts| {
             let look = parts.look();
@@ -144,7 +135,6 @@ impl Task {
         })
     }
 
-    /// Gives a task that is not queued yet the parts that only some tasks have.
     pub(crate) fn extend(&self, add: impl FnOnce(&mut Extras)) {
         self.with(|parts| add(parts.extras()));
     }
@@ -165,8 +155,8 @@ impl Task {
         }
     }
 
-    /// Returns `true` if the task can end although no worker of its pool runs it: its time is up at some moment, and
-    /// its pool has a timer thread, or code outside the pool may run it.
+    /// Returns `true` if the task can end without a worker: a timer thread watches over its limit, or code outside the
+    /// pool may run it.
     pub(crate) fn may_end_without_worker(&self, has_timer_thread: bool) -> bool {
         self.with(|parts| {
             let expires = parts.expiry().is_some_and(|moment| moment < Timestamp::NEVER);
@@ -194,16 +184,11 @@ impl Task {
         self.with(|parts| parts.name())
     }
 
-    fn submitter(&self) -> Option<SubmitterSpan> {
-        self.with(|parts| parts.extras_if_any()?.submitter.clone())
-    }
-
-    /// Queues a task again that rests between two runs, or was put off, for `next` unless something else has been
-    /// asked of it meanwhile. `enqueue` is called under the task's lock; it returns the slot of the queue, or `None`
-    /// if the queue accepts the task no more.
+    /// Queues a task again between two runs, or after its run was put off. `enqueue` is called under the task's lock;
+    /// it returns the slot of the queue, or `None` if the queue accepts the task no more.
     ///
-    /// The worker that has taken an entry owns the task until it has queued it again. What is asked of the task
-    /// meanwhile is noted, and followed here.
+    /// The worker that has taken an entry owns the task until this call, which follows the changes that other threads
+    /// have noted meanwhile.
     pub(crate) fn requeue(&self, next: Timestamp, enqueue: &mut Enqueue<'_>) -> Requeued {
         let mut queuing = None;
         let requeued = self.with(|parts| {
@@ -220,13 +205,12 @@ impl Task {
         requeued
     }
 
-    /// Returns the slot of the queue that the task was given when it was last queued again; `None`
-    /// if it has not been since it was submitted.
+    /// Returns the slot of the queue, if it has changed since the task was submitted.
     pub(crate) fn slot(&self) -> Option<u32> {
         self.with(|parts| parts.slot())
     }
 
-    /// Looks for the entry of the task by the ticket with which it was submitted, and again if it has been moved meanwhile.
+    /// Looks for the entry of the task by its first ticket, and again if it has been moved meanwhile.
     pub(crate) fn find_entry<T>(
         &self,
         submitted: Ticket,
@@ -263,7 +247,7 @@ impl Parts<'_> {
         let (extensions, mut core) = self.split();
         extensions.on_requeue(&mut core, queuing);
         if queuing.ends.is_some() {
-            return Requeued::Refused(queuing.ends);
+            return Err(queuing.ends);
         }
         let timing = queuing.elsewhere.unwrap_or_else(|| queuing.due.into());
         let timing = self.with_look(timing);

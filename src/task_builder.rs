@@ -1,20 +1,18 @@
-//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs.
-//!
-//! The verbs differ in what they run and when. Each makes a node of the closure and [launches](launching) it.
-//! Only the making of the node and that of the future are compiled for each closure.
+//! The settings of a task before it is submitted: [`TaskBuilder`], and its verbs. Each verb makes a node of the closure
+//! and [launches](launching) it. Only that, and making the future, is compiled for each closure.
 
 mod launching;
 
 use std::{
     error::Error,
     ops::ControlFlow::{self, Break, Continue},
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 pub(crate) use self::launching::{execute, schedule};
 use crate::{
     Backoff, FailurePolicy, MissedRuns, RejectedExecutionError, RunGate, ScheduledFuture,
-    TaskOutput, UnitOutcome,
+    TaskOutput,
     feature::{AtShutdown, GroupState, ShutdownPolicy},
     pool::PoolRefs,
     schedule::Schedule,
@@ -24,9 +22,9 @@ use crate::{
     trigger::{Due, Retry, Trigger, from_fn},
 };
 
-/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task). Its methods
-/// that submit are those of the handle, and fail, block and cost what these do. A builder describes one task;
-/// a clone of it describes another one.
+/// Describes a task before it is submitted. It is made by [`Handle::task`](crate::Handle::task). Its methods that
+/// submit are those of the handle, and fail, block and cost what these do. A builder describes one task; a clone of it
+/// describes another one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -83,48 +81,45 @@ impl<'a> TaskBuilder<'a> {
         self.pool_refs.pool().clock()
     }
 
-    /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs
-    /// one more allocation. Several tasks may have the same name.
+    /// Sets the name of the task, for logs, spans, and [`DrainedTask`](crate::DrainedTask)s. Costs one more allocation.
+    /// Several tasks may have the same name.
     pub fn name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// Sets the policy for the runs that a periodic task misses (misfires); the default is
-    /// [`MissedRuns::Burst`], and for [`repeat`](Self::repeat) [`MissedRuns::Coalesce`].
+    /// Sets the policy for the runs that a periodic task misses (misfires); the default is [`MissedRuns::Burst`], and
+    /// for [`repeat`](Self::repeat) [`MissedRuns::Coalesce`].
     #[doc(alias = "set_missed_tick_behavior")]
     pub fn missed_runs(mut self, policy: MissedRuns) -> Self {
         self.missed = Some(policy);
         self
     }
 
-    /// Sets the policy of a periodic task for a run that failed; the default is
-    /// [`FailurePolicy::stop`], and for a trigger that [retries](Trigger::retry) [`FailurePolicy::resume`].
+    /// Sets the policy of a periodic task for a run that failed; the default is [`FailurePolicy::stop`], and for a
+    /// trigger that [retries](Trigger::retry) [`FailurePolicy::resume`].
     #[doc(alias = "retry")]
     pub fn on_failure(mut self, policy: FailurePolicy) -> Self {
         self.on_failure = Some(policy);
         self
     }
 
-    /// Sets a time limit for the task; without this call it has none. The first task with a time limit makes
-    /// its executor start a thread that watches over all of them; the first limit that expires makes it start
-    /// a second, so that a capture which blocks in its drop holds up no other limit. Java 25:
-    /// `submitWithTimeout`.
+    /// Sets a time limit for the task; without this call it has none. The first limit makes the executor start a thread
+    /// that watches over all of them; the first that expires makes it start a second, so that a capture which blocks in
+    /// its drop holds up no other limit. Java 25: `submitWithTimeout`.
     ///
-    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits for a
-    ///   worker counts. When the time is up, its future ends, with
-    ///   [`CancelReason::TimedOut`](crate::CancelReason). If the task is still pending it never runs; if it
-    ///   runs, its [token](crate::TaskContext::token) is raised.
-    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the
-    ///   first failure, a run that takes longer ends the task in the same way, and the [failure
-    ///   handler](crate::Builder::failure_handler) is called. Otherwise such a run has its token raised,
-    ///   which is a new one for each run, and has failed when its body has returned, with the time limit as
-    ///   the [cause](crate::FailureKind::TimeLimit).
+    /// * **A one-shot task** has this much time from the moment it is due, and time that it waits for a worker counts.
+    ///   When the time is up, its future ends, with [`CancelReason::TimedOut`](crate::CancelReason). If the task is
+    ///   still pending it never runs; if it runs, its [token](crate::TaskContext::token) is raised.
+    /// * **A periodic task** has this much time for each run. If it is to [stop](FailurePolicy::stop) at the first
+    ///   failure, a run that takes longer ends the task in the same way, and the [failure
+    ///   handler](crate::Builder::failure_handler) is called. Otherwise such a run has its token raised, which is a new
+    ///   one for each run, and has failed when its body has returned, with the time limit as the
+    ///   [cause](crate::FailureKind::TimeLimit).
     ///
-    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out,
-    /// and a one-shot task with a timeout of zero never runs. A task that ends in time takes its limit with
-    /// it: nothing stays queued, and nothing of the task stays in memory. (The queue of the limits keeps a
-    /// piece of its own memory in reserve.) A limit of `Duration::MAX` never expires.
+    /// The limit has precedence: a body that returns at the very moment when its time is up has timed out, and a
+    /// one-shot task with a timeout of zero never runs. A task that ends in time leaves nothing of its limit in the
+    /// queue. A limit of `Duration::MAX` never expires.
     ///
     /// ```
     /// use std::time::Duration;
@@ -142,21 +137,21 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets how long a run of the task may take before it is named: by one warning event, and to the
-    /// callback for [slow runs](crate::Builder::on_slow_run), each with the place where the task was
-    /// scheduled. The run goes on; [`timeout`](Self::timeout) is what ends a task. The default is that of the
+    /// Sets how long a run of the task may take before it is named: by one warning event, and to the callback for [slow
+    /// runs](crate::Builder::on_slow_run), each with the place where the task was scheduled. The run goes on;
+    /// [`timeout`](Self::timeout) is what ends a task. The default is that of the
     /// [executor](crate::Builder::warn_after), if it has one; `Duration::MAX` is never.
     ///
-    /// A run that takes exactly this long is named as well. Costs a few allocations for the task, and for each run two and a
-    /// submission to the thread that watches, which the first such run starts.
+    /// A run that takes exactly this long is named as well. Costs a few allocations for the task, and for each run two
+    /// more and a submission to a thread, which the first such run starts.
     #[doc(alias = "watchdog")]
     pub fn warn_after(mut self, limit: Duration) -> Self {
         self.warn_after = Some(limit);
         self
     }
 
-    /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place:
-    /// see [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
+    /// Sets a gate, which is asked on the worker before each run of the task whether the run takes place: see
+    /// [`gate`](crate::gate). One gate, in an `Arc`, may serve several tasks. A run by hand, as of a
     /// [`DrainedTask`](crate::DrainedTask), does not ask it.
     ///
     /// A closure becomes a gate by [`gate::from_fn`](crate::gate::from_fn), as the compiler says:
@@ -172,9 +167,9 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Sets a gate around the one that is set already, which `around` is passed: for a gate that asks another
-    /// one only about the runs that it lets pass itself. Such a gate leaves the [lease](crate::gate::Lease)
-    /// that the other one has given if it does not return it, with [`NotRun`](crate::gate::RunEnd::NotRun).
+    /// Sets a gate around the one that is set already, which `around` is passed. The outer gate asks the inner one
+    /// about the runs that it lets pass itself. If it does not return the [lease](crate::gate::Lease) of the inner
+    /// gate, it leaves that with [`NotRun`](crate::gate::RunEnd::NotRun).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -201,24 +196,21 @@ impl<'a> TaskBuilder<'a> {
         self
     }
 
-    /// Makes the submission fail if the executor does not admit the task, with the error that owns it,
-    /// whatever the executor's [handler](crate::RejectedExecutionHandler) would do: it is not asked. For a
-    /// thread that must neither run tasks nor wait for room, such as one that polls sockets. Java:
-    /// `AbortPolicy`, for one task.
+    /// Makes the submission fail if the executor does not admit the task, and does not ask the executor's
+    /// [handler](crate::RejectedExecutionHandler). For a thread that must neither run tasks nor wait for room, such as
+    /// one that polls sockets. Java: `AbortPolicy`, for one task.
     pub fn abort_if_rejected(mut self) -> Self {
         self.aborts = true;
         self
     }
 
-    /// Sets the consequence of a graceful [shutdown](crate::Handle::shutdown) for this task, whatever the
-    /// executor's policies are; without this call they decide, or its
-    /// [group](crate::GroupBuilder::on_shutdown). It holds for the shutdown of a group, too, and for
-    /// [`close`](crate::ScheduledThreadPoolExecutor::close) and
-    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left when its patience is
-    /// over. A drop that [stops](crate::DropPolicy::Stop) the executor and
-    /// [`shutdown_now`](crate::Handle::shutdown_now) do not ask. Once a task of an executor has such a
-    /// policy, or is a [call with retries](Self::retry), its shutdown takes O(n log n). Java has two
-    /// policies, for all tasks.
+    /// Sets what a graceful [shutdown](crate::Handle::shutdown) does to this task; without this call its
+    /// [group](crate::GroupBuilder::on_shutdown) or the executor's policies decide. It holds for the shutdown of a
+    /// group, too, and for [`close`](crate::ScheduledThreadPoolExecutor::close) and
+    /// [`shutdown_within`](crate::Handle::shutdown_within), which cancels what is left in the end; not for
+    /// [`shutdown_now`](crate::Handle::shutdown_now), nor for a drop that [stops](crate::DropPolicy::Stop) the
+    /// executor. Once a task has such a policy, or is a [call with retries](Self::retry), a shutdown takes O(n log n).
+    /// Java has two policies, for all tasks.
     ///
     /// ```
     /// use std::{ops::ControlFlow, time::Duration};
@@ -264,47 +256,40 @@ impl<'a> TaskBuilder<'a> {
         self.launch_after(Node::once(closure), delay).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall
-    /// clock, a [time limit](Self::timeout) counts from when the closure begins, as that of each run of a
-    /// series.
+    /// Submits the task: see [`Handle::schedule_at`](crate::Handle::schedule_at). At a moment of the wall clock, a
+    /// [time limit](Self::timeout) counts from when the closure begins, as that of each run of a series.
     #[track_caller]
     pub fn schedule_at<T: TaskOutput + Send + 'static>(
-        self,
+        mut self,
         moment: impl Into<Due>,
         closure: impl FnOnce() -> T + Send + 'static,
     ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
         let instant = match moment.into() {
             Due::At(instant) => Some(instant),
             Due::OnDemand => None,
-            Due::Wall(moment) => return self.schedule_on_wall(moment, closure),
+            Due::Wall(moment) => {
+                // Only a trigger plans on the wall clock, so this is a series with one run. What the caller has set for a
+                // series is not for it.
+                (self.missed, self.on_failure, self.runs_once) = (None, None, true);
+                self.at_shutdown.get_or_insert(AtShutdown::OneShot);
+                let once =
+                    from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
+                let mut closure = Some(closure);
+                let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
+                return self.repeat(once, body);
+            }
         };
         self.launch_at(Node::once(closure), instant).map(ScheduledFuture::new)
     }
 
-    /// Submits a series with one run: a plan on the wall clock is a trigger's.
-    #[track_caller]
-    fn schedule_on_wall<T: TaskOutput + Send + 'static>(
-        mut self,
-        moment: SystemTime,
-        closure: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<ScheduledFuture<T>, RejectedExecutionError> {
-        let once = from_fn(move |last| last.planned().is_none().then_some(Due::Wall(moment)));
-        let mut closure = Some(closure);
-        let body = move || closure.take().map_or(Continue(()), |closure| Break(closure()));
-        self.at_shutdown.get_or_insert(AtShutdown::OneShot);
-        // The caller has set these two for a series, and this task runs once.
-        (self.missed, self.on_failure, self.runs_once) = (None, None, true);
-        self.repeat(once, body)
-    }
-
     /// Submits the task: see [`Handle::schedule_at_fixed_rate`](crate::Handle::schedule_at_fixed_rate).
     #[track_caller]
-    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
+    pub fn schedule_at_fixed_rate<O: Outcome>(
         self,
         initial_delay: Duration,
         period: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         let task = Node::repeated(closure);
         self.launch_periodic(task, initial_delay, period, Schedule::fixed_rate)
             .map(ScheduledFuture::new)
@@ -312,12 +297,12 @@ impl<'a> TaskBuilder<'a> {
 
     /// Submits the task: see [`Handle::schedule_with_fixed_delay`](crate::Handle::schedule_with_fixed_delay).
     #[track_caller]
-    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
+    pub fn schedule_with_fixed_delay<O: Outcome>(
         self,
         initial_delay: Duration,
         delay: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         let task = Node::repeated(closure);
         self.launch_periodic(task, initial_delay, delay, Schedule::fixed_delay)
             .map(ScheduledFuture::new)
@@ -333,9 +318,9 @@ impl<'a> TaskBuilder<'a> {
         self.launch_series(Node::repeated(body), trigger).map(ScheduledFuture::new)
     }
 
-    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one
-    /// for each attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the
-    /// task earlier than the back-off does.
+    /// Submits the task: see [`Handle::retry`](crate::Handle::retry). A [time limit](Self::timeout) is one for each
+    /// attempt, and an attempt that exceeds it has failed. A [policy](Self::on_failure) may end the task earlier than
+    /// the back-off does.
     #[track_caller]
     pub fn retry<T: Send + 'static, E: Into<Box<dyn Error + Send + Sync>>>(
         mut self,

@@ -6,7 +6,7 @@ use std::{error::Error, time::Duration};
 use super::Handle;
 use crate::{
     Backoff, Clock, Outcome, RejectedExecutionError, ScheduledFuture, TaskBuilder, TaskOutput,
-    Trigger, UnitOutcome, sync::Arc, task_builder, trigger::Due,
+    Trigger, sync::Arc, task_builder, trigger::Due,
 };
 
 /// # Submitting
@@ -267,13 +267,7 @@ impl Handle {
     /// ```
     ///
     /// In new code, [`repeat`](Self::repeat) with [`every(period).first_in(delay)`](crate::trigger::every) names
-    /// the two durations, and its closure may return a `Result`. Here it may not:
-    ///
-    /// ```compile_fail,E0277
-    /// # let (executor, minute) = (punctual::ScheduledThreadPoolExecutor::new(1), std::time::Duration::MAX);
-    /// executor.schedule_at_fixed_rate(minute, minute, || "7".parse::<u8>())?; // an error: it is not `()`
-    /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
-    /// ```
+    /// the two durations. A run reports what the closure returns, as there: see [`Outcome`].
     ///
     /// # Errors
     ///
@@ -281,12 +275,12 @@ impl Handle {
     /// [`execute`](Self::execute).
     #[doc(alias("setInterval", "interval", "every", "ticker", "tick", "execute_at_fixed_rate"))]
     #[track_caller]
-    pub fn schedule_at_fixed_rate<O: UnitOutcome>(
+    pub fn schedule_at_fixed_rate<O: Outcome>(
         &self,
         initial_delay: Duration,
         period: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.task().schedule_at_fixed_rate(initial_delay, period, closure)
     }
 
@@ -314,12 +308,12 @@ impl Handle {
     /// As for [`schedule_at_fixed_rate`](Self::schedule_at_fixed_rate).
     #[doc(alias = "execute_with_fixed_delay")]
     #[track_caller]
-    pub fn schedule_with_fixed_delay<O: UnitOutcome>(
+    pub fn schedule_with_fixed_delay<O: Outcome>(
         &self,
         initial_delay: Duration,
         delay: Duration,
         closure: impl FnMut() -> O + Send + 'static,
-    ) -> Result<ScheduledFuture<()>, RejectedExecutionError> {
+    ) -> Result<ScheduledFuture<O::Value>, RejectedExecutionError> {
         self.task().schedule_with_fixed_delay(initial_delay, delay, closure)
     }
 

@@ -18,8 +18,9 @@ use crate::{
 /// Futures that are joined or cancelled together. They may be of several executors.
 ///
 /// The futures stay in the order in which they were pushed, and so do the results. **Dropping it detaches** all tasks, as
-/// dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of [guards](crate::CancelOnDrop). In async code, await one
-/// future after the other. An [`ExecutorCompletionService`] returns the results in the order in which the tasks end.
+/// dropping a [`ScheduledFuture`] does. To cancel them, keep a `Vec` of futures that
+/// [cancel](ScheduledFuture::cancel_on_drop). In async code, await one future after the other. An
+/// [`ExecutorCompletionService`] returns the results in the order in which the tasks end.
 ///
 /// ```
 /// use punctual::{ScheduledThreadPoolExecutor, TaskSet};

@@ -134,7 +134,7 @@ impl Control {
     }
 
     pub(crate) fn begins(&mut self, call: &Call<'_>) {
-        if call.run.is_extra() {
+        if call.run.is_extra.get() {
             self.extra = None;
         }
     }
@@ -142,7 +142,7 @@ impl Control {
     pub(crate) fn after_run(&mut self, call: &Call<'_>) {
         // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
         // meanwhile is of the next run.
-        if !self.keeps_tick && !call.run.is_extra() && self.plan.is_none() {
+        if !self.keeps_tick && !call.run.is_extra.get() && self.plan.is_none() {
             self.asked = None;
         }
     }
@@ -168,7 +168,7 @@ impl Control {
 
     pub(crate) fn on_put_off(&mut self, call: &Call<'_>, until: Timestamp) {
         self.keeps_tick = true;
-        if call.run.is_extra() {
+        if call.run.is_extra.get() {
             // Unless another has been asked for meanwhile.
             self.extra.get_or_insert(until);
         }

@@ -1,6 +1,6 @@
-//! A handle on a task: everything that can be done to a task but the taking of its result.
-//!
-//! It is compiled once, and not for each type of a result. A [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. What the changes of a task that is alive mean, and what they race with: `feature::control`.
+//! A handle on a task: everything that can be done to it, but for taking its result. It is compiled once, and not for
+//! each type of a result. [`ScheduledFuture`](super::ScheduledFuture) dereferences to it. `feature::control` says what
+//! changes of a live task mean, and what they race with.
 
 use std::{
     fmt,
@@ -15,8 +15,7 @@ use crate::{
     pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
-        process::AtomicU8,
+        process::{AtomicU8, Ordering},
     },
     task::{Drops, Run, Task},
     time::{Clock, Timestamp},
@@ -25,8 +24,8 @@ use crate::{
     wait::{self, Place},
 };
 
-/// Controls and cancels a task; from [`ScheduledFuture::task_handle`](crate::ScheduledFuture::task_handle). It is cheap to clone, does not
-/// depend on the type of the result, and does nothing when it is dropped.
+/// Controls and cancels a task; from [`ScheduledFuture::task_handle`](crate::ScheduledFuture::task_handle). It is cheap
+/// to clone, and its drop does nothing.
 #[doc(alias = "AbortHandle")]
 pub struct TaskHandle {
     task: Contained<Arc<Task>>,
@@ -34,38 +33,36 @@ pub struct TaskHandle {
     id: u64,
     /// The slot of the queue that the task was given when it was submitted.
     slot: u32,
-    /// True if there is a waker for the `await` of the future that has this handle. An atomic has no unused values, so
-    /// a `Result` with a future keeps its variant in a pointer, and is moved by whole words.
-    is_awaited: AtomicBool,
-    /// [`OF_FUTURE`], [`GIVES_UP`] or [`BESIDE`].
-    place: AtomicU8,
+    /// What its drop does beside releasing the task, as bits. An atomic has no unused values, so a `Result` with a
+    /// future keeps its variant in a pointer, and is moved by whole words.
+    at_drop: AtomicU8,
 }
 
-/// The handle is a future's.
-const OF_FUTURE: u8 = 1;
-/// It is, and the drop of that future gives the result up at once: there are other handles, which would keep it, or it may be
-/// an `Err`.
-const GIVES_UP: u8 = 2;
-/// The handle is another one, beside the future.
-const BESIDE: u8 = 0;
+/// The handle was made beside the future.
+const BESIDE: u8 = 1;
+/// The drop takes the waker of an `await` off the task.
+const AWAITED: u8 = 2;
+/// The drop gives up the result: handles beside the future would keep it, or it may be an `Err`.
+pub(super) const GIVES_UP: u8 = 4;
+/// The drop cancels the task.
+pub(super) const CANCELS: u8 = 8;
+/// And asks a running body to stop.
+pub(super) const SIGNALS: u8 = 16;
 
-/// Control of a task. Each of these returns `true` if it had an effect, and `false` if it
-/// came too late: the task has ended, or is a one-shot task that a worker has taken, or whose
-/// [time](crate::TaskBuilder::timeout) is up, or the executor has stopped.
+/// Control of a task. Each of these returns `true` if it had an effect, and `false` if it came too late: the task has
+/// ended, or is a one-shot task that a worker has taken or whose [time](crate::TaskBuilder::timeout) is up, or the
+/// executor has stopped. None of them blocks, and all take O(log n).
 ///
-/// None of them interrupts a run. What is asked for while the task runs applies to the run after it,
-/// and of two such wishes the later one holds. None of them blocks, and all take O(log n).
-///
-/// Once an executor has been [shut down](crate::Handle::shutdown) a task can be brought forward, but
-/// not put off.
+/// A change during a run applies to the run after it, and of two such changes the later one holds. Once an executor has
+/// been [shut down](crate::Handle::shutdown), a task can be brought forward, but not put off.
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskHandle {
-    /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended
-    /// before. Java: `cancel(false)`.
+    /// Ends the task as cancelled. Returns `true` if this call did, and `false` if the task had ended before. Java:
+    /// `cancel(false)`.
     ///
-    /// A waiting task is gone when this returns: it is out of the queue, in O(log n), and its closure
-    /// and captures are dropped. A running task goes on to the end of its body, but its future is
-    /// cancelled now, and a periodic task does not run again. Does not wait for the body.
+    /// When this returns, a waiting task is out of the queue, and its closure and captures are dropped. A running task
+    /// goes on to the end of its body, for which this does not wait, but its future is cancelled now, and a periodic
+    /// task does not run again.
     ///
     /// ```
     /// use std::{sync::Arc, time::Duration};
@@ -85,12 +82,11 @@ impl TaskHandle {
         self.cancel_if_running(IfRunning::LetReturn)
     }
 
-    /// Ends the task as [`cancel`](Self::cancel) does, and raises the
-    /// [token](crate::TaskContext::token) of a running task, to ask its body to stop. Java:
-    /// `cancel(true)`.
+    /// Ends the task as [`cancel`](Self::cancel) does, and raises the [token](crate::TaskContext::token) of a running
+    /// task, to ask its body to stop. Java: `cancel(true)`.
     ///
-    /// If the task was cancelled before and its body still runs, the token is raised as well, and the
-    /// call returns `false`, because it did not end the task.
+    /// If the task was cancelled before and its body still runs, the token is raised as well, and the call returns
+    /// `false`.
     ///
     /// [`CancellationToken`](crate::CancellationToken) has an example.
     #[doc(alias("abort", "interrupt", "stop"))]
@@ -103,15 +99,13 @@ impl TaskHandle {
         self.pool().cancel(self.task(), self.ticket(), CancelReason::Requested, if_running)
     }
 
-    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure
-    /// does not run any more: when this returns `Ok`, the closure is not running and never will, and
-    /// what a run had borrowed is free. The captures of a periodic closure have been dropped, unless
-    /// another thread that has cancelled the task is about to do so. Returns `true` if this call ended
+    /// Ends the task as [`cancel_and_signal`](Self::cancel_and_signal) does, and blocks until its closure does not run
+    /// any more: when this returns `Ok`, what a run had borrowed is free. The captures of a periodic closure have been
+    /// dropped, unless another thread that has cancelled the task is about to do so. Returns `true` if this call ended
     /// the task, and `false` if it had ended before; it waits in both cases.
     ///
-    /// A body that does not look at its [token](crate::TaskContext::token) is waited for to its end. On
-    /// a manual clock [another thread has to move it](crate::ManualClock#when-it-blocks) if the body waits
-    /// for time.
+    /// A body may ignore its [token](crate::TaskContext::token). On a manual clock [another thread has to move
+    /// it](crate::ManualClock#when-it-blocks) if the body waits for time.
     ///
     /// ```
     /// use punctual::{ScheduledThreadPoolExecutor, with_context};
@@ -124,8 +118,8 @@ impl TaskHandle {
     ///
     /// # Errors
     ///
-    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does
-    /// not wait, as with [`join`](crate::ScheduledFuture::join). The task has been cancelled all the same.
+    /// [`WouldDeadlock`], at once, if this is called by the task itself, or by the last worker that does not wait, as
+    /// with [`join`](crate::ScheduledFuture::join). The task has been cancelled all the same.
     #[doc(alias("abort", "stop"))]
     pub fn cancel_and_wait(&self) -> Result<bool, WouldDeadlock> {
         let has_ended = self.cancel_and_signal();
@@ -145,12 +139,10 @@ impl TaskHandle {
         Ok(has_ended)
     }
 
-    /// Runs the task next after `delay`, whenever it was to run: a timeout that starts anew, a
-    /// watchdog that is fed. The runs of a periodic task after that go on from there: a fixed rate
-    /// has its grid moved, and a [trigger](crate::Trigger) is asked after the run as always. A time
-    /// limit of a one-shot task moves along.
-    ///
-    /// A task that is [paused](Self::pause) stays paused.
+    /// Runs the task next after `delay`, whenever it was to run: a timeout that starts anew, a watchdog that is fed.
+    /// Later runs of a periodic task go on from there: a fixed rate has its grid moved, and a [trigger](crate::Trigger)
+    /// is asked after the run as always. A time limit of a one-shot task moves along. A task that is
+    /// [paused](Self::pause) stays paused.
     ///
     /// ```
     /// use std::time::Duration;
@@ -170,27 +162,23 @@ impl TaskHandle {
         self.change(Change::At(self.clock().read().after(delay)))
     }
 
-    /// Like [`reschedule`](Self::reschedule), at an instant of the executor's
-    /// [clock](crate::Handle::clock). One that has passed means now, and `None` never.
+    /// Like [`reschedule`](Self::reschedule), at an instant of the executor's [clock](crate::Handle::clock). One that
+    /// has passed means now, and `None` never.
     pub fn reschedule_at(&self, instant: impl Into<Option<Instant>>) -> bool {
         let now = self.clock().read();
         self.change(Change::At(self.clock().deadline_of(instant).max(now)))
     }
 
-    /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is. It
-    /// never puts a run off.
+    /// Runs the task after `delay` at the latest: brings its next run forward, or leaves it as it is.
     #[doc(alias = "bring_forward")]
     pub fn run_within(&self, delay: Duration) -> bool {
         self.change(Change::Within(self.clock().read().after(delay)))
     }
 
-    /// Runs the task now. For a periodic task that is one run more, and its schedule is as it was: the
-    /// run that is planned takes place at its moment. If that run is due already, it is the one that was
-    /// asked for. A periodic task runs also if it is [paused](Self::pause), and stays paused. A
-    /// one-shot task runs now, and not again.
-    ///
-    /// A task of an [on-demand](crate::trigger::on_demand) trigger has no schedule: a run that is
-    /// asked for is its next.
+    /// Runs the task now. For a periodic task that is one run more: the planned run takes place at its moment, unless
+    /// it is due already, and then it is the one. A periodic task runs also if it is [paused](Self::pause), and stays
+    /// paused. A one-shot task does not run again. A task of an [on-demand](crate::trigger::on_demand) trigger has no
+    /// schedule: this run is its next.
     ///
     /// ```
     /// use std::time::Duration;
@@ -210,13 +198,12 @@ impl TaskHandle {
         self.change(Change::RunNow(self.clock().read()))
     }
 
-    /// Gives a periodic task another schedule. The trigger is asked for its first run at once, on this
-    /// thread, and that is when the task runs next. The old one is dropped. The task keeps its
-    /// [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry), failures no longer
-    /// end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
+    /// Gives a periodic task another schedule. The trigger is asked at once, on this thread, when the task runs next.
+    /// The task keeps its [policy](crate::MissedRuns) for missed runs. If the trigger [retries](crate::Trigger::retry),
+    /// failures no longer end the task, unless its [policy](crate::TaskBuilder::on_failure) says so.
     ///
-    /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has
-    /// no run or a period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
+    /// Returns `false`, and changes nothing, also if the task is a one-shot task, or if the trigger has no run or a
+    /// period of zero, or cannot be [shared](crate::Trigger::share) behind the gate of the task.
     ///
     /// ```
     /// use std::time::Duration;
@@ -236,16 +223,12 @@ impl TaskHandle {
         change.is_some_and(|change| self.change(change))
     }
 
-    /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on: what falls
-    /// due meanwhile is late, and when the task is resumed its [policy](crate::MissedRuns) says what
-    /// becomes of the runs that were missed, exactly as if all workers had been busy for that time. A
-    /// moment that has not come by then stands. A run that is under way is not interrupted.
+    /// Keeps the task from running until it is [resumed](Self::resume). Its schedule goes on, and its
+    /// [policy](crate::MissedRuns) decides about the runs that it misses meanwhile, as if all workers had been busy for
+    /// that time. A run that is under way is not interrupted.
     ///
-    /// A time limit goes on counting. A task that is paused is
-    /// [`Paused`](crate::TaskState::Paused) and stays pending: an executor that is shut down waits for
-    /// it as for every delayed task, until it has been resumed and has run, or has been cancelled.
-    ///
-    /// Returns `false` also if the task is paused already.
+    /// A time limit goes on counting. The task is [`Paused`](crate::TaskState::Paused) and stays pending: an executor
+    /// that is shut down waits for it as for every delayed task. Returns `false` also if the task is paused already.
     ///
     /// ```
     /// use std::time::Duration;
@@ -283,9 +266,9 @@ impl TaskHandle {
 }
 
 impl TaskHandle {
-    /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the task
-    /// is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state) says which.
-    /// Locks a part of the queue. Java: `getDelay`.
+    /// Returns how long it is until the next run: zero if it is due, and `None` if no run is to come as things are: the
+    /// task is [paused](Self::pause), or planned for no moment; it is running; or it has ended. [`state`](Self::state)
+    /// says which. Locks a part of the queue. Java: `getDelay`.
     #[doc(alias = "getDelay")]
     pub fn delay(&self) -> Option<Duration> {
         let entry =
@@ -294,8 +277,8 @@ impl TaskHandle {
         (due < Timestamp::NEVER).then(|| due.delay_at(self.clock().read()))
     }
 
-    /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no
-    /// run has failed, and for a one-shot task, whose panic is its result.
+    /// Returns the last run of a periodic task that failed, also after the task has ended. `None` if no run has failed,
+    /// and for a one-shot task, whose panic is its result.
     ///
     /// ```
     /// use std::time::Duration;
@@ -384,14 +367,14 @@ impl TaskHandle {
 impl TaskHandle {
     pub(crate) fn new(task: Arc<Task>, pool_ref: PoolRef, ticket: Ticket) -> Self {
         let Ticket { slot, sequence: id } = ticket;
-        let (task, is_awaited) = (Contained::new(task), AtomicBool::new(false));
-        Self { task, pool_ref, id, slot, is_awaited, place: AtomicU8::new(OF_FUTURE) }
+        Self { task: Contained::new(task), pool_ref, id, slot, at_drop: AtomicU8::new(0) }
     }
 
-    /// Has the result given up when the future that has this handle is dropped, and not with the node.
-    pub(super) fn give_up_at_drop(&self) {
-        // Relaxed: only the drop reads it, which comes after every use.
-        self.place.store(GIVES_UP, Ordering::Relaxed);
+    /// Has the drop do these things as well, or no longer.
+    #[inline]
+    pub(super) fn set_at_drop(&mut self, things: u8, are_done: bool) {
+        let bits = self.at_drop.get_mut();
+        *bits = if are_done { *bits | things } else { *bits & !things };
     }
 
     #[inline]
@@ -444,23 +427,25 @@ impl TaskHandle {
         self.task.poll_done(place, waker).then_some(())
     }
 
-    /// Takes the waker of an `await` off the task, and gives up the result.
     // Apart, so that a drop of any other reference saves no registers for it.
     #[cold]
     #[inline(never)]
-    fn withdraw(&self) {
-        if self.is_awaited.load(Ordering::Relaxed) {
+    fn withdraw(&self, at_drop: u8) {
+        if at_drop & CANCELS != 0 {
+            let signals = at_drop & SIGNALS != 0;
+            self.cancel_if_running(if signals { IfRunning::Signal } else { IfRunning::LetReturn });
+        }
+        if at_drop & AWAITED != 0 {
             self.task.deregister_awaiting();
         }
-        if self.place.load(Ordering::Relaxed) == GIVES_UP {
+        if at_drop & GIVES_UP != 0 {
             self.task.abandon(self.drops());
         }
     }
 
-    /// The poll of an `await`. Returns `true` once the task has ended.
     pub(super) fn poll_awaited(&mut self, waker: &Waker) -> bool {
         let has_ended = self.task.poll_awaited(waker);
-        self.is_awaited.store(!has_ended, Ordering::Relaxed);
+        self.set_at_drop(AWAITED, !has_ended);
         has_ended
     }
 }
@@ -469,15 +454,14 @@ impl TaskHandle {
 #[allow(clippy::must_use_candidate, reason = "they are done for what they do")]
 impl TaskContext {
     /// Reschedules the periodic task: it runs next after `delay`, counted from now; see
-    /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a
-    /// one-shot task, and if this is not called by the task, in its run.
+    /// [`TaskHandle::reschedule`](crate::TaskHandle::reschedule). Returns `false` for a one-shot task, and if this is
+    /// not called by the task, in its run.
     pub fn reschedule(&self, delay: Duration) -> bool {
         self.change(|clock| Some(Change::At(clock.read().after(delay))))
     }
 
-    /// Gives the periodic task another schedule; see
-    /// [`TaskHandle::set_trigger`](crate::TaskHandle::set_trigger). Returns `false` also if
-    /// this is not called by the task, in its run.
+    /// Gives the periodic task another schedule; see [`TaskHandle::set_trigger`](crate::TaskHandle::set_trigger).
+    /// Returns `false` also if this is not called by the task, in its run.
     ///
     /// # Panics
     ///
@@ -487,15 +471,14 @@ impl TaskContext {
         self.change(|clock| Change::schedule(trigger, &*task, clock))
     }
 
-    /// Pauses the periodic task after this run; see
-    /// [`TaskHandle::pause`](crate::TaskHandle::pause). Returns `false` also if this is not
-    /// called by the task, in its run.
+    /// Pauses the periodic task after this run; see [`TaskHandle::pause`](crate::TaskHandle::pause). Returns `false`
+    /// also if this is not called by the task, in its run.
     pub fn pause(&self) -> bool {
         self.change(|_| Some(Change::Pause))
     }
 
-    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no
-    /// entry in a queue, which this could not move.
+    /// Changes the task whose run the calling thread is in. Only there it is known that the task has no entry in a
+    /// queue, which this could not move.
     fn change(&self, change: impl FnOnce(&Clock) -> Option<Change>) -> bool {
         if !Run::is_of(&self.task) {
             return false;
@@ -508,22 +491,22 @@ impl TaskContext {
 
 impl Clone for TaskHandle {
     fn clone(&self) -> Self {
-        // Relaxed: a drop comes after every use. A clone beside the future keeps the task, which is not to keep the result.
-        if self.place.load(Ordering::Relaxed) == OF_FUTURE {
-            self.give_up_at_drop();
+        // Relaxed: only the drop reads it, which comes after every use.
+        let at_drop = self.at_drop.load(Ordering::Relaxed);
+        if at_drop & BESIDE == 0 {
+            self.at_drop.store(at_drop | GIVES_UP, Ordering::Relaxed);
         }
         let mut beside = Self::new(self.shared_task(), self.pool_ref.clone(), self.ticket());
-        *beside.place.get_mut() = BESIDE;
+        beside.set_at_drop(BESIDE, true);
         beside
     }
 }
 
 impl Drop for TaskHandle {
     fn drop(&mut self) {
-        // Relaxed: a drop comes after every use.
-        let gives_up = self.place.load(Ordering::Relaxed) == GIVES_UP;
-        if self.is_awaited.load(Ordering::Relaxed) || gives_up {
-            self.withdraw();
+        let at_drop = *self.at_drop.get_mut();
+        if at_drop & !BESIDE != 0 {
+            self.withdraw(at_drop);
         }
         let task = self.task.take();
         discard_with(task, |panic| self.drops().report(None, Failure::of_panic(panic)));

@@ -35,7 +35,7 @@ impl Takes {
         pool.capacity.release();
         self.look(&pool.callbacks.hooks, worker, now);
         let (hooks, overdue) = (&pool.callbacks.hooks, now.since(due));
-        if hooks.observers.has(Points::TAKEN) {
+        if hooks.has(Points::TAKEN) {
             let taken = pool.clock().shown_at(now);
             let tell = |told: &dyn Observer| told.task_taken(TaskId(id), taken, overdue);
             hooks.tell(Points::TAKEN, FailureSource::Observer, &tell);
@@ -56,7 +56,7 @@ impl Takes {
     pub(super) fn look(&self, hooks: &Hooks, worker: &WorkerContext, now: Timestamp) {
         let Some(facts) = self.ended.take() else { return };
         worker.with_names(facts.id, |names| {
-            let run = EndedRun { facts, names, ended: now, clock: worker.clock() };
+            let run = EndedRun { facts, names, ended: now, clock: &worker.clock };
             hooks.tell(Points::ENDED, FailureSource::Observer, &|told| told.run_ended(&run));
         });
     }

@@ -113,21 +113,6 @@ impl Runner {
         }
     }
 
-    /// Runs a task, with the steps of [`Takes`] around it.
-    #[inline(never)]
-    fn process_followed(
-        &self,
-        worker: &Rc<WorkerContext>,
-        entry: QueueEntry<Arc<Task>>,
-        now: Timestamp,
-    ) {
-        let due = entry.deadline;
-        self.takes.take(&self.pool, worker, (entry.sequence, due), now);
-        let run = self.run(worker, entry, now);
-        self.takes.note(&run, due);
-        self.end_run(run);
-    }
-
     /// Runs a task, and queues it again if it is to run again.
     pub(super) fn process(
         &self,
@@ -135,33 +120,25 @@ impl Runner {
         entry: QueueEntry<Arc<Task>>,
         now: Timestamp,
     ) {
-        if self.pool.follows_takes {
-            self.process_followed(worker, entry, now);
-        } else {
-            self.end_run(self.run(worker, entry, now));
-        }
-    }
-
-    #[inline(always)]
-    fn run(&self, worker: &Rc<WorkerContext>, entry: QueueEntry<Arc<Task>>, now: Timestamp) -> Run {
         // Before the task, which may take long.
         self.stop_being_relied_on();
         let (pool, QueueEntry { deadline, sequence, element }) = (&*self.pool, entry);
+        if pool.follows_takes {
+            self.takes.take(pool, worker, (sequence, deadline), now);
+        }
         let run = Run::new(Rc::clone(worker), element, sequence, deadline, now);
-        let (task, hooks) = (run.task(), &pool.callbacks.hooks);
+        let (task, hooks) = (&run.task, &pool.callbacks.hooks);
         match task.run(&run, hooks) {
             Verdict::Again(next) => self.requeue(&worker.stats, task, sequence, next),
             Verdict::Ended => pool.log.ended(sequence, &**task),
             rare => self.carry_out(rare, &worker.stats, task, sequence),
         }
-        run
-    }
-
-    /// Drops a run, which may have the last reference to a result that no future takes.
-    #[inline(always)]
-    fn end_run(&self, run: Run) {
-        let id = run.id();
-        self.pool.callbacks.hooks.drops(id).discard(run);
+        if pool.follows_takes {
+            self.takes.note(&run, deadline);
+        }
+        // It may have the last reference to a result that no future takes. A run is not moved for that.
+        let Run { task, .. } = run;
+        hooks.drops(sequence).discard(task);
     }
 
     /// Carries out a verdict that few runs have.
@@ -179,7 +156,7 @@ impl Runner {
     #[inline(always)]
     fn requeue(&self, stats: &WorkerStats, task: &Arc<Task>, sequence: u64, next: Timestamp) {
         self.announce_search();
-        if let Requeued::Refused(reason) = self.try_requeue(task, sequence, next) {
+        if let Err(reason) = self.try_requeue(task, sequence, next) {
             self.stop_being_relied_on();
             self.end_refused(task, sequence, reason, stats);
         }

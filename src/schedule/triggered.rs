@@ -2,24 +2,22 @@
 //!
 //! # A plan on the wall clock
 //!
-//! A trigger may answer with a moment of the wall clock. The task then stands in the queue with an
-//! estimate of it ([`time`](crate::time)), and the moment itself is kept here, in [`WallPlan`], until the
-//! next plan.
+//! A trigger may answer with a moment of the wall clock. The task then waits in the queue for an estimate of it
+//! ([`time`](crate::time)), and [`WallPlan`] keeps the moment itself.
 //!
-//! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock
-//! shows a later time than that, the plan is good, wherever the clock was set to: the moment is to come, or
-//! it has passed and the run is late. If the clock shows an *earlier* time, the trigger may have moments
-//! between now and the plan, and has to be [asked again](Triggered::ask_again), if it can be. No thread
-//! has to know that the clock was set: the plan shows it.
+//! A plan is the first moment of its trigger after [`after`](WallPlan::after). As long as the wall clock shows a later
+//! time than that, the plan is good, wherever the clock was set to: the moment is to come, or it has passed and the run
+//! is late. If the clock shows an *earlier* time, the trigger may have moments between now and the plan, and is [asked
+//! again](Triggered::ask_again), if it can be. So no thread has to know that the clock was set.
 //!
-//! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task
-//! then [forgets](Triggered::leave_plan) its plan on the wall clock.
+//! A request for another moment, and a delay by a failure policy, are on the executor's clock. The task then
+//! [leaves](Triggered::leave_plan) its plan on the wall clock.
 //!
 //! # Ticks and offsets
 //!
-//! A trigger answers with a moment of its own, the *tick*, and may say that its run is due an offset after
-//! it ([`Trigger::offset`]): jitter. The queue has the moment of the run, and lateness counts from there. A
-//! gate and the trigger itself are told of ticks alone. A plan that was replaced has no offset.
+//! A trigger answers with a *tick*, and may say that its run is due an offset after it ([`Trigger::offset`]): jitter.
+//! The queue has the moment of the run, and lateness counts from there. A gate and the trigger are told of ticks alone.
+//! A plan that was replaced has no offset.
 
 use std::{
     mem,
@@ -52,7 +50,7 @@ pub(crate) struct Triggered {
 pub(crate) struct WallPlan {
     moment: SystemTime,
     after: SystemTime,
-    /// When the lateness of the run begins: a moment that has passed when the task is submitted means now.
+    /// When the run begins to be late: not before the submission.
     late_from: SystemTime,
     /// The clock's time when the run started.
     started: Option<SystemTime>,
@@ -79,7 +77,6 @@ impl WallPlan {
         put_off.unwrap_or_else(|| estimate(both, self.moment))
     }
 
-    /// Returns when the run is due, by what both clocks show now.
     pub(crate) fn due(&self) -> Timestamp {
         self.due_by(self.clock.read_both())
     }
@@ -141,8 +138,7 @@ impl Triggered {
         Some((Self { trigger, wall, offset, is_asked_again, attempt, last: None }, first))
     }
 
-    /// Asks the trigger for the next run, after one at these moments; `None` if there is none. User
-    /// code: the caller holds no lock.
+    /// Asks the trigger for the run after one at these moments; `None` if there is none. User code: no lock is held.
     pub(crate) fn ask(
         &mut self,
         missed: MissedRuns,
@@ -168,8 +164,7 @@ impl Triggered {
         self.next(&TriggerContext { after_wall, ..context })
     }
 
-    /// Returns how many moments, beyond its own, the run stands for that was planned and started at these.
-    /// User code: the caller holds no lock.
+    /// Returns for how many moments, beyond its own, this run stands. User code: no lock is held.
     pub(crate) fn covered(&mut self, planned: Timestamp, started: Timestamp, clock: &Clock) -> u64 {
         if started <= planned {
             return 0;
@@ -186,8 +181,8 @@ impl Triggered {
         self.trigger.between(from.before(self.offset), to.before(self.offset))
     }
 
-    /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock.
-    /// See [`Schedule::is_overdue`](super::Schedule::is_overdue).
+    /// Returns `true` if a run must not start at `now` any more. User code: the caller holds no lock. See
+    /// [`Schedule::is_overdue`](super::Schedule::is_overdue).
     pub(crate) fn is_overdue(
         &mut self,
         missed: MissedRuns,
@@ -210,8 +205,7 @@ impl Triggered {
         missed.leaves_out(late, is_next_due)
     }
 
-    /// Returns how many moments were left out between the last run and the next, which has just been
-    /// planned for `next`. User code: the caller holds no lock.
+    /// Returns how many moments were left out between the last run and `next`. User code: no lock is held.
     pub(crate) fn skipped(&mut self, next: Timestamp, clock: &Clock) -> u64 {
         let Some(last) = self.last else { return 0 };
         let next = next.before(self.offset);
@@ -226,8 +220,7 @@ impl Triggered {
         span.map_or(0, |(planned, next)| self.trigger.between(planned, next).saturating_sub(1))
     }
 
-    /// Asks the trigger again for a run that has been planned and has not taken place. If it has no
-    /// answer the plan stands. User code: the caller holds no lock.
+    /// Asks again for a run that has not taken place. Without an answer the plan stands. User code: no lock is held.
     pub(crate) fn ask_again(
         &mut self,
         clock: &Clock,
@@ -239,7 +232,6 @@ impl Triggered {
         self.next(&TriggerContext { is_asked_again: true, ..context })
     }
 
-    /// Asks the trigger, and keeps its plan.
     fn next(&mut self, context: &TriggerContext<'_>) -> Option<Timestamp> {
         let due = match (self.trigger.next(context), &self.wall) {
             (Some(tick), _) => {
@@ -253,7 +245,6 @@ impl Triggered {
         Some(due.timestamp(context.clock))
     }
 
-    /// Returns the moment of the next run on the wall clock, if it is on that clock.
     pub(crate) fn wall_moment(&self) -> Option<SystemTime> {
         self.wall.as_ref().map(|plan| plan.moment)
     }
@@ -288,7 +279,6 @@ impl Triggered {
         Some(view)
     }
 
-    /// Notes that a gate has put the run off.
     pub(crate) fn put_off(&mut self, until: Timestamp) {
         if let Some(plan) = &mut self.wall {
             plan.put_off = Some(until);

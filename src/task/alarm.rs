@@ -1,21 +1,12 @@
-//! The alarm: a payload that only calls a closure of this crate when it is due.
+//! The alarm: a payload that only calls a closure of this crate, or a waker, when it is due.
 //!
-//! It is what a [`Sleep`](crate::Sleep) has in the queue, to wake its waker. It is a task like any other, so all that
-//! holds for order, precision, shutdown and prompt removal of tasks holds for timers. But it has no closure of the
-//! user's: no hook, no decorator and no span is around it. The timer thread ends each alarm of its queue when due.
+//! A [`Sleep`](crate::Sleep) has one in the queue, to wake its waker, and so has every time limit in the queue of the
+//! timer thread. It is a task like any other, so order, precision, shutdown and prompt removal hold for timers as well.
+//! But no hook, no decorator and no span is around it.
 //!
-//! The waker goes one of three ways:
-//!
-//! * **It is due.** The worker that has taken the alarm wakes it.
-//! * **The pool ends it**, by a shutdown or because it was discarded: it is woken as well, and the
-//!   sleeper finds out why.
-//! * **The sleeper takes it out of the queue**, because it waits no longer or has another waker: it is
-//!   dropped, and no task is woken.
-//!
-//! The queue's lock decides between them: the alarm belongs to the one that has taken it out. So a
-//! sleeper that finds its alarm gone has been woken, or is about to be.
-//!
-//! Wakers are user code. They are cloned, dropped and woken with no lock held.
+//! The worker that has taken an alarm wakes it. A pool that ends it, by a shutdown or because it was discarded, wakes
+//! it as well, and the sleeper finds out why. A sleeper that waits no longer takes it out of the queue, and drops it.
+//! The queue's lock decides between them, so a sleeper that finds its alarm gone has been woken, or is about to be.
 
 use std::task::Waker;
 

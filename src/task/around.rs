@@ -1,21 +1,15 @@
 //! Code around every run of a closure, for context, timing and tracing.
 //!
-//! A task has one [`Around`] at most, beside its closure. It shares the way of a plan: the worker takes it out of the
-//! node in the step that takes the closure, and puts it back in the step that puts the closure back. So it is there
-//! for the next run whatever became of this one, and no feature has to remember it. It does not replace the closure: queue,
-//! order, ticket and cancelling do not depend on it, and it costs nothing where there is none.
+//! A task has one [`Around`] at most. The worker takes it out of the node and puts it back in the steps in which it
+//! moves the closure, so it is there for the next run whatever became of this one.
 //!
-//! # Decorators
-//!
-//! A decorator is called once for each task, in the thread that submits it, and returns a wrapper,
-//! which is then called around each run. So it can carry the submitter's context into the run. A wrapper cannot forget
-//! to run the task: it has to return a [`Done`], and only [`TaskRun::run`] makes one. The lifetime is fresh for each
-//! call, so the proof of another run does not fit.
+//! A *decorator* is called once for each task, in the thread that submits it, and returns a wrapper, which is then
+//! called around each run. So it can carry the submitter's context into the run. A wrapper cannot forget to run the
+//! task: it has to return a [`Done`], which only [`TaskRun::run`] makes, and whose lifetime fits this call alone.
 
 use std::{fmt, marker::PhantomData, panic::Location, time::Duration};
 
-/// A task that is about to be submitted; the argument of a
-/// [decorator](crate::Builder::decorate_task).
+/// A task that is about to be submitted; the argument of a [decorator](crate::Builder::decorate_task).
 #[derive(Debug)]
 pub struct Submission<'a> {
     pub(crate) name: Option<&'a str>,
@@ -46,8 +40,8 @@ impl Submission<'_> {
     }
 }
 
-/// One run of a task, as the [wrapper](crate::Builder::decorate_task) around it sees it: the closure,
-/// and the wrappers inside this one.
+/// One run of a task, as the [wrapper](crate::Builder::decorate_task) around it sees it: the closure, and the wrappers
+/// inside this one.
 #[must_use = "the task runs only if the wrapper runs it"]
 pub struct TaskRun<'a>(&'a mut dyn FnMut());
 
@@ -76,8 +70,8 @@ pub struct Done<'a>(PhantomData<fn(&'a ()) -> &'a ()>);
 
 type Surrounding = dyn FnMut(&mut dyn FnMut()) + Send;
 
-/// The code around the runs of one task. It is handed the body, and calls it once unless it panics. User code: it
-/// is called with no lock held.
+/// The code around the runs of one task. It is handed the body, and calls it once unless it panics. User code: it is
+/// called with no lock held.
 pub(crate) struct Around(pub(super) Box<Surrounding>);
 
 impl Around {

@@ -1,7 +1,9 @@
-//! A task as its waiters see it: the holder of its future, and a caller that cancels it and waits until its body has returned.
-//! The two sides of [`queue::waiters`](crate::queue) meet at the task's lock: under it a waiter looks for
-//! the end and leaves its waker, and the end is published and the wakers are taken out. They are cloned
-//! before and dropped afterwards, since both are user code.
+//! A task as its waiters see it: the holder of its future, and a caller that cancels it and waits until its body has
+//! returned.
+//!
+//! Under the task's lock a waiter looks for the end and leaves its waker, and under it the end is published and the
+//! wakers are taken out, so no wake-up is lost. Wakers are cloned before and dropped afterwards, since both are user
+//! code.
 
 use std::task::Waker;
 
@@ -15,8 +17,8 @@ impl Task {
         self.poll_until(Stage::is_done, waker, keep)
     }
 
-    /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled
-    /// while its body ran, that has returned, and a periodic closure has been dropped.
+    /// Returns `true` if the task has ended and its closure does not run: if the task was cancelled while its body ran,
+    /// that has returned, and a periodic closure has been dropped.
     pub(crate) fn has_left(&self) -> bool {
         self.with(|parts| parts.stage.has_left())
     }
@@ -31,8 +33,7 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.waiters.leave(place));
     }
 
-    /// Like `poll_done`, for the asynchronous task that awaits the future: only
-    /// the last of its wakers is kept.
+    /// Like `poll_done`, for the asynchronous task that awaits the future: only the last of its wakers is kept.
     pub(crate) fn poll_awaited(&self, waker: &Waker) -> bool {
         self.poll_until(Stage::is_done, waker, &mut |extras, waker| extras.awaiting.replace(waker))
     }
@@ -42,8 +43,8 @@ impl Task {
         self.drop_from_extras(&mut |extras| extras.awaiting.take());
     }
 
-    /// Returns `true` if the task `is_there`, as far as the caller waits for it. If not, `keep` keeps the
-    /// waker, and returns one that is not needed.
+    /// Returns `true` if the task `is_there`, as far as the caller waits for it. If not, `keep` keeps the waker, and
+    /// returns one that is not needed.
     fn poll_until(
         &self,
         is_there: fn(Stage) -> bool,

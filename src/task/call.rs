@@ -1,32 +1,25 @@
 //! A call: one run of a task by a worker, from the lock to the lock.
 //!
-//! The payload moves closure and result ([`payload`](super::payload)); what happens to them is decided here, by
-//! code that is compiled once. The steps are the functions of [`Call`], in their order:
+//! The [`payload`](super::payload) moves closure and result. This file, which is compiled once, decides what happens to
+//! them, in these steps:
 //!
 //! ```text
 //!   start ──▶ carry_out ──▶ publish ──▶ (release) ──▶ end ──▶ verdict
 //!   (lock)    (user code)   (lock)      (user code)   (user code)
 //! ```
 //!
-//! * [`start`](Call::start) decides, under the task's lock, whether the run may begin. If a feature decides about its
-//!   runs, the [`questions`](super::questions) are asked; what has to be asked of user code is only noted there. If the run may begin the
-//!   task is *running* from then on.
-//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything that is around it.
-//! * [`publish`](Call::publish) publishes the outcome, under the lock, and says what the node keeps: the closure,
-//!   the result, or nothing.
-//! * [`release`](Call::release) is called only if the node has not kept what was lent: it wakes the waiters, and then
-//!   drops it.
+//! * [`start`](Call::start) decides whether the run may begin. If a feature decides about the task's runs, that is
+//!   asked first ([`questions`](super::questions)). From then on the task is *running*.
+//! * [`carry_out`](Call::carry_out) asks user code, and then calls the closure with everything around it.
+//! * [`publish`](Call::publish) publishes the outcome, and says what the node keeps: closure, result, or nothing.
+//! * [`release`](Call::release) wakes the waiters and drops the rest, if the node has not kept what was lent.
 //! * [`end`](Call::end) wakes the waiters, if `release` has not, and drops what else is left.
 //!
-//! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for
-//! the task finds its captures gone. The exception is a series that was cancelled in its run: its end was published
-//! then, so its closure is dropped after `publish`, and the threads that wait until the body *has left* are woken
-//! after that.
+//! A closure that will not run again is dropped before its outcome is published, so a thread that has waited for the
+//! task finds its captures gone. One exception: a series that was cancelled in its run has published its end already.
+//! Its closure is dropped after `publish`, and the threads that wait until the body *has left* are woken after that.
 //!
-//! A run may turn out not to take place: it is overdue, or an extension has it left out. It goes
-//! through the same steps, with an outcome of its own and without a call of the closure
-//! ([`questions`](super::questions)). A task of which the lock alone tells that its
-//! time is up is ended after the first step.
+//! A run that does not take place, because it is overdue or was left out, goes through the same steps without a call.
 
 use std::mem::{self, ManuallyDrop};
 
@@ -64,7 +57,6 @@ pub(crate) struct Call<'a> {
     pub(super) extras: Option<CallExtras>,
 }
 
-/// The parts that only the runs of some tasks have.
 #[derive(Default)]
 pub(crate) struct CallExtras {
     /// The code that the worker calls around the closure, while the worker has it.
@@ -88,7 +80,7 @@ impl Task {
             run,
             hooks,
             plan: None,
-            outcome: RunOutcome::Exhausted,
+            outcome: RunOutcome::Ended(Ok(())),
             verdict: Verdict::TooLate,
             is_run: true,
             is_leaving: false,
@@ -128,12 +120,9 @@ impl Call<'_> {
         if self.plan.is_some() || self.extras.is_some() {
             return self.carry_out_extended(lent);
         }
-        self.run.stats().begin(self.run.id(), None, self.run.started());
-        let (run, hooks) = (self.run, self.hooks);
-        let last = move |source, failure| hooks.tell_last(run, source, failure);
-        let report = hooks.invoke(run, None, lent, last);
-        self.outcome = RunOutcome::Ended(report.map(|_| ()));
-        if self.outcome.is_failure() {
+        self.run.stats().begin(self.run.id, None, self.run.started());
+        if let Err(failure) = self.hooks.invoke(self.run, None, lent, Hooks::tell_last) {
+            self.outcome = RunOutcome::Ended(Err(failure));
             // The call of the closure has dropped it, unless a hook has failed before.
             self.drop_if_last(lent);
         }
@@ -164,28 +153,27 @@ impl Call<'_> {
     /// Like [`carry_out`](Self::carry_out), with nothing around the body.
     pub(super) fn carry_out_bare(&mut self, lent: &mut dyn Lent) {
         self.begin();
-        let report = lent.run();
-        self.outcome = RunOutcome::Ended(report.map(|_| ()));
+        let _ = lent.run();
         self.run.stats().leave();
     }
 
     #[inline]
     pub(crate) fn begin(&mut self) {
         let name = self.extras.as_ref().and_then(|extras| extras.name.clone());
-        self.run.stats().begin(self.run.id(), name, self.run.started());
+        self.run.stats().begin(self.run.id, name, self.run.started());
         if let Some(plan) = &self.plan {
             plan.place(self.run);
         }
     }
 
-    /// Returns the notes about the run, to add to them.
     pub(crate) fn extras(&mut self) -> &mut CallExtras {
         self.extras.get_or_insert_default()
     }
 
     fn invoke(&mut self, lent: &mut dyn Lent) -> RunOutcome {
         let (run, hooks) = (self.run, self.hooks);
-        if let Some(plan) = self.plan.as_mut().filter(|plan| plan.has_trigger() && !run.is_extra())
+        if let Some(plan) =
+            self.plan.as_mut().filter(|plan| plan.has_trigger() && !run.is_extra.get())
         {
             if let Err(panic) = plan.count_covered(run, hooks) {
                 return RunOutcome::Ended(Err(panic));
@@ -197,7 +185,7 @@ impl Call<'_> {
             run.ends_by_failure.set(plan.ends_by_failure());
         }
         let plan = &mut self.plan;
-        let report = hooks.invoke(run, around, lent, move |source, failure| match plan {
+        let report = hooks.invoke(run, around, lent, |hooks, run, source, failure| match plan {
             Some(plan) => plan.fail(source, failure, run, hooks),
             None => RunOutcome::Ended(Err(hooks.tell_last(run, source, failure))),
         });
@@ -223,11 +211,12 @@ impl Call<'_> {
         if !self.ends() {
             return;
         }
-        // A closure that runs once is here if its call has failed before it began, and that has been reported.
-        let is_reported = self.plan.is_none();
-        let drops = self.hooks.drops(self.run.id());
-        let drops = if is_reported { Drops::UNREPORTED } else { drops };
-        drops.contain(&mut || lent.drop_body(), &**self.run.task());
+        let drops = match self.plan {
+            Some(_) => self.hooks.drops(self.run.id),
+            // It is here if its call has failed before it began, and that has been reported.
+            None => Drops::UNREPORTED,
+        };
+        drops.contain(&mut || lent.drop_body(), &*self.run.task);
         let mut plan = self.plan.take();
         if matches!(self.outcome, RunOutcome::Exhausted) {
             let ending = match lent.exhaust() {
@@ -248,7 +237,7 @@ impl Call<'_> {
 
     /// Drops values of the task by calling `drop_them`. A panic is reported, and goes no further.
     fn contain(&self, drop_them: &mut dyn FnMut()) {
-        self.hooks.drops(self.run.id()).contain(drop_them, &**self.run.task());
+        self.hooks.drops(self.run.id).contain(drop_them, &*self.run.task);
     }
 
     // Third, under the lock again: the outcome is published.
@@ -369,7 +358,8 @@ impl Call<'_> {
     #[inline(always)]
     fn count(&self, ended: Option<Ended>) {
         if self.is_run {
-            self.run.count(self.outcome.is_failure(), ended);
+            let (failed, missed) = (self.outcome.is_failure(), self.run.uncounted());
+            self.run.stats().count(failed, missed, ended);
         } else if let Some(ended) = ended {
             self.run.stats().count_ended(ended);
         }
@@ -382,21 +372,21 @@ impl Call<'_> {
     pub(super) fn release(&mut self, lent: &mut dyn Lent) {
         self.wake();
         self.contain(&mut || lent.drop_body());
-        self.drop_value(lent, self.hooks.drops(self.run.id()));
+        self.drop_value(lent, self.hooks.drops(self.run.id));
     }
 
     /// Drops a result that nobody can take, and reports it if it is an `Err`.
     fn drop_value(&self, lent: &mut dyn Lent, drops: Drops<'_>) {
         let mut untaken = None;
-        drops.contain(&mut || untaken = lent.drop_value(), &**self.run.task());
+        drops.contain(&mut || untaken = lent.drop_value(), &*self.run.task);
         if let Some(failure) = untaken {
-            self.hooks.drops(self.run.id()).tell_untaken(&**self.run.task(), failure);
+            self.hooks.drops(self.run.id).tell_untaken(&*self.run.task, failure);
         }
     }
 
     fn wake(&mut self) {
         if let Some(leftovers) = self.extras.as_mut().and_then(|extras| extras.leftovers.take()) {
-            let (task, drops) = (&**self.run.task(), self.hooks.drops(self.run.id()));
+            let (task, drops) = (&*self.run.task, self.hooks.drops(self.run.id));
             leftovers.release(self.verdict == Verdict::TimedOut, task, drops);
         }
     }
@@ -417,7 +407,7 @@ impl Call<'_> {
         discard(self.plan.take());
         self.drop_around();
         if self.is_leaving {
-            let left = self.run.task().with(|parts| {
+            let left = self.run.task.with(|parts| {
                 parts.stage.body_returns();
                 Leftovers::of(parts)
             });
@@ -440,14 +430,14 @@ impl Call<'_> {
         if !matches!(self.verdict, Verdict::Again(_)) {
             return;
         }
-        let limit = self.run.task().with(|parts| parts.expiry());
+        let limit = self.run.task.with(|parts| parts.expiry());
         let Some(limit) = limit.filter(|limit| *limit <= self.run.clock().read()) else {
             self.verdict = Verdict::Cancelled(reason);
             return;
         };
         self.run.stats().count_cancelled();
-        let drops = self.hooks.drops(self.run.id());
-        self.verdict = match self.run.task().time_out(limit, None, drops) {
+        let drops = self.hooks.drops(self.run.id);
+        self.verdict = match self.run.task.time_out(limit, None, drops) {
             Cancellation::TooLate => Verdict::TooLate,
             _ => Verdict::TimedOut,
         };

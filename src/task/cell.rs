@@ -1,15 +1,10 @@
 //! The state under the lock of a task: the content of its node, and beside it the parts that only some tasks have.
 //!
-//! A plain task is its content and nothing else. A name, waiters, a token and the [extensions](super::extensions) live in
-//! [`Extras`], which are allocated when the first of them is needed.
+//! The content has the type of the user's closure. [`Content::open`] shows it without that type, as [`Parts`]: a copy
+//! of the state, the [`Extras`], and the plan of a periodic task. [`Content::close`] writes back what was [`Decided`].
 //!
-//! The content has the type of the user's closure. A decision about a task is made by its [`Parts`], which have no such
-//! type: a copy of the state, the extras, and the plan of a periodic task. [`Content::open`] takes it apart, and
-//! [`Content::close`] writes back what was decided ([`Decided`]).
-//!
-//! All of this is protected by the task's one lock, and so it only moves values: whatever has to be
-//! dropped or woken is returned, and the caller drops or wakes it after releasing the lock. The
-//! only other locks that are taken under this one are those of an extension, and the queue's, by the
+//! All of this only moves values: it returns whatever has to be dropped or woken, for the caller to do after releasing
+//! the lock. The only other locks that are taken under this one are those of an extension, and the queue's, by the
 //! [`MoveEntry`](crate::entry::MoveEntry) or the [`Enqueue`] that a call is passed.
 
 use std::task::Waker;
@@ -33,7 +28,6 @@ use crate::{
 pub(crate) type TaskLock<C> = Mutex<C, { rank::OUTERMOST }>;
 
 pub(crate) trait Content: Send {
-    /// Returns all of it that can be decided about.
     fn open(&mut self) -> Parts<'_>;
 
     fn close(&mut self, decided: Decided);
@@ -41,7 +35,6 @@ pub(crate) trait Content: Send {
 
 /// A task under its lock, apart from its closure and its result.
 pub(crate) struct Parts<'a> {
-    /// A copy, which is written back.
     pub(crate) stage: Stage,
     extras: Option<&'a mut Extras>,
     /// The extras of a task that had none yet.
@@ -138,7 +131,6 @@ impl Parts<'_> {
         Some(&mut self.extras_if_any()?.extensions)
     }
 
-    /// Returns the extensions of the task, and what they see of it.
     pub(super) fn split(&mut self) -> (&mut Extensions, Core<'_>) {
         let extras = match &mut self.extras {
             Some(extras) => &mut **extras,
@@ -173,11 +165,10 @@ impl Parts<'_> {
         enqueue: &mut Enqueue<'_>,
     ) -> Requeued {
         if !self.stage.is_scheduled() {
-            return Requeued::Refused(None);
+            return Err(None);
         }
-        let Some(slot) = enqueue(timing, why) else { return Requeued::Refused(None) };
-        self.set_slot(slot);
-        Requeued::Queued
+        self.set_slot(enqueue(timing, why).ok_or(None)?);
+        Ok(())
     }
 
     /// Returns the slot of the queue, if it has changed since the task was submitted.

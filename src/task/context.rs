@@ -8,8 +8,7 @@ use std::{
 use super::{Task, current_task};
 use crate::{CancellationToken, TaskId, gate::Lease, id::Subject, sync::Arc, time::Timestamp};
 
-/// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a
-/// run.
+/// A running task, as it sees itself; from [`current_task`], and the argument of the hooks around a run.
 #[derive(Clone)]
 pub struct TaskContext {
     pub(crate) task: Arc<Task>,
@@ -41,15 +40,15 @@ impl TaskContext {
         self.number
     }
 
-    /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if
-    /// failed runs are [tried again](crate::Handle::retry).
+    /// Returns 1 plus the number of runs just before this one that have failed in a row: which attempt it is, if failed
+    /// runs are [tried again](crate::Handle::retry).
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
 
-    /// Returns how many runs were left out just before this one, by the
-    /// [`MissedRuns`](crate::MissedRuns) policy of the task. Only a fixed rate and triggers that
-    /// [count](crate::Trigger::between) know that; a calendar counts up to a thousand.
+    /// Returns how many runs were left out just before this one, by the [`MissedRuns`](crate::MissedRuns) policy of the
+    /// task. Only a fixed rate and triggers that [count](crate::Trigger::between) know that; a calendar counts up to a
+    /// thousand.
     pub fn missed_runs(&self) -> u64 {
         self.missed
     }
@@ -59,9 +58,9 @@ impl TaskContext {
         self.stop.clock().instant_of(self.planned)
     }
 
-    /// Returns the same moment on the wall clock. It is exact if the run was planned
-    /// [on that clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show now, so it
-    /// differs by as much as the wall clock has been set since. Reads both clocks then.
+    /// Returns the same moment on the wall clock. It is exact if the run was planned [on that clock](Self::is_on_wall).
+    /// Otherwise it is worked out from what both clocks show now, and is off by as much as the wall clock was set
+    /// since.
     ///
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -85,8 +84,7 @@ impl TaskContext {
         self.planned_wall.unwrap_or_else(|| self.stop.clock().wall_at(self.planned))
     }
 
-    /// Returns `true` if the run was planned on the wall clock, by
-    /// [`Due::Wall`](crate::trigger::Due::Wall).
+    /// Returns `true` if the run was planned on the wall clock, by [`Due::Wall`](crate::trigger::Due::Wall).
     pub fn is_on_wall(&self) -> bool {
         self.planned_wall.is_some()
     }
@@ -102,17 +100,14 @@ impl TaskContext {
         self.started.since(self.planned)
     }
 
-    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status
-    /// of the thread, but of the task alone.
+    /// Returns the token that is raised when this task is asked to stop. Java: the interrupt status of the thread, but
+    /// of the task alone.
     ///
-    /// The token belongs to the task, not to the run: once it has been raised, the task does
-    /// not run again. So a periodic task can end itself by raising its own token. Its future is then
-    /// cancelled, as [requested](crate::CancelReason::Requested), when the run has returned. A
-    /// periodic task with a [time limit](crate::TaskBuilder::timeout) has a new token for each run,
-    /// and goes on, if its policy says so, after the limit has raised one; so has a run under a
-    /// [lease](crate::gate::Lease).
-    ///
-    /// Allocates at the first call for a task. Does not block.
+    /// The token belongs to the task, not to the run: once it has been raised, the task does not run again. So a
+    /// periodic task can end itself by raising its own token. When the run has returned, its future is cancelled, as
+    /// [requested](crate::CancelReason::Requested). A periodic task with a [time limit](crate::TaskBuilder::timeout)
+    /// has a new token for each run, and so has a run under a [lease](crate::gate::Lease); the task goes on after that
+    /// one was raised, if its policy says so. Allocates at the first call for a task. Does not block.
     ///
     /// ```
     /// use std::time::Duration;
@@ -135,14 +130,13 @@ impl TaskContext {
     }
 
     /// Returns the [fencing token](crate::gate::Lease::fencing_token) of the lease that the task's
-    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the
-    /// lease has none.
+    /// [gate](crate::TaskBuilder::gate) has handed out for this run; `None` without a lease, and if the lease has none.
     pub fn fencing_token(&self) -> Option<u64> {
         self.lease.as_ref().and_then(|lease| lease.fencing_token())
     }
 
-    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known;
-    /// `false` without a lease. A lease that is lost also raises the [token](Self::token).
+    /// Returns `true` if the lease of this run is [lost](crate::gate::Lease::is_lost), as far as is known; `false`
+    /// without a lease. A lease that is lost also raises the [token](Self::token).
     pub fn is_lease_lost(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.is_lost())
     }
@@ -165,15 +159,11 @@ impl fmt::Debug for TaskContext {
     }
 }
 
-/// Makes a closure for any verb of one that takes the [context](TaskContext) of its run: which run it is, how late it
-/// is, and whether it is asked to stop. What the closure returns stays what it is.
+/// Turns a closure that takes the [context](TaskContext) of its run into one for any verb: which run it is, how late it
+/// is, and whether it is asked to stop. Costs as much as [`current_task`], for each run.
 ///
-/// Works with every verb, of an executor, a group or a builder. A closure that can be called only once, because
-/// it consumes something that it has captured, is for [`with_context_once`]. Costs as much as [`current_task`], for each
-/// run.
-///
-/// A closure that takes its run needs one of the two, since a verb calls it without an argument (E0593). One that gives
-/// away what it has captured needs the other (E0507):
+/// A verb calls closures without an argument (E0593). A closure that gives away what it has captured can be called only
+/// once, and is for [`with_context_once`] (E0507):
 ///
 /// ```compile_fail,E0593
 /// # let executor = punctual::ScheduledThreadPoolExecutor::new(1);

@@ -1,19 +1,18 @@
-//! The end of a task other than by a run, and the remains of every task that has ended.
+//! The end of a task other than by a run, and what every task leaves that has ended.
 //!
-//! The step that ends a task publishes its end, and takes out under the same lock what the task leaves: its
-//! waiters, and what only some tasks have ([`Leftovers`]). With the lock released, and in this order:
+//! The step that ends a task publishes its end, and takes out under the same lock its waiters and what only some tasks
+//! have ([`Leftovers`]). With the lock released, and in this order:
 //!
-//! 1. What the extensions of the task have to do about other tasks is done.
+//! 1. The extensions' work for other tasks is done.
 //! 2. The token of the task is raised, if its time was up.
 //! 3. The waiters are woken.
-//! 4. The user's values that are left are dropped: those of the extensions, and last the closure or a result
-//!    that no call will take.
+//! 4. User values are dropped: those of the extensions, and last the closure, or a result that no call will take.
 //!
-//! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these
-//! may be waiting for this very task. The task's entry leaves the queue after both, so that the pool does not end before
-//! the drops. A thread that waits for that end inside such a drop would wait for itself, so each thread knows whose
-//! values it is dropping ([`is_releasing`]), and such a wait takes their entries out beforehand. Each value is dropped by
-//! itself, through [`unwind`](crate::unwind), so a panic of one keeps none of the others.
+//! Waiters come before drops because a captured executor joins its workers when it is dropped, and one of these may be
+//! waiting for this very task. The entry leaves the queue after both, so the pool does not end before the drops. A
+//! thread that waited for that end inside such a drop would wait for itself. So each thread knows that it is dropping
+//! values ([`is_releasing`]), and such a wait takes the entries out beforehand. Each value is dropped by itself,
+//! through [`unwind`](crate::unwind), so a panic of one keeps none of the others.
 
 use std::{any::Any, cell::RefCell, mem::ManuallyDrop, task::Waker};
 
@@ -47,8 +46,7 @@ impl Drop for Releasing {
     }
 }
 
-/// Returns `true` if the calling thread is dropping values of a task that it has ended. A thread that is being torn
-/// down may have lost its list, and then counts as one that does.
+/// Returns `true` if the calling thread is dropping values of a task that it has ended, or is ending itself.
 pub(crate) fn is_releasing() -> bool {
     RELEASED.try_with(|tasks| !tasks.borrow().is_empty()).unwrap_or(true)
 }
@@ -65,7 +63,6 @@ enum Request<'a> {
     Abandon,
 }
 
-/// A call that ends a task, or that gives up its result.
 pub(crate) struct End<'a> {
     task: &'a Task,
     request: Request<'a>,
@@ -75,8 +72,7 @@ pub(crate) struct End<'a> {
 }
 
 impl End<'_> {
-    /// Decides, under the task's lock, whether the payload is to take out what the node holds, and moves the state
-    /// accordingly.
+    /// Moves the state, and decides whether the payload is to take out what the node holds. The task is locked.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         let Request::Cancel(reason) = self.request else { return self.decide_rare(parts) };
         let found = parts.stage.cancel(reason);
@@ -138,19 +134,14 @@ impl End<'_> {
     pub(super) fn release(&mut self, drop_taken: &mut dyn FnMut() -> Option<Failure>) {
         let _releasing = Releasing::enter(self.task);
         if let Some(rest) = self.rest.take() {
-            self.release_rest(*rest);
+            let timed_out = matches!(self.request, Request::TimeOut(..));
+            rest.release(timed_out, self.task, self.drops);
         }
         let mut untaken = None;
         self.drops.contain(&mut || untaken = drop_taken(), self.task);
         if let Some(failure) = untaken {
             self.drops.tell_untaken(self.task, failure);
         }
-    }
-
-    #[inline(never)]
-    fn release_rest(&self, rest: Leftovers) {
-        let timed_out = matches!(self.request, Request::TimeOut(..));
-        rest.release(timed_out, self.task, self.drops);
     }
 
     /// Like [`release`](Self::release), where there is nothing to drop but what only some tasks leave.
@@ -169,7 +160,6 @@ pub(crate) struct Claiming<'a> {
 }
 
 impl Claiming<'_> {
-    /// Like [`End::decide`], for the result.
     pub(super) fn decide(&mut self, parts: &mut Parts<'_>) -> bool {
         parts.stage.claim_value() || self.decide_rare(parts)
     }
@@ -186,8 +176,8 @@ impl Claiming<'_> {
 }
 
 impl Task {
-    /// Takes the result; `None` as long as there is none. A result can be taken once; the error of a
-    /// task that was cancelled is there for every call. `T` is the type with which the task was made.
+    /// Takes the result; `None` as long as there is none. A result can be taken once, and why a task was cancelled
+    /// always. `T` is the type with which the task was made.
     #[inline]
     pub(crate) fn take_result<T: 'static>(&self) -> Option<Result<T, TaskError>> {
         let mut place = None::<T>;
@@ -199,14 +189,12 @@ impl Task {
         }
     }
 
-    /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if
-    /// no worker has it.
+    /// Ends the task as cancelled, unless it has ended: wakes its waiters, and drops the closure if no worker has it.
     #[inline]
     pub(crate) fn cancel(&self, reason: CancelReason, drops: Drops<'_>) -> Cancellation {
         self.end_by(Request::Cancel(reason), drops)
     }
 
-    /// Like `cancel`, and traces it.
     #[inline(always)]
     pub(crate) fn end_as_cancelled(
         &self,
@@ -221,8 +209,8 @@ impl Task {
         found
     }
 
-    /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps
-    /// `failure`, the run of a periodic task that took too long.
+    /// Ends the task as timed out, unless it has ended, or has another limit than `limit`. Keeps `failure`, the run of
+    /// a periodic task that took too long.
     pub(crate) fn time_out(
         &self,
         limit: Timestamp,

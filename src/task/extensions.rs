@@ -1,8 +1,8 @@
 //! The extensions of a task: the features that only some tasks have and that decide about its runs.
 //!
-//! A plain task has none and is asked nothing. [`Extensions`] has a field for each feature, and a function
-//! for each point of a task's life at which features are asked, in which each has its line. So the order in which they
-//! are asked is the order of the lines, and this file is the one place of the core that names them.
+//! [`Extensions`] has a field for each feature, and a function for each point of a task's life at which features are
+//! called, with a line for each of them. So the order of the lines is the order of the calls, and this file is the one
+//! place of the core that names the features. A plain task has none.
 //!
 //! | point | when | a feature may |
 //! |---|---|---|
@@ -13,17 +13,15 @@
 //! | [`on_replan`](Extensions::on_replan) | the task, which is in the queue, is due at another moment | follow |
 //! | [`on_end`](Extensions::on_end) | the task has ended; once more if its body still ran, when that has returned | leave, and leave something to be dropped |
 //!
-//! The time limit comes first: a task whose time is up asks nothing else. The control precedes those that ask whether the
-//! run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked; but the
-//! gate says first whether a queued task waits for its answer. A feature that may refuse a run stands before those that
-//! have something to give back. The policy for shutdowns comes last of those that say why a task is queued again.
+//! The time limit comes first: it refuses a run whose time is up. The control precedes those that need to know whether
+//! the run is beside the schedule. The group precedes the gate: a member holds its permit while its gate is asked. A
+//! feature that may refuse a run stands before those that have something to give back.
 //!
-//! All of this is called under the task's lock, so a feature calls no user code there and drops nothing of the user's.
-//! What has to be asked of user code is a [`Question`], which the worker asks with no lock held.
+//! All of this happens under the task's lock, so a feature calls no user code there and drops no user value. The worker
+//! asks a [`Question`] to user code later, with no lock held.
 //!
-//! A run that is refused for another moment is *planned* for that moment from then on, and what follows it by its
-//! schedule is, too. A feature whose run is to stay planned for its first moment keeps that moment itself
-//! (`Run::planned`).
+//! A run that is refused for another moment is *planned* for that moment from then on, and so are the runs after it. A
+//! feature whose run is to stay planned for its first moment keeps that moment itself (`Run::planned`).
 
 use super::{
     Plan, call::Call, end::Leftovers, observer::Points, plan::RunOutcome, state::Stage,
@@ -56,7 +54,6 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    /// Asks it.
     ///
     /// # Errors
     ///
@@ -79,7 +76,6 @@ impl Deferred {
         self.0.push(Box::new(act));
     }
 
-    /// Does it. The caller holds no lock.
     pub(crate) fn run(self) {
         self.0.into_iter().for_each(|act| act());
     }
@@ -125,7 +121,6 @@ pub(crate) struct Replan {
     pub(crate) due: Option<Timestamp>,
     /// The answer: when the task has to have ended, if that has moved.
     pub(crate) expiry: Option<Timestamp>,
-    /// An answer: the task goes on waiting for the answer to its question.
     pub(crate) awaits_answer: bool,
     pub(crate) deferred: Deferred,
 }
@@ -185,9 +180,9 @@ impl Extensions {
         if let Some(gate) = gate {
             gate.before_run(call);
         }
-        if call.hooks.observers.has(Points::ENDED) {
+        if call.hooks.has(Points::ENDED) {
             let group = group.as_ref().map(|group| group.group_name());
-            call.run.worker.note_names(call.run.id(), task.name.as_ref(), group);
+            call.run.worker.note_names(call.run.id, task.name.as_ref(), group);
         }
         Ok(())
     }
@@ -259,8 +254,7 @@ impl Extensions {
         self.control.as_ref().map_or(next, |control| control.next_due(next))
     }
 
-    /// Returns `true` if the token stands for the present run alone, whose time is up: that it is raised is no request to
-    /// the task.
+    /// Returns `true` if the token was raised for the present run alone, because its time is up.
     pub(super) fn has_run_over_limit(&self) -> bool {
         self.limit.as_ref().is_some_and(|limit| limit.has_run_over_limit())
     }

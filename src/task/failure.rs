@@ -1,16 +1,14 @@
 //! The policy of a periodic task for a run that failed: that panicked, or returned an `Err`.
 //!
-//! Java ends the task, and only a caller who asks its future learns of it. Here that is the default,
-//! and one of several policies that a task can choose. Each failed run is reported to the executor's
-//! failure handler, and the last one can be read from the future.
+//! Java ends the task, and only a caller who asks its future learns of it. Here that is the default of several
+//! policies. Each failed run is reported to the failure handler, and the future shows the last one.
 
 use std::{fmt, num::NonZeroU32, sync::Arc, time::Duration};
 
 use crate::{Failure, FailureKind};
 
 /// The policy of a periodic task for a run that failed: that panicked, or returned an `Err`
-/// ([`Outcome`](crate::Outcome)). Set with
-/// [`TaskBuilder::on_failure`](crate::TaskBuilder::on_failure).
+/// ([`Outcome`](crate::Outcome)). Set with [`TaskBuilder::on_failure`](crate::TaskBuilder::on_failure).
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,8 +24,8 @@ use crate::{Failure, FailureKind};
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 ///
-/// A closure that is called again after a panic finds its captures as the panic left them: a change
-/// may be half made, and a `std::sync::Mutex` that was locked is poisoned.
+/// A closure that is called again after a panic finds its captures as the panic left them: a change may be half made,
+/// and a `std::sync::Mutex` that was locked is poisoned.
 #[doc(alias = "RetryPolicy")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailurePolicy {
@@ -37,9 +35,8 @@ pub struct FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// Ends the periodic task at its first failure. This is Java's rule, and the default. If nothing else
-    /// hears of it, one line on standard error says so: see
-    /// [`failure_handler`](crate::Builder::failure_handler).
+    /// Ends the periodic task at its first failure: Java's rule, and the default. If nothing else
+    /// [hears](crate::Builder::failure_handler) of it, a line on standard error says so.
     #[must_use]
     pub const fn stop() -> Self {
         Self { stop_after: Some(NonZeroU32::MIN), back_off: None }
@@ -51,31 +48,26 @@ impl FailurePolicy {
         Self { stop_after: None, back_off: None }
     }
 
-    /// Ends the periodic task after `failures` failures in a row. A run that succeeds resets the count.
-    /// Zero counts as one.
+    /// Ends the periodic task after `failures` failures in a row. A run that succeeds resets the count. Zero counts as
+    /// one.
     #[doc(alias("max_retries", "max_attempts"))]
     #[must_use]
     pub const fn stop_after(mut self, failures: u32) -> Self {
-        self.stop_after = match NonZeroU32::new(failures) {
-            Some(failures) => Some(failures),
-            None => Some(NonZeroU32::MIN),
-        };
+        self.stop_after = Some(NonZeroU32::MIN.saturating_add(failures.saturating_sub(1)));
         self
     }
 
     /// Slows a series down while it fails: delays the next run after a failure by at least `first`, and by twice as
-    /// much after each further failure in a row, up to `longest`. It never makes a run earlier than planned: what
-    /// tries a failed run again *sooner* is [`Trigger::retry`](crate::Trigger::retry), which has jitter and limits
-    /// besides, and leaves the grid where it is. At a fixed rate a run that is delayed here moves the grid: the runs
-    /// after it are planned from it.
+    /// much after each further failure in a row, up to `longest`. A run that is delayed moves the grid of a fixed rate.
+    /// [`Trigger::retry`](crate::Trigger::retry) tries a failed run again *sooner*, has jitter and limits, and leaves
+    /// the grid where it is.
     ///
     /// If `longest` is no longer than the period of the series, there is nothing to slow down, and the submission is
-    /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger
-    /// the period is not known.
+    /// refused, with [`BackOffWithinPeriod`](crate::RejectionReason::BackOffWithinPeriod). Inside another trigger the
+    /// period is not known.
     ///
-    /// The trigger is asked before the delay is added. So an end that it has, by
-    /// [`until`](crate::Trigger::until), keeps no delayed run from taking place later than that; the run
-    /// after it does not take place. `trigger.retry(backoff).until(end)` is strict.
+    /// The trigger is asked before the delay is added, so a delayed run may take place after an end set by
+    /// [`until`](crate::Trigger::until); `trigger.retry(backoff).until(end)` is strict.
     #[doc(alias("backoff", "exponential_backoff"))]
     #[must_use]
     pub const fn back_off(mut self, first: Duration, longest: Duration) -> Self {
@@ -107,8 +99,7 @@ impl Default for FailurePolicy {
     }
 }
 
-/// A run of a periodic task that failed; from
-/// [`TaskHandle::last_failure`](crate::TaskHandle::last_failure).
+/// A run of a periodic task that failed; from [`TaskHandle::last_failure`](crate::TaskHandle::last_failure).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct FailedRun {

@@ -1,5 +1,4 @@
-//! Hooks: the user's code around a run, the one place where a closure is called, and the reports
-//! of failures.
+//! Hooks: the user's code around a run, the one place where a closure is called, and the reports of failures.
 //!
 //! ```text
 //!   before ──▶ code around ──▶ closure ──▶ code around ──▶ after ──▶ the plan is asked ──▶ the outcome is published
@@ -7,43 +6,36 @@
 //!      └──▶ the plan is asked ──▶ failure handler
 //! ```
 //!
-//! A worker hands a [`Run`] and its hooks to the task; the task takes its closure out of its node
-//! ([`call`](super::call)), and [`Hooks::invoke`] does what the picture shows up to *after*. A failed run is reported once
-//! its plan has said what follows, because the report says that too. This file knows runs, and a run knows nothing of it.
+//! The hooks are the [observers](super::observer) that want the points around a run, and the handler is the observer of
+//! failures. A failed run is reported once its plan has said what follows, because the report says that too. All of
+//! this happens before the outcome is published, so a thread that has waited for a task finds that its hooks have
+//! returned. A hook that panics affects its own run only:
 //!
-//! The hooks are those points of the executor's [observers](super::observer) that are around a run, and the handler is
-//! the one for failures. All of this happens before the outcome is published, so a thread that has waited for a task finds
-//! that its hooks have returned. A hook that panics affects its own run only:
-//!
-//! * *before* panics: the closure does not run, *after* is not called, and the run has failed with
-//!   that panic.
+//! * *before* panics: the closure does not run, *after* is not called, and the run has failed with that panic.
 //! * *after* panics: the outcome stands, and the panic is reported.
 //! * the failure handler panics: nothing more happens.
 //!
-//! Hooks are called around closures only: a task that was cancelled before it ran has none.
+//! A task that was cancelled before it ran has no hooks called.
 //!
-//! # Other reports to the failure handler
+//! # Other reports
 //!
-//! A capture or a result may panic when the crate drops it: in a `cancel`, in a shutdown, on a
-//! worker. There is no caller who could be given that panic, so [`Drops`] reports it to the handler.
-//! And a periodic task may end although its user did not end it, because a run exceeded its time
-//! limit or because another task has displaced it. The user believes that the task is
-//! alive, so the handler and one warning event say that it is not ([`Hooks::tell_ended`]).
+//! A capture or a result may panic when the crate drops it, and no caller could be given that panic: [`Drops`] reports
+//! it. A periodic task may end although its user did not end it, because a run exceeded its time limit or another task
+//! displaced it: the handler and one warning event say so ([`Hooks::tell_ended`]).
 //!
 //! # No end in silence
 //!
-//! A program may have neither a handler nor a subscriber. The panic that ends a series is on standard error
-//! all the same, by the panic hook of `std`; every other end that the user did not ask for would be silent.
-//! So one line there says it ([`Hooks::tell_unheard`]), before the thread that waits for the task can see
-//! the end, and may end the process. The same line tells of an `Err` that nobody can take any more
-//! ([`Drops::tell_untaken`]).
+//! A program may have neither a handler nor a subscriber. The panic hook of `std` writes a panic to standard error all
+//! the same. Every other end that the user did not ask for gets one line there ([`Hooks::tell_unheard`]), before a
+//! thread that waits for the task can see the end, and may end the process. So does an `Err` that no call can take any
+//! more ([`Drops::tell_untaken`]).
 
 use std::time::Duration;
 
 use super::{
     Task,
     around::Around,
-    observer::{Observer, Observers, Points},
+    observer::{Hooks, Observer, Points},
     outcome::{Next, RunReport},
     report::{FailureReport, FailureSource},
     run::Run,
@@ -60,8 +52,7 @@ use crate::{
 const NO_MORE_RUNS: &str = "the task will not run again";
 const UNTAKEN: &str = "nobody has taken this result";
 
-/// A closure on the stack of its worker, and the place for its result. A call borrows both, in code that is compiled once
-/// and knows neither type.
+/// A closure on the stack of its worker, and the place for its result, as code sees them that is compiled once.
 pub(crate) trait Lent {
     /// Calls the closure. User code: no lock is held.
     fn run(&mut self) -> RunReport;
@@ -76,38 +67,22 @@ pub(crate) trait Lent {
     fn drop_value(&mut self) -> Option<Failure>;
 }
 
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Hooks {
-    pub(crate) observers: Observers,
-}
-
 impl Hooks {
-    #[inline]
-    fn before(&self, run: &Run) -> Result<(), Failure> {
-        if self.observers.has(Points::BEFORE) { self.call_before(run) } else { Ok(()) }
-    }
-
-    /// Calls the hook after a run, whose outcome stands whatever the hook does.
-    #[inline]
-    fn after<R>(&self, run: &Run, outcome: &Result<R, Failure>) {
-        if self.observers.has(Points::AFTER) {
-            self.call_after(run, outcome.as_ref().map(|_| ()));
-        }
-    }
-
-    /// Calls a closure and everything around it, in the order shown at the head of the module. If it fails, `fail` has
-    /// that reported, and says what follows. All of it is user code: the caller holds no lock.
+    /// Calls a closure and everything around it. If it fails, `fail` has that reported, and says what follows. All of
+    /// it is user code: the caller holds no lock.
     #[inline(always)]
     pub(super) fn invoke<E>(
         &self,
         run: &Run,
         around: Option<&mut Around>,
         lent: &mut dyn Lent,
-        fail: impl FnOnce(FailureSource, Failure) -> E,
+        fail: impl FnOnce(&Self, &Run, FailureSource, Failure) -> E,
     ) -> Result<Next, E> {
         run.enter(|| {
-            if let Err(panic) = self.before(run) {
-                return Err(fail(FailureSource::BeforeExecute, panic));
+            if self.has(Points::BEFORE) {
+                if let Err(panic) = self.call_before(run) {
+                    return Err(fail(self, run, FailureSource::BeforeExecute, panic));
+                }
             }
             let report = match around {
                 None => {
@@ -117,8 +92,10 @@ impl Hooks {
                 }
                 Some(around) => Self::invoke_around(run, around, lent),
             };
-            self.after(run, &report);
-            report.map_err(|failure| fail(FailureSource::of_run(&failure), failure))
+            if self.has(Points::AFTER) {
+                self.call_after(run, report.as_ref().map(|_| ()));
+            }
+            report.map_err(|failure| fail(self, run, FailureSource::of_run(&failure), failure))
         })
     }
 
@@ -131,14 +108,14 @@ impl Hooks {
 
     #[inline(never)]
     fn call_before(&self, run: &Run) -> Result<(), Failure> {
-        let (context, mut told) = (run.context(), self.observers.at(Points::BEFORE));
+        let (context, mut told) = (run.context(), self.at(Points::BEFORE));
         told.try_for_each(|observer| contained(|| observer.before_run(&context)))
     }
 
     #[inline(never)]
     fn call_after(&self, run: &Run, outcome: Result<(), &Failure>) {
         let context = run.context();
-        for observer in self.observers.at(Points::AFTER) {
+        for observer in self.at(Points::AFTER) {
             let call = &mut || observer.after_run(&context, outcome);
             discard(self.contain(FailureSource::AfterExecute, run, call));
         }
@@ -146,13 +123,12 @@ impl Hooks {
 
     /// Tells the observers something that concerns no task.
     pub(crate) fn tell(&self, point: Points, source: FailureSource, say: &dyn Fn(&dyn Observer)) {
-        if self.observers.has(point) {
-            let told = self.observers.at(point);
+        if self.has(point) {
+            let told = self.at(point);
             told.for_each(|observer| self.call_aside(source, &mut || say(observer)));
         }
     }
 
-    /// Calls one part of a run, and reports its panic.
     pub(crate) fn contain(
         &self,
         part: FailureSource,
@@ -162,9 +138,9 @@ impl Hooks {
         contained(call).inspect_err(|panic| _ = self.report(part, &run.subject(), panic, None))
     }
 
-    /// Calls a closure with the code around it, which may have found that the run exceeded its time limit. What such a
-    /// run has returned does not count, nor what a closure has returned whose surroundings have panicked. It is dropped
-    /// when the unwinding has stopped: a drop that panics as well must not abort the process.
+    /// Calls a closure with the code around it. If the run exceeded its time limit, or code around it has panicked,
+    /// what the closure has returned does not count. It is dropped when the unwinding has stopped: a drop that panics
+    /// as well must not abort the process.
     #[inline(never)]
     fn invoke_around(run: &Run, around: &mut Around, lent: &mut dyn Lent) -> RunReport {
         let mut report = Ok(Next::Nothing);
@@ -179,8 +155,8 @@ impl Hooks {
         Err(failure)
     }
 
-    /// Reports a failure to the observers and to `tracing`. Returns `true` if an observer hears of it. `again` is how long after the end of a run that failed
-    /// the next one is due, if the task runs again; `Duration::MAX` if no moment is planned.
+    /// Reports a failure to the observers and to `tracing`. Returns `true` if an observer hears of it. `again`: see
+    /// [`FailureReport`].
     #[cold]
     pub(super) fn report(
         &self,
@@ -192,7 +168,7 @@ impl Hooks {
         trace::failed(source.describe(), task, failure, again);
         let report = FailureReport { source, task, failure, again };
         let mut is_heard = false;
-        for observer in self.observers.at(Points::FAILED) {
+        for observer in self.at(Points::FAILED) {
             // One that panics was told.
             is_heard |= contain(|| observer.failed(&report)).map_err(discard).unwrap_or(true);
         }
@@ -207,7 +183,6 @@ impl Hooks {
         }
     }
 
-    /// Reports that a periodic task has lost its place in the queue, and has ended.
     #[cold]
     pub(crate) fn tell_displaced(&self, task: &Task, id: u64, why: &str) {
         let subject = Subject { id: Some(id), name: task.name(), ..Subject::default() };
@@ -218,12 +193,11 @@ impl Hooks {
         );
     }
 
-    /// Says on standard error that a failure has ended a series by its policy, if neither a handler nor a
-    /// subscriber has been told of that run. A panic has been said there by the process's panic hook, and an end
-    /// that was asked for is no news: the task was cancelled meanwhile, or its executor was told to stop.
+    /// Says on standard error that a failure has ended a series of which no observer has heard. The panic hook has
+    /// reported a panic there, and an end that the user asked for, of the task or its executor, is no news.
     #[cold]
     pub(super) fn tell_failed_end(run: &Run, task: &Subject, failure: &Failure) {
-        if failure.is_panic() || run.is_stopped() || run.task().state().is_done() {
+        if failure.is_panic() || run.is_stopped() || run.task.state().is_done() {
             return;
         }
         Self::tell_unheard(FailureSource::of_run(failure), task, failure, NO_MORE_RUNS);
@@ -236,7 +210,6 @@ impl Hooks {
         }
     }
 
-    /// Returns where panics in the drops of this task's values are reported.
     #[inline]
     pub(crate) fn drops(&self, id: u64) -> Drops<'_> {
         Drops { hooks: Some(self), id: Some(id) }
@@ -278,16 +251,15 @@ impl<'a> Drops<'a> {
         discard_with(value, |panic| self.report(None, Failure::of_panic(panic)));
     }
 
-    /// Drops values of a task by calling `drop_them`. A panic is reported with the name of the task, and goes
-    /// no further.
+    /// Drops values of a task by calling `drop_them`. A panic is reported, and goes no further.
     pub(super) fn contain(self, drop_them: &mut dyn FnMut(), task: &Task) {
         if let Err(panic) = contained(drop_them) {
             self.report(task.name(), panic);
         }
     }
 
-    /// Reports the failure of a task whose `Err` nobody can take any more. The end of a task that was cancelled was
-    /// asked for, so standard error has no line about it.
+    /// Reports an `Err` that no call can take any more. The user asked for the end of a cancelled task, so standard
+    /// error has no line about it.
     #[cold]
     pub(super) fn tell_untaken(self, task: &Task, failure: Failure) {
         if let Some(hooks) = self.hooks {

@@ -1,10 +1,9 @@
 //! Observers: the values that an executor calls while it works, and the points at which it calls them.
 //!
-//! The executor calls an [`Observer`] at a few [`Points`]. One list has its observers, with the points at which each wants
-//! to be called. At a point that none wants, the executor tests one bit and prepares nothing. The closures that the verbs
-//! of the builder were given ([`Closures`]) are one observer of this list, called only where there is a closure.
-//!
-//! All of it is user code, called with no lock held. A panic of one observer keeps no other from being told.
+//! One list has the [`Observer`]s, each with the [`Points`] at which it wants to be called. At a point that none wants,
+//! the executor tests one bit and prepares nothing. The closures that the verbs of the builder were given
+//! ([`Closures`]) are one observer of this list. All of it is user code, called with no lock held. A panic of one
+//! observer keeps no other from being told.
 
 use std::{
     any::Any,
@@ -20,14 +19,14 @@ use crate::{
     unwind::{Callback, Contained},
 };
 
-/// Receives the events of an executor, as a bridge to metrics, a trace, a health check or a log does. Each method does nothing
-/// by default. Set by [`Builder::observer`](crate::Builder::observer); an executor may have several, which are told one after
-/// the other, in the order in which they were given.
+/// Receives the events of an executor: a bridge to metrics, a trace, a health check or a log. Each method does nothing
+/// by default. Set by [`Builder::observer`](crate::Builder::observer); an executor calls several in the order in which
+/// they were given. Java: what a subclass of `ThreadPoolExecutor` overrides.
 ///
-/// They are called on the executor's threads, between tasks, so a slow one makes the executor slow. None of them can wait
-/// for the end of its own executor: [`await_termination`](crate::Handle::await_termination) returns
-/// [`WouldDeadlock`](crate::WouldDeadlock) there. A panic is [reported](crate::FailureSource) and goes no further, with one
-/// exception, [`before_run`](Self::before_run). Java: what a subclass of `ThreadPoolExecutor` overrides.
+/// They are called on the executor's threads, between tasks, so a slow one makes the executor slow. None can wait for
+/// the end of its own executor: [`await_termination`](crate::Handle::await_termination) returns
+/// [`WouldDeadlock`](crate::WouldDeadlock). A panic is [reported](crate::FailureSource) and goes no further, except in
+/// [`before_run`](Self::before_run).
 ///
 /// ```
 /// use std::{sync::{Arc, Mutex}, time::Duration};
@@ -55,23 +54,22 @@ use crate::{
 /// ```
 #[doc(alias("listener", "JobListener", "on_task_spawn", "on_task_terminate"))]
 pub trait Observer: Send + Sync {
-    /// Returns the points at which the executor calls this; by default, all of them. Asked once. At a point that no observer
-    /// wants, the executor prepares nothing: without [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves
-    /// the cost of [`current_task`](crate::current_task).
+    /// Returns the points at which the executor calls this; by default, all of them. Called once. Without
+    /// [`BEFORE`](Points::BEFORE) and [`AFTER`](Points::AFTER) each run saves the cost of
+    /// [`current_task`](crate::current_task).
     fn points(&self) -> Points {
         Points::ALL
     }
 
-    /// A worker begins its work, on its own thread. Nothing is called in an executor [without
-    /// threads](crate::DrivenExecutor).
+    /// A worker begins its work, on its own thread. An executor [without threads](crate::DrivenExecutor) does not call
+    /// this.
     fn worker_started(&self) {}
 
-    /// A worker has ended its work, on its own thread. Nothing is called in an executor [without
-    /// threads](crate::DrivenExecutor).
+    /// A worker has ended its work, on its own thread.
     fn worker_ended(&self) {}
 
-    /// A worker has taken a task at this moment, after it had been due for this long. Its gate or its group may still put it
-    /// off.
+    /// A worker has taken a task at this moment, after it had been due for this long. Its gate or its group may still
+    /// put it off.
     fn task_taken(&self, _task: TaskId, _taken: Instant, _overdue: Duration) {}
 
     /// A run of a task begins. If this panics, the closure does not run, and the run has failed with that panic. Java:
@@ -82,20 +80,20 @@ pub trait Observer: Send + Sync {
     /// [`before_run`](Self::before_run) panicked. Java: `afterExecute`.
     fn after_run(&self, _run: &TaskContext, _outcome: Result<(), &Failure>) {}
 
-    /// A run of a task has ended, and its worker has read the clock since, which it does when it looks for the next task:
-    /// so the moment of the end costs no reading of the clock. The outcome of the run may be seen before this is called. Not
-    /// called for a run by hand, as of a [`DrainedTask`](crate::DrainedTask).
+    /// A run of a task has ended, and its worker has read the clock to look for the next task, which is taken as the
+    /// end of the run. Other threads may see the outcome before. Not called for a run by hand, as of a
+    /// [`DrainedTask`](crate::DrainedTask).
     fn run_ended(&self, _run: &EndedRun<'_>) {}
 
-    /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if somebody
-    /// hears of it. If none of the observers returns that, the end of a periodic task that its user did not end is a line on
-    /// standard error.
+    /// Something has failed; see [`Builder::failure_handler`](crate::Builder::failure_handler). Returns `true` if a
+    /// person hears of it. If no observer returns `true`, the end of a periodic task that its user did not end is a
+    /// line on standard error.
     fn failed(&self, _report: &FailureReport<'_>) -> bool {
         false
     }
 
-    /// Everything has ended, and no thread can see that yet; see
-    /// [`Builder::terminated`](crate::Builder::terminated). Java: `terminated`.
+    /// Everything has ended, and no thread can see that yet; see [`Builder::terminated`](crate::Builder::terminated).
+    /// Java: `terminated`.
     fn terminated(&self) {}
 }
 
@@ -145,8 +143,8 @@ impl EndedRun<'_> {
         self.names.task.as_deref()
     }
 
-    /// Returns the name of the [group](crate::Group) that the task is in, if it is in one. Each group has an `Arc` of its own,
-    /// for as long as there is the group: [`Arc::ptr_eq`] tells groups with one name apart.
+    /// Returns the name of the task's [group](crate::Group), if it is in one. Each group has an `Arc` of its own, so
+    /// [`Arc::ptr_eq`] tells groups with one name apart.
     pub fn group_name(&self) -> Option<&Arc<str>> {
         self.names.group.as_ref()
     }
@@ -237,9 +235,9 @@ impl BitOr for Points {
     }
 }
 
-/// The observers of one executor.
+/// The observers of one executor. [`hooks`](super::hooks) calls them.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Observers {
+pub(crate) struct Hooks {
     /// The points that at least one of them wants.
     points: Points,
     all: Arc<Vec<Listed>>,
@@ -253,7 +251,7 @@ struct Listed {
     observer: Callback<dyn Observer>,
 }
 
-impl Observers {
+impl Hooks {
     /// Adds an observer, which is called before the others.
     pub(crate) fn add_first<T: Observer + 'static>(&mut self, observer: T) {
         self.add(observer);
@@ -309,39 +307,27 @@ impl Observer for Closures {
     }
 
     fn worker_started(&self) {
-        if let Some(call) = &self.thread_start {
-            call();
-        }
+        self.thread_start.iter().for_each(|call| call());
     }
 
     fn worker_ended(&self) {
-        if let Some(call) = &self.thread_stop {
-            call();
-        }
+        self.thread_stop.iter().for_each(|call| call());
     }
 
     fn before_run(&self, run: &TaskContext) {
-        if let Some(call) = &self.before {
-            call(run);
-        }
+        self.before.iter().for_each(|call| call(run));
     }
 
     fn after_run(&self, run: &TaskContext, outcome: Result<(), &Failure>) {
-        if let Some(call) = &self.after {
-            call(run, outcome);
-        }
+        self.after.iter().for_each(|call| call(run, outcome));
     }
 
     fn failed(&self, report: &FailureReport<'_>) -> bool {
-        if let Some(call) = &self.failed {
-            call(report);
-        }
+        self.failed.iter().for_each(|call| call(report));
         self.failed.is_some()
     }
 
     fn terminated(&self) {
-        if let Some(call) = &self.terminated {
-            call();
-        }
+        self.terminated.iter().for_each(|call| call());
     }
 }

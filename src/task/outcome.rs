@@ -1,15 +1,12 @@
-//! The types that closures may return, and what a run of a repeated closure reports by its value: that it is done, that
-//! it failed, that it was the last, or when the next is to be.
+//! The types that closures may return, and what a run of a repeated closure reports by its value: that it has
+//! succeeded, that it failed, that it was the last, or when the next is to be.
 //!
-//! A closure says so by what it returns. [`Outcome`] lists the types that it can return, and turns
-//! each into a [`RunReport`], which is all that the [payload](super::payload) sees beside a value. The conversion is user code,
-//! because it calls the error's own: it takes place where the closure is called, behind the same
-//! door.
+//! [`Outcome`] lists the types, and turns each into a [`RunReport`]. That calls the error's own conversion, which is
+//! user code, and so it happens where the closure is called.
 //!
-//! [`TaskOutput`] and [`UnitOutcome`] are questions of the type alone, for what the compiler says when they are missing. A
-//! closure that returns a future has done nothing yet, and the future's body would never run. Rust cannot say "not a
-//! future", but the futures that the compiler makes of `async` blocks and functions have a property that hardly
-//! any other value has: they are not [`Unpin`].
+//! [`TaskOutput`] is there for what the compiler says when it is missing. A closure that returns a future has done
+//! nothing yet, and its body would never run. Rust cannot say "not a future", but the futures of `async` blocks and
+//! functions have a property that hardly any other value has: they are not [`Unpin`].
 
 use std::{
     ops::ControlFlow,
@@ -30,17 +27,15 @@ use crate::{Failure, error::BoxedError};
 /// | `ControlFlow::Continue(delay)` | the run has succeeded, and the next one is due `delay` after its end; the trigger goes on from there |
 /// | `ControlFlow::Continue(instant)` | the same, and the next one is due at this moment of the executor's [clock](crate::Handle::clock) |
 ///
-/// `Result` and `ControlFlow` can be combined: a closure that returns
-/// `io::Result<ControlFlow<Page>>` may fail, and may end the series with a page.
+/// `Result` and `ControlFlow` can be combined: a closure that returns `io::Result<ControlFlow<Page>>` may fail, and may
+/// end the series with a page.
 ///
-/// An error is anything that converts into a `Box<dyn Error + Send + Sync>`: the errors of most
-/// crates, a `String`, a `&str`. An error that cannot be sent, like a `PoisonError` with its guard,
-/// does not; `map_err(|error| error.to_string())` makes one that does.
+/// An error is anything that converts into a `Box<dyn Error + Send + Sync>`: the errors of most crates, a `String`, a
+/// `&str`. For one that cannot be sent, like a `PoisonError` with its guard, write `map_err(|error|
+/// error.to_string())`. A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
 ///
-/// A moment that has passed is due at once, and before whatever is due later than it: a body that counts
-/// its moments itself makes up for those that it missed, in the order of their deadlines.
-///
-/// A closure that uses `?` has to name its error type: `|| -> io::Result<()> { … }`.
+/// A moment that has passed is due at once, and before what is due later than it: a body that counts its moments itself
+/// makes up for those that it missed, in their order.
 ///
 /// This trait is sealed: no other type implements it.
 ///
@@ -72,33 +67,29 @@ use crate::{Failure, error::BoxedError};
 )]
 pub trait Outcome: Report {}
 
-/// When the next run is due, by what a run has returned.
 #[derive(Debug)]
 pub enum NamedRun {
     After(Duration),
     At(Instant),
 }
 
-/// The report of a run, apart from a value.
 pub(super) type RunReport = Result<Next, Failure>;
 
 /// The next step, by what a run has returned.
 #[derive(Debug)]
 pub enum Next {
     Planned,
-    /// The next run is the one that this run has named. It is boxed, so that a report is returned in registers.
+    /// This run has named the next. It is boxed, so that a report is returned in registers.
     Named(Box<NamedRun>),
     /// This was the last run, and it has left a value.
     Nothing,
 }
 
-/// The conversion of an outcome. It is public only as a supertrait of [`Outcome`], and cannot be named
-/// outside of the crate.
+/// The conversion of an outcome, which cannot be named outside of the crate.
 pub trait Report {
     type Value: Send + 'static;
 
-    /// Returns what follows, or why the run has failed. The last run leaves its value. User code: the caller holds no
-    /// lock.
+    /// Returns what follows, or why the run has failed. The last run leaves its value. User code: no lock is held.
     fn report(self, value: &mut Option<Self::Value>) -> RunReport;
 
     /// Returns the result of a task whose trigger has ended; `None` if only a run can return it.
@@ -185,8 +176,8 @@ impl Onward for Instant {
 /// The result of a closure that runs once: any type but the future of an `async` block, closure or function. Its body
 /// would never run, because the executor polls no futures.
 ///
-/// It is implemented for every type that is [`Unpin`], and nearly all are. Generic code that submits closures for its
-/// callers needs this bound, or `Unpin`, for the type that they return. A result that is not `Unpin` has to be boxed.
+/// Every type that is [`Unpin`] implements it, and nearly all are; a result that is not has to be boxed. Generic code
+/// that submits closures for its callers needs this bound, or `Unpin`, for the type that they return.
 ///
 /// ```
 /// use punctual::{Handle, RejectedExecutionError, ScheduledFuture, TaskOutput};
@@ -208,24 +199,6 @@ pub trait TaskOutput {}
 
 #[diagnostic::do_not_recommend]
 impl<T: Unpin> TaskOutput for T {}
-
-/// The result of a closure that runs at a fixed rate or with a fixed delay: `()`, or nothing, if it never returns. A
-/// closure that reports success and failure is for [`repeat`](crate::Handle::repeat), which takes every
-/// [`Outcome`].
-///
-/// This trait is sealed: no other type implements it.
-#[diagnostic::on_unimplemented(
-    message = "a run at a fixed rate or with a fixed delay returns `()`, not `{Self}`",
-    label = "the closure has to return `()`",
-    note = "for runs that can fail, write `repeat(trigger::every(period), closure)` or `repeat(trigger::fixed_delay(delay), closure)`",
-    note = "end the body with `;` if its value does not matter"
-)]
-pub trait UnitOutcome: Outcome + Report<Value = ()> {}
-
-impl UnitOutcome for () {}
-
-#[diagnostic::do_not_recommend]
-impl UnitOutcome for Never {}
 
 /// The type `!` of an expression that never returns, which stable Rust names only as what such a function returns.
 type Never = <fn() -> ! as Function>::Returned;

@@ -1,14 +1,11 @@
 //! The payload: the one part of a task that depends on the type of a closure.
 //!
-//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. The submission makes
-//! it. All others see it as a [`Task`], without the types of closure and result. The future knows the type of the
-//! result alone, and hands in a place of that type to have it taken out.
+//! A task is a [`Node`]: one allocation with a lock, and in it the closure, later the result. The submission makes it;
+//! all others see it as a [`Task`], without those types. The future knows the type of the result, and hands in a place
+//! of that type to have it taken out.
 //!
-//! This file is compiled for each closure, in the crate of the user. So it is small: it moves a closure or a result
-//! in or out of the node, calls it, or drops it. Code that is compiled once makes every decision. It is handed the
-//! rest of the node as [`Parts`].
-//!
-//! # The moves of closure and result
+//! This file is compiled for each closure, in the user's crate. So it is small: it moves a closure or a result, calls
+//! it, or drops it. Code that is compiled once decides, by the rest of the node ([`Parts`]).
 //!
 //! | move | under the lock | with no lock held |
 //! |---|---|---|
@@ -17,22 +14,19 @@
 //! | [`end`](Payload::end) | [`End::decide`] decides, closure or result is taken out | [`End::release`] drops it |
 //! | [`claim`](Payload::claim) | [`Claiming::decide`] decides, the result is taken out | the caller has it |
 //!
-//! Decision and move are one step, since they happen under one lock, so closure and state never disagree. The
-//! closure is out of the node while user code runs, so no lock is held meanwhile, and the thread that has taken
-//! it out is its only owner and drops it.
+//! Decision and move are one step under one lock, so closure and state never disagree. The closure is out of the node
+//! while user code runs, so no lock is held meanwhile, and the thread that has taken it out is its only owner and drops
+//! it.
 //!
-//! # Where a type is erased
-//!
-//! A node is created with the type of its content, and shared as a trait object: [`Payload`] has what needs the
-//! content, and [`cell`](Payload::cell) is the door to everything else. It returns the same lock, with what is
-//! protected as a trait object as well, which costs no second allocation and needs no `unsafe`.
+//! [`cell`](Payload::cell) is the door to everything that needs no type. It returns the same lock around a trait
+//! object, which costs no second allocation and needs no `unsafe`.
 //!
 //! # Sixteen bytes
 //!
 //! With a closure of eight bytes, the lock of a plain task protects sixteen: the closure, and before it one word with
-//! the state and a tag. There is no word for the [`Extras`]. The first of them moves all of that into a box, and the box
-//! takes its place ([`Slot`]). A decision may make the first of them, so it is handed a copy of the state and no
-//! reference to it. What it has decided is written back, and fresh extras are put in, in the same step under the lock.
+//! the state and a tag. There is no word for the [`Extras`]: the first of them moves the content into a box, and the
+//! box takes its place ([`Slot`]). So a decision is handed a copy of the state; what it has decided is written back,
+//! and fresh extras are put in, before the lock is released.
 
 use super::{
     call::{Call, ToStore},
@@ -54,7 +48,6 @@ use crate::{
 /// A task, as workers, handles and the pool see it: a [`Node`] of any type.
 pub(crate) type Task = dyn Payload;
 
-/// The part of a node that depends on the type of its content.
 pub(crate) trait Payload: Send + Sync {
     /// Returns the state under the task's lock, without the type of its content.
     fn cell(&self) -> &TaskLock<dyn Content>;
@@ -72,7 +65,11 @@ pub(crate) trait Body: Send + Sized + 'static {
     type Value: Send + 'static;
 
     /// Where the plan is: nowhere for what runs once.
-    type Place: PlanPlace;
+    type Place: Send + 'static;
+
+    fn plan(_: &mut Self::Place) -> Option<&mut Option<Plan>> {
+        None
+    }
 
     /// Calls the closure, which may consume it. Its last run leaves a value. User code: no lock is held.
     fn run(body: &mut Option<Self>, value: &mut Option<Self::Value>) -> RunReport;
@@ -92,24 +89,6 @@ pub(crate) trait Body: Send + Sized + 'static {
     #[inline]
     fn carry_out(call: &mut Call<'_>, lent: &mut dyn Lent) {
         call.carry_out(lent);
-    }
-}
-
-pub(crate) trait PlanPlace: Send + 'static {
-    fn get(&mut self) -> Option<&mut Option<Plan>>;
-}
-
-impl PlanPlace for () {
-    #[inline(always)]
-    fn get(&mut self) -> Option<&mut Option<Plan>> {
-        None
-    }
-}
-
-impl PlanPlace for Option<Plan> {
-    #[inline(always)]
-    fn get(&mut self) -> Option<&mut Option<Plan>> {
-        Some(self)
     }
 }
 
@@ -150,13 +129,18 @@ where
         closure().report(value)
     }
 
+    #[inline(always)]
+    fn plan(place: &mut Option<Plan>) -> Option<&mut Option<Plan>> {
+        Some(place)
+    }
+
     fn exhausted() -> Option<O::Value> {
         O::exhausted()
     }
 }
 
-/// The content of a node: the closure, the result, or neither. The state is beside the tag in each case, where
-/// it takes no space of its own.
+/// The content of a node: the closure, the result, or neither. The state is beside the tag in each case, where it takes
+/// no space of its own.
 enum Stored<B: Body> {
     Body(Stage, B),
     Value(Stage, B::Value),
@@ -172,8 +156,8 @@ impl<B: Body> Stored<B> {
     }
 }
 
-/// The place of a node's content. A plain task has nothing beside it, and no word for it either: the first of
-/// the [`Extras`] moves the content into a box, and the box takes its place.
+/// The place of a node's content. A plain task has nothing beside it, and no word for it either: the first of the
+/// [`Extras`] moves the content into a box, and the box takes its place.
 enum Slot<B: Body> {
     Plain(Stored<B>),
     Extended(Box<Extended<B>>),
@@ -193,7 +177,6 @@ impl<B: Body> Slot<B> {
         }
     }
 
-    /// Moves the content into a box, beside these extras.
     #[cold]
     #[inline(never)]
     fn extend(&mut self, extras: Box<Extras>) {
@@ -219,7 +202,7 @@ pub(crate) struct Cell<B: Body> {
 impl<B: Body> Content for Cell<B> {
     fn open(&mut self) -> Parts<'_> {
         let (content, extras) = self.slot.split();
-        Parts::new(*content.stage(), extras, self.plan.get())
+        Parts::new(*content.stage(), extras, B::plan(&mut self.plan))
     }
 
     fn close(&mut self, Decided { stage, fresh }: Decided) {
@@ -288,26 +271,38 @@ impl<B: Body> Lent for Loan<B> {
 }
 
 impl<B: Body> Node<B> {
-    /// Takes out what the node holds, if that is decided.
+    /// Has decided what becomes of the content, and moves it in the same step under the lock.
     #[inline(always)]
-    fn take_if(&self, decide: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
+    fn decide<D, R>(
+        &self,
+        decide: impl FnOnce(&mut Parts<'_>) -> D,
+        carry_out: impl FnOnce(D, Stage, &mut Stored<B>) -> R,
+    ) -> R {
         let mut cell = self.0.lock_briefly();
         let Cell { slot, plan } = &mut *cell;
         let (content, extras) = slot.split();
-        let mut parts = Parts::new(*content.stage(), extras, plan.get());
-        let is_taken = decide(&mut parts);
+        let mut parts = Parts::new(*content.stage(), extras, B::plan(plan));
+        let decision = decide(&mut parts);
         let Decided { stage, fresh } = parts.decided();
-        let mut taken = Stored::Nothing(stage);
-        if is_taken {
-            mem::swap(content, &mut taken);
-        } else {
-            *content.stage() = stage;
-        }
+        let moved = carry_out(decision, stage, content);
         slot.keep(fresh);
-        taken
+        moved
     }
 
-    /// Takes out the closure, if a run may begin.
+    /// Takes out what the node holds, if that is decided.
+    #[inline(always)]
+    fn take_if(&self, is_taken: impl FnOnce(&mut Parts<'_>) -> bool) -> Stored<B> {
+        self.decide(is_taken, |is_taken, stage, content| {
+            let mut taken = Stored::Nothing(stage);
+            if is_taken {
+                mem::swap(content, &mut taken);
+            } else {
+                *content.stage() = stage;
+            }
+            taken
+        })
+    }
+
     // Apart, so that nodes of the same layout share it.
     #[inline(never)]
     fn start(&self, call: &mut Call<'_>) -> Option<B> {
@@ -317,27 +312,22 @@ impl<B: Body> Node<B> {
         }
     }
 
-    /// Publishes the outcome of a call, and puts in what the node is to keep. Returns `false` if something is
-    /// left in the loan.
+    /// Publishes the outcome of a call, and puts in what the node keeps. Returns `false` if it keeps nothing.
     #[inline(never)]
     fn put(&self, call: &mut Call<'_>, loan: &mut Loan<B>) -> bool {
-        let mut cell = self.0.lock_briefly();
-        let Cell { slot, plan } = &mut *cell;
-        let (content, extras) = slot.split();
-        let mut parts = Parts::new(*content.stage(), extras, plan.get());
-        let keeps = call.publish(&mut parts);
-        let Decided { stage, fresh } = parts.decided();
-        let kept = match keeps {
-            ToStore::Body => loan.body.take().map(|body| Stored::Body(stage, body)),
-            ToStore::Value => loan.value.take().map(|value| Stored::Value(stage, value)),
-            ToStore::Nothing => None,
-        };
-        let is_kept = kept.is_some();
-        debug_assert!(matches!(content, Stored::Nothing(_)), "a worker has the closure");
-        // An assignment would ask at each run whether there is something to drop.
-        mem::forget(mem::replace(content, kept.unwrap_or(Stored::Nothing(stage))));
-        slot.keep(fresh);
-        is_kept
+        let publish = |parts: &mut Parts<'_>| call.publish(parts);
+        self.decide(publish, |keeps, stage, content| {
+            let kept = match keeps {
+                ToStore::Body => loan.body.take().map(|body| Stored::Body(stage, body)),
+                ToStore::Value => loan.value.take().map(|value| Stored::Value(stage, value)),
+                ToStore::Nothing => None,
+            };
+            let is_kept = kept.is_some();
+            debug_assert!(matches!(content, Stored::Nothing(_)), "a worker has the closure");
+            // An assignment would ask at each run whether there is something to drop.
+            mem::forget(mem::replace(content, kept.unwrap_or(Stored::Nothing(stage))));
+            is_kept
+        })
     }
 }
 

@@ -1,19 +1,18 @@
 //! The plan of a periodic task: its schedule, its failure policy, and its counts.
 //!
-//! A task that runs once has none. The plan stays in the node while the task waits, and goes with the closure
-//! to the worker that runs the task: so it is changed under the task's lock by the threads that control the task, or
-//! by the worker alone, and a trigger, which is user code, is asked with no lock held. What is asked of a
-//! task while its worker has the plan waits in [`control`](crate::feature).
+//! The plan stays in the node while the task waits, and goes with the closure to the worker that runs the task. So it
+//! is changed under the task's lock by the threads that control the task, or by the worker alone, and a trigger, which
+//! is user code, is asked with no lock held. A change that another thread wants meanwhile waits in
+//! [`control`](crate::feature).
 //!
-//! After each run the plan says what follows ([`follow`](Plan::follow)). Dropping a plan drops the user's
-//! trigger: the thread that takes a plan out drops it when it holds no lock.
+//! The thread that takes a plan out drops it, with the user's trigger, when it holds no lock.
 
 use std::{mem, time::Duration};
 
 use super::{
     FailureSource,
     failure::FailurePolicy,
-    hooks::Hooks,
+    observer::Hooks,
     outcome::{NamedRun, Next},
     run::Run,
 };
@@ -87,17 +86,13 @@ impl Plan {
         if self.are_counted { self.skipped } else { 0 }
     }
 
-    /// Returns why a task with this plan cannot be submitted, if it cannot.
+    /// Returns why a task with this plan cannot be submitted, if it cannot. A back-off that is never longer than the
+    /// regular wait would have no effect.
     pub(crate) fn refusal(&self) -> Option<RejectionReason> {
-        let in_vain = || self.is_back_off_in_vain().then_some(RejectionReason::BackOffWithinPeriod);
-        self.schedule.refusal().or_else(in_vain)
-    }
-
-    /// Returns `true` if there is a back-off, and a regular wait that it never exceeds.
-    fn is_back_off_in_vain(&self) -> bool {
-        let longest = self.policy().longest_back_off();
-        let (Some(longest), Some(wait)) = (longest, self.schedule.regular()) else { return false };
-        longest <= wait
+        let waits = self.policy().longest_back_off().zip(self.schedule.regular());
+        let is_in_vain = waits.is_some_and(|(longest, regular)| longest <= regular);
+        let in_vain = is_in_vain.then_some(RejectionReason::BackOffWithinPeriod);
+        self.schedule.refusal().or(in_vain)
     }
 
     // Questions to the plan.
@@ -125,13 +120,12 @@ impl Plan {
         self.policy().ends_after(1)
     }
 
-    /// Tells a run its number in the series, before the closure is called. Only runs of the plan hear of missed runs: an extra
-    /// one stands for no other.
+    /// Tells a run its number in the series. An extra run stands for no other, and so hears of no missed runs.
     #[inline]
     pub(super) fn place(&self, run: &Run) {
         run.number.set(self.runs + 1);
         run.attempt.set(self.failures.saturating_add(1));
-        if !run.is_extra() {
+        if !run.is_extra.get() {
             let covered = self.schedule.covered(run.planned(), run.started());
             run.missed.set(self.skipped.saturating_add(covered));
             run.counted.set(self.counted());
@@ -140,8 +134,7 @@ impl Plan {
 
     // Changes to the plan, under the task's lock.
 
-    /// Sets the schedule. Returns the one before, for the caller to drop when it holds no lock: its trigger
-    /// is the user's.
+    /// Sets the schedule. Returns the one before, for the caller to drop with no lock held.
     pub(crate) fn set_schedule(&mut self, mut schedule: Schedule) -> Schedule {
         schedule.missed = self.schedule.missed;
         self.note_skipped(0);
@@ -164,7 +157,7 @@ impl Plan {
             Next::Nothing => RunOutcome::Ended(Ok(())),
             Next::Named(named) => RunOutcome::Again(self.next_named(*named, run)),
             // After an extra run the plan stands, which the task knows and not the plan.
-            Next::Planned if run.is_extra() => RunOutcome::Again(run.planned()),
+            Next::Planned if run.is_extra.get() => RunOutcome::Again(run.planned()),
             Next::Planned => RunOutcome::of(self.next(run, true, None, hooks)),
         }
     }
@@ -183,16 +176,17 @@ impl Plan {
         run.failures.set(self.failures);
         // A limit that ends the task was reported when it did.
         let is_told = failure.kind() == FailureKind::TimeLimit && self.ends_by_failure();
-        let attempt = self.attempt().filter(|_| !run.is_extra());
+        let attempt = self.attempt().filter(|_| !run.is_extra.get());
         let subject = Subject { attempt, ..run.subject() };
         let ends = self.policy().ends_after(self.failures);
         let ended = run.clock().read();
         let next = match ends {
             true => Ok(None),
-            false if run.is_extra() => Ok(Some(run.planned())),
+            false if run.is_extra.get() => Ok(Some(run.planned())),
             false => self.next(run, true, Some(ended), hooks),
         };
-        let next = next.map(|next| next.map(|next| self.backed_off(next, run.is_extra(), ended)));
+        let next =
+            next.map(|next| next.map(|next| self.backed_off(next, run.is_extra.get(), ended)));
         let mut is_heard = is_told;
         if !is_told {
             let due = next.as_ref().ok().copied().flatten().and_then(|next| run.next_due(next));
@@ -211,11 +205,10 @@ impl Plan {
         }
     }
 
-    /// Returns the moment that a run has named.
     #[cold]
     fn next_named(&mut self, named: NamedRun, run: &Run) -> Timestamp {
         self.note_skipped(0);
-        if !run.is_extra() {
+        if !run.is_extra.get() {
             self.leave_wall();
         }
         match named {
@@ -239,8 +232,8 @@ impl Plan {
         next.max(later)
     }
 
-    /// Keeps the failure of a run that another one is to follow, if the trigger retries. Returns the failure that the
-    /// caller has to drop when it holds no lock.
+    /// Keeps the failure of a run that is not the last, if the trigger retries. The caller drops what is returned, with
+    /// no lock held.
     pub(super) fn keep_failure(&mut self, failure: Failure) -> Option<Failure> {
         if self.retries() { self.last_failure.replace(failure) } else { Some(failure) }
     }
@@ -250,8 +243,7 @@ impl Plan {
         self.last_failure.take().filter(|_| self.failures > 0 && self.retries())
     }
 
-    /// Returns when the next run is, by the schedule, after one that `took_place` or was left out; `None` if there is none.
-    /// The run has ended now, if its end has not been read yet.
+    /// Returns when the schedule plans the run after one that `took_place` or was left out; `None` if there is none.
     ///
     /// # Errors
     ///
@@ -313,8 +305,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns `true` if this run must not start any more, by the policy for missed runs; `asked` is the
-    /// moment at which it was asked for when it was due already.
+    /// Returns `true` if this run must not start any more; see [`Schedule::is_overdue`].
     ///
     /// # Errors
     ///
@@ -336,22 +327,20 @@ impl Plan {
     #[cold]
     pub(super) fn leave_out(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
         let (before, counted) = (self.skipped, self.counted());
-        match self.next(run, false, None, hooks) {
-            Ok(next) => {
-                // This run, and those between it and the next.
-                let all = before.saturating_add(self.skipped).saturating_add(1);
-                run.stats().count_missed(all.saturating_sub(counted));
-                (self.skipped, self.are_counted) = (all, true);
-                next.map_or(RunOutcome::Exhausted, RunOutcome::Again)
-            }
-            Err(panic) => RunOutcome::Ended(Err(panic)),
+        let next = self.next(run, false, None, hooks);
+        if next.is_ok() {
+            // This run, and those between it and the next.
+            let all = before.saturating_add(self.skipped).saturating_add(1);
+            run.stats().count_missed(all.saturating_sub(counted));
+            (self.skipped, self.are_counted) = (all, true);
         }
+        RunOutcome::of(next)
     }
 
     /// Leaves this run out because its gate says so, and plans the next, if there is one.
     #[cold]
     pub(crate) fn skip(&mut self, run: &Run, hooks: &Hooks) -> RunOutcome {
-        if run.is_extra() {
+        if run.is_extra.get() {
             return RunOutcome::Again(run.planned());
         }
         let covered = self.count_covered(run, hooks);

@@ -1,16 +1,13 @@
 //! The questions before a run: may it take place?
 //!
-//! Three are asked, in this order:
-//!
 //! 1. Under the task's lock, with which the worker has taken the task: the token, and then the
 //!    [extensions](super::extensions). Each lets the run pass, refuses it, or notes a question to user code.
-//! 2. With no lock held: that question. The closure is out of the node, and the task is *running*, so everything that
-//!    races with a run races with a question in the same way.
-//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time), by the worker that was about to
-//!    start it. The plan goes past it as past a run, and the task rests again. A series may also end here, because its
-//!    trigger has, or has panicked.
+//! 2. With no lock held: that question. The task is *running* by then, so what races with a run races with a question
+//!    in the same way.
+//! 3. The policy for missed runs: a run that is *overdue* is [left out](Call::be_in_time). The plan goes past it as
+//!    past a run, and the task rests again.
 //!
-//! [`CallExtras`](super::call::CallExtras) keeps the notes about the run meanwhile; the runs of a plain task have none.
+//! [`CallExtras`](super::call::CallExtras) keeps the notes meanwhile; the runs of a plain task have none.
 
 use super::{Verdict, call::Call, cell::Parts, plan::RunOutcome};
 use crate::{CancelReason, time::Timestamp, trace};
@@ -52,13 +49,11 @@ impl Call<'_> {
         Ok(())
     }
 
-    /// Returns `true` if user code is to be asked before the run.
     pub(crate) fn has_question(&self) -> bool {
         self.extras.as_ref().is_some_and(|extras| extras.question.is_some())
     }
 
-    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for
-    /// `reason`.
+    /// Gives the task back that has not run, to be ended: because its time is up, by its own token, or for `reason`.
     pub(crate) fn give_back(&mut self, reason: CancelReason) -> RunOutcome {
         self.extras().gives_up = Some(reason);
         RunOutcome::Again(self.run.started())
@@ -69,21 +64,17 @@ impl Call<'_> {
     /// # Errors
     ///
     /// The outcome of a run that may not: it is left out.
-    #[inline]
     pub(crate) fn be_in_time(&mut self) -> Result<(), RunOutcome> {
-        if self.plan.as_ref().is_some_and(|plan| plan.schedule.missed.has_deadline()) {
-            return self.be_in_time_by_plan();
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn be_in_time_by_plan(&mut self) -> Result<(), RunOutcome> {
         let (run, hooks) = (self.run, self.hooks);
+        let Some(plan) = self.plan.as_mut().filter(|plan| plan.schedule.missed.has_deadline())
+        else {
+            return Ok(());
+        };
+        if run.is_extra.get() || run.is_by_hand() {
+            return Ok(());
+        }
         let late_from = self.extras.as_ref().and_then(|extras| extras.late_from);
         let late_from = late_from.unwrap_or(Timestamp::PAST);
-        let is_exempt = run.is_extra() || run.is_by_hand();
-        let Some(plan) = self.plan.as_mut().filter(|_| !is_exempt) else { return Ok(()) };
         // An estimate of when the run is due may be out of date.
         if run.started() <= run.planned() && !plan.schedule.is_estimated() {
             return Ok(());
@@ -95,7 +86,7 @@ impl Call<'_> {
         };
         if trace::is_listening() {
             let late = run.started().since(run.planned());
-            trace::left_out(run.id(), run.task().name().as_deref(), run.number(), late);
+            trace::left_out(run.id, run.task.name().as_deref(), run.number(), late);
         }
         Err(left_out)
     }

@@ -1,6 +1,5 @@
-//! The reports of failures, and of periodic tasks that have ended although their users did not end them:
-//! the argument of a failure handler, and the line on standard error if neither a handler nor a subscriber
-//! is told.
+//! The report of a failure, or of a periodic task that has ended although its user did not end it: the argument of a
+//! failure handler, and a line on standard error if neither a handler nor a subscriber hears of it.
 
 use std::{
     fmt,
@@ -40,13 +39,13 @@ pub enum FailureSource {
     Observer,
     /// The callback for [starvation](crate::Builder::on_starvation).
     Starvation,
-    /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout).
-    /// With the default [policy](crate::FailurePolicy) that has [ended](FailureReport::is_final) the task; with another
-    /// the run has failed, and the policy decides.
+    /// No code failed: a run of a periodic task exceeded its [time limit](crate::TaskBuilder::timeout). With the
+    /// default [policy](crate::FailurePolicy) that has [ended](FailureReport::is_final) the task; with another the run
+    /// has failed, and the policy decides.
     TimeLimit,
-    /// No code failed: a periodic task lost its place in the queue, and that has ended it.
-    /// Either another task [displaced it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no
-    /// worker left, and could start none.
+    /// No code failed: a periodic task has ended, because another task [displaced
+    /// it](crate::RejectedTask::discard_oldest), or its executor was shut down, had no worker left, and could start
+    /// none.
     Displaced,
 }
 
@@ -81,9 +80,9 @@ impl FailureSource {
     }
 }
 
-/// A failure, or the end of a periodic task that its user did not end; the argument of a
-/// [failure handler](crate::Builder::failure_handler). Its `Display` is a line for a log, of one form for all:
-/// `task "mirror" (2v-9qk0), attempt 2 of 5: exceeded its time limit of 300ms; again in 100ms`.
+/// A failure, or the end of a periodic task that its user did not end; the argument of a [failure
+/// handler](crate::Builder::failure_handler). Its `Display` is a line for a log, of one form for all: `task "mirror"
+/// (2v-9qk0), attempt 2 of 5: exceeded its time limit of 300ms; again in 100ms`.
 ///
 /// ```
 /// use std::{sync::mpsc, time::Duration};
@@ -117,24 +116,19 @@ pub struct FailureReport<'a> {
     pub(super) again: Option<Duration>,
 }
 
-/// Returns the text with its control characters escaped: the message of an error may come from far away, and must neither
-/// begin a line of its own nor control a terminal.
+/// Returns the text with its control characters escaped: the message of an error may come from far away, and must
+/// neither begin a line of its own nor control a terminal.
 fn in_one_line(text: &str) -> String {
-    let mut line = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if letter.is_control() {
-            line.extend(letter.escape_default());
-        } else {
-            line.push(letter);
-        }
-    }
-    line
+    let escaped = |letter: char| match letter.is_control() {
+        true => letter.escape_default().to_string(),
+        false => letter.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 impl FailureReport<'_> {
-    /// Says on standard error what has happened, and what follows, in one line.
-    ///
-    /// As the panic hook of `std`, this ignores that nothing can be written there; `eprintln` would panic.
+    /// Writes to standard error what has happened, and what follows. A failed write is ignored, as by the panic hook of
+    /// `std`; `eprintln` would panic.
     pub(super) fn print(&self, what_follows: &str) {
         let line = format!("punctual: {self}; {what_follows}");
         let _ = io::stderr().write_all((in_one_line(&line) + "\n").as_bytes());
@@ -145,8 +139,8 @@ impl FailureReport<'_> {
         self.source
     }
 
-    /// Returns the id of the task. `None` if the panic came from a hook that belongs to no task, or
-    /// if the id is not known, as when many tasks are dropped at once.
+    /// Returns the id of the task. `None` if the panic came from a hook that belongs to no task, or if the id is not
+    /// known, as when many tasks are dropped at once.
     pub fn task_id(&self) -> Option<TaskId> {
         self.task.id.map(TaskId)
     }
@@ -162,21 +156,21 @@ impl FailureReport<'_> {
     }
 
     /// Returns which attempt it was, and of how many, if failed runs are tried again, by
-    /// [`Handle::retry`](crate::Handle::retry) or [`Trigger::retry`](crate::Trigger::retry). `None` for all other tasks, for
-    /// a run [beside the schedule](crate::TaskHandle::run_now), and if it was no run that failed.
+    /// [`Handle::retry`](crate::Handle::retry) or [`Trigger::retry`](crate::Trigger::retry). `None` for all other
+    /// tasks, for a run [beside the schedule](crate::TaskHandle::run_now), and if it was no run that failed.
     pub fn attempt(&self) -> Option<Attempt> {
         self.task.attempt
     }
 
-    /// Returns how long after the end of the run that failed the next one is due, by the plan of the task and by what was
-    /// asked of it during the run; a shutdown may still end the task before. `None` if no run is to follow, if no moment is
-    /// planned for it, because the task is paused or runs on demand, and if it was no run that failed.
+    /// Returns how long after the end of the run that failed the next one is due; a shutdown may still end the task
+    /// before. `None` if no run is to follow, if no moment is planned for it, because the task is paused or runs on
+    /// demand, and if no run failed.
     pub fn again_in(&self) -> Option<Duration> {
         self.again.filter(|span| *span < Duration::MAX)
     }
 
-    /// Returns `true` if the task has failed or ended with this: no run of it is to follow. `false` also for what has no
-    /// effect on the outcome of a task, such as the panic of a [hook after a run](FailureSource::AfterExecute), a
+    /// Returns `true` if the task has failed or ended with this: no run of it is to follow. `false` also for what has
+    /// no effect on the outcome of a task, such as the panic of a [hook after a run](FailureSource::AfterExecute), a
     /// [gate](FailureSource::Gate) or a [drop](FailureSource::Drop).
     pub fn is_final(&self) -> bool {
         use FailureSource::{BeforeExecute, Displaced, Task, TimeLimit, Trigger};
@@ -189,8 +183,8 @@ impl FailureReport<'_> {
         self.failure.message()
     }
 
-    /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the
-    /// program has replaced the panic hook that records locations.
+    /// Returns where the panic began. `None` if it was resumed there and began elsewhere, or if the program has
+    /// replaced the panic hook that records locations.
     pub fn location(&self) -> Option<&PanicLocation> {
         self.failure.location()
     }

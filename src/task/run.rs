@@ -1,15 +1,10 @@
-//! One run of a task: which run of which task it is. What the running task can see of it is a
-//! [`TaskContext`].
+//! One run of a task: which run of which task it is. A running task sees it as a [`TaskContext`].
 //!
-//! While a task runs, its [`Run`] can be reached through a thread-local, for the length of the call
-//! and no longer. `scoped-tls` stores a plain reference for a scope, so entering a run touches no
-//! reference count. After a run inside a run, as by `DrainedTask::run`, the outer one is current
-//! again, also after unwinding. Nothing is copied until user code asks for it.
-//!
-//! A run consists of facts. It knows neither hooks nor the code around it; both are called by
-//! [`Hooks::invoke`](super::Hooks::invoke).
+//! While a task runs, a thread-local leads to its [`Run`]. `scoped-tls` stores a plain reference for the length of a
+//! call, so entering a run touches no reference count. After a run inside a run, as by `DrainedTask::run`, the outer
+//! one is current again, also after unwinding.
 
-use std::{cell::Cell, rc::Rc, time::Duration};
+use std::{cell::Cell, rc::Rc};
 
 use super::{
     Task, TaskContext, failure::FailedRun, observer::RunFacts, worker_context::WorkerContext,
@@ -17,7 +12,7 @@ use super::{
 use crate::{
     CancellationToken, Failure, TaskId,
     id::Subject,
-    statistics::{Ended, WorkerStats},
+    statistics::WorkerStats,
     sync::{Arc, scoped_thread_local},
     time::{Clock, Timestamp},
     trace,
@@ -28,8 +23,8 @@ scoped_thread_local!(static CURRENT: Run);
 #[cfg_attr(any(shuttle, loom), derive(Clone))]
 pub(crate) struct Run {
     pub(crate) worker: Rc<WorkerContext>,
-    task: Arc<Task>,
-    id: u64,
+    pub(crate) task: Arc<Task>,
+    pub(crate) id: u64,
     /// It is another moment if the run was put off.
     pub(crate) planned: Cell<Timestamp>,
     /// It is later if a gate had to be asked.
@@ -72,14 +67,6 @@ impl Run {
         }
     }
 
-    pub(crate) fn task(&self) -> &Arc<Task> {
-        &self.task
-    }
-
-    pub(crate) fn is_extra(&self) -> bool {
-        self.is_extra.get()
-    }
-
     /// Returns what is known of the run when it is over. Its task was due at `due`.
     pub(crate) fn facts(&self, due: Timestamp, has_failed: bool) -> RunFacts {
         let (id, number, attempt) = (TaskId(self.id), self.number(), self.attempt.get());
@@ -97,8 +84,8 @@ impl Run {
     pub(super) fn enter<R>(&self, body: impl FnOnce() -> R) -> R {
         let fields = || trace::SpanFields {
             about: self.subject(),
-            lateness: self.lateness(),
-            submitter: self.task.submitter(),
+            lateness: self.started().since(self.planned()),
+            submitter: self.task.with(|parts| parts.extras_if_any()?.submitter.clone()),
             is_periodic: self.task.is_periodic(),
         };
         let run_time = || self.clock().read().since(self.started());
@@ -107,12 +94,6 @@ impl Run {
 
     pub(crate) fn stats(&self) -> &WorkerStats {
         &self.worker.stats
-    }
-
-    /// Counts this run, and the end of its task if it was the last.
-    #[inline]
-    pub(super) fn count(&self, failed: bool, ended: Option<Ended>) {
-        self.stats().count(failed, self.uncounted(), ended);
     }
 
     /// Returns `true` if no worker carries out the run: it asks no gate, and keeps no limit.
@@ -155,8 +136,8 @@ impl Run {
         self.worker.stop.is_cancelled()
     }
 
-    /// Returns when the next run is due, by what was asked of the task meanwhile, if its plan says `next`; `None` if its end
-    /// was asked for.
+    /// Returns when the next run is due if the plan says `next`, after the changes that other threads have noted;
+    /// `None` if the task ends.
     pub(crate) fn next_due(&self, next: Timestamp) -> Option<Timestamp> {
         self.task.with(|parts| {
             let ends = self.is_stopped() || parts.stage.is_done() || parts.is_called_off();
@@ -174,14 +155,6 @@ impl Run {
         self.missed.get().saturating_sub(self.counted.get())
     }
 
-    fn lateness(&self) -> Duration {
-        self.started().since(self.planned())
-    }
-
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     pub(crate) fn planned(&self) -> Timestamp {
         self.planned.get()
     }
@@ -194,8 +167,7 @@ impl Run {
         &self.worker.clock
     }
 
-    /// Returns the innermost run of the calling thread, for a guard that another thread sees as well. It does not keep the
-    /// lease, which ends with the run.
+    /// Returns the innermost run of the calling thread, without its lease, for a guard that may outlive the run.
     pub(crate) fn watched() -> Option<TaskContext> {
         Self::with_current(|run| TaskContext { lease: None, ..run.context() })
     }
@@ -211,8 +183,8 @@ impl Run {
     }
 }
 
-/// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes
-/// it as an argument is made by [`with_context`](crate::with_context).
+/// Returns the task that the calling thread is running, or `None` outside of any task. A body that takes it as an
+/// argument is made by [`with_context`](crate::with_context).
 ///
 /// Does not block, and does not panic. Costs a thread-local access and two reference counts.
 ///

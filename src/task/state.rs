@@ -9,33 +9,29 @@
 //!         └──── cancel ────┴──▶ Cancelled
 //! ```
 //!
-//! * **Scheduled**: the closure is in the node; the task is in the queue, or a worker has just taken it
-//!   out or, between two runs, is about to queue it again.
+//! * **Scheduled**: the closure is in the node. The task is in the queue, or a worker has just taken it out or is about
+//!   to queue it again.
 //! * **Running**: the closure is on a worker's stack.
-//! * **Completed, Failed, Cancelled**: final. A completed or failed one becomes `Claimed` when the result is taken. A series
-//!   whose trigger has ended is also completed, with a result or without ([`Stage::Exhausted`]).
+//! * **Completed, Failed, Cancelled**: final. Taking the result of the first two makes them `Claimed`. A series whose
+//!   trigger has ended has completed, with a result or without ([`Stage::Exhausted`]).
 //!
-//! This file only decides, and knows neither closure nor result: those are the payload's
-//! ([`payload`](super::payload)). Each move takes `&mut self`, so it happens under the task's lock, and
-//! returns what has to be *done* about it: whether the closure is to be taken out, or the result is not to
-//! be kept. The payload moves the value in the same step, and drops it after the lock has been released.
+//! Each move takes `&mut self`, so it happens under the task's lock, and says what has to be *done*: whether the
+//! closure is to be taken out, or the result is not to be kept. The [`payload`](super::payload) does it in the same
+//! step.
 //!
 //! # Cancelling races with running
 //!
-//! The thread that takes the closure out of the node drops it, and the lock orders the two. If
-//! `cancel` comes first, it takes the closure and drops it, and `start` finds nothing to run. If
-//! `start` comes first, it has the closure; `cancel` then marks the task, which its waiters now see as
-//! ended, and the worker, when the body returns, finds the mark and drops
-//! closure and result itself. Until then [`Stage::runs_on`] is true, so that the body can still be
-//! signalled.
+//! The lock orders the two, and the thread that takes the closure out drops it. If `cancel` comes first, it takes the
+//! closure, and `start` finds nothing to run. If `start` comes first, `cancel` marks the task, which its waiters now
+//! see as ended. When the body returns, the worker finds the mark and drops closure and result. Until then
+//! [`Stage::runs_on`] is true, so that the body can still be signalled.
 
 use std::fmt;
 
 use super::Cancellation;
 use crate::{CancelReason, TaskError};
 
-/// The state of a task; from [`TaskHandle::state`](crate::TaskHandle::state). Java:
-/// `Future.State`.
+/// The state of a task; from [`TaskHandle::state`](crate::TaskHandle::state). Java: `Future.State`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -44,11 +40,9 @@ use crate::{CancelReason, TaskError};
 )]
 #[non_exhaustive]
 pub enum TaskState {
-    /// The task waits until it is due, or for a worker. A periodic task is also in this state
-    /// between its runs.
+    /// The task waits until it is due, or for a worker. A periodic task is also in this state between its runs.
     Scheduled,
-    /// The task waits, and does not run before a caller
-    /// [resumes](crate::TaskHandle::resume) it.
+    /// The task waits, and does not run before a caller [resumes](crate::TaskHandle::resume) it.
     Paused,
     /// The task runs now.
     Running,
@@ -93,8 +87,7 @@ pub(crate) enum Stage {
 }
 
 impl Stage {
-    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended
-    /// meanwhile.
+    /// Begins a run, for which the caller takes the closure out. Returns `false` if the task has ended meanwhile.
     pub(super) fn start(&mut self) -> bool {
         let is_scheduled = self.is_scheduled();
         if is_scheduled {
@@ -103,8 +96,8 @@ impl Stage {
         is_scheduled
     }
 
-    /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that
-    /// the worker drops the value that the run has left.
+    /// Ends the task after its last run. Returns `false` if the task was cancelled meanwhile, so that the worker drops
+    /// the value that the run has left.
     pub(super) fn finish(&mut self, ending: Self) -> bool {
         let goes_on = self.body_returns();
         if goes_on {
@@ -113,8 +106,8 @@ impl Stage {
         goes_on
     }
 
-    /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so
-    /// that none will come; the body counts as running until the caller has dropped it, and then says so by
+    /// Ends a run after which another is to come. Returns `false` if the task was cancelled meanwhile, so that none
+    /// will come; the body counts as running until the caller has dropped it, and then says so by
     /// [`body_returns`](Self::body_returns).
     pub(super) fn rest(&mut self) -> bool {
         let goes_on = matches!(self, Self::Running);
@@ -174,8 +167,8 @@ impl Stage {
         is_there
     }
 
-    /// Claims the end of the task; `None` if it has not ended. The caller then has the value, or the failure of a task that
-    /// has failed; the error is for a task that has left no failure.
+    /// Claims the end of the task; `None` if it has not ended. The caller then has the value, or the failure of a task
+    /// that has failed; the error is for a task that has left no failure.
     pub(super) fn claim(&mut self) -> Option<Result<(), TaskError>> {
         let claimed = match *self {
             Self::Scheduled | Self::Running => return None,
@@ -253,8 +246,7 @@ mod tests {
         }
     }
 
-    /// F31, M43, M44: a task that is cancelled while it runs has ended at once, and the worker's result is
-    /// not kept.
+    /// F31, M43, M44: a task that is cancelled while it runs has ended at once, and the worker's result is not kept.
     #[test]
     fn cancelling_a_running_task_leaves_the_rest_to_the_worker() {
         let mut stage = running();

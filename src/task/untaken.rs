@@ -1,13 +1,10 @@
-//! An `Err` that nobody can take any more: the result of a task whose future was dropped, or that was cancelled while
+//! An `Err` that no call can take any more: the result of a task whose future was dropped, or that was cancelled while
 //! it ran.
 //!
-//! A closure that runs once may return any type, and stable Rust cannot ask a type whether it is a `Result`. Two
-//! functions of `std` can tell all the same: the name of the type says that it is one, and the discriminant of the value
-//! says which variant it is. Both are known for what they return today, and are not promised. If one of them changed, an
-//! `Err` would be dropped in silence as before, and the tests, which run with each toolchain, would fail.
-//!
-//! The text of the error is known for the types that most programs use, as the message of a panic is. Of every other one
-//! the report has the name.
+//! Stable Rust cannot ask a type whether it is a `Result`, but two functions of `std` can tell: the name of the type,
+//! and the discriminant of the value. What they return is not promised. If one of them changed, an `Err` would be
+//! dropped in silence, and the tests, which run with each toolchain, would fail. The report has the text of the error
+//! for the types that most programs use, and the name of any other.
 
 use std::{
     any::{Any, type_name},

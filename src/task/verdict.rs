@@ -6,8 +6,8 @@ use crate::{
     time::Timestamp,
 };
 
-/// Queues a task again, for this timing and for this reason. Returns the slot of its entry, unless the queue
-/// refuses it.
+/// Queues a task again, for this timing and for this reason. Returns the slot of its entry, unless the queue refuses
+/// it.
 pub(crate) type Enqueue<'a> = dyn FnMut(Timing, Requeue) -> Option<u32> + 'a;
 
 /// The next step of a worker with the task that it has run.
@@ -18,29 +18,22 @@ pub(crate) enum Verdict {
     TooLate,
     /// Nothing: the task has ended with this run.
     Ended,
-    /// Report that the time of the task was up: before the run, which did not take place, or during
-    /// it.
+    /// Report that the time of the task was up: before the run, which did not take place, or during it.
     TimedOut,
-    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or it is not to
-    /// run.
+    /// End the task as cancelled: the task itself, or a holder of its token, has raised the token; or it is not to run.
     Cancelled(CancelReason),
     Again(Timestamp),
 }
 
-#[must_use]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Requeued {
-    /// It is to end: for this reason, or because the queue has refused it or it was cancelled meanwhile.
-    Refused(Option<CancelReason>),
-    Queued,
-}
+/// Whether a task has been queued again. If not, it is to end: for this reason, or because the queue has refused it or
+/// it was cancelled meanwhile.
+pub(crate) type Requeued = Result<(), Option<CancelReason>>;
 
 /// Where a call that ends a task found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cancellation {
     TooLate,
-    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued
-    /// again.
+    /// The task was waiting, in the queue or on its way there; in this slot, if it had been queued again.
     Waiting(Option<u32>),
     /// The task was running; its worker drops what is left.
     Running,

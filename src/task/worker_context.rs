@@ -1,8 +1,5 @@
-//! The state that all runs on one worker share, and the parts of the present run that most runs do not have.
-//!
-//! A worker has one run at a time. What only some runs have is kept here and not in the
-//! [`Run`](super::Run), so that the others have nothing to set up; it is only ever touched on the
-//! worker's thread.
+//! The state that all runs on one worker share, and the parts of the present run that most runs do not have: kept here
+//! and not in the [`Run`](super::Run), so that the others have nothing to set up. Only the worker's thread touches it.
 
 use std::{
     cell::{Cell, RefCell},
@@ -15,22 +12,18 @@ use crate::{
 };
 
 pub(crate) struct WorkerContext {
-    pub(super) clock: Clock,
+    pub(crate) clock: Clock,
     pub(super) stop: CancellationToken,
     pub(crate) stats: Arc<WorkerStats>,
-    /// True if runs observe the time limits of their tasks, and ask their gates. A run by hand does not:
-    /// the timer thread that would raise the token may be gone.
+    /// True if runs keep time limits and ask gates. A run by hand does not: the timer thread may be gone.
     pub(super) keeps_limits: bool,
-    /// The lease of a gate that the present run holds. It is here, and not in the run, so that a run without a gate
-    /// has nothing to set up.
+    /// The lease of a gate that the present run holds.
     pub(crate) held: RefCell<Option<HeldLease>>,
     /// The time limit of the present run, if it exceeded it.
     pub(crate) over_limit: Cell<Option<Duration>>,
-    /// The moment of the wall clock for which a run was planned, with the id of its task: the last run that
-    /// has one. A plain task does not set it, and so is told from it by its id.
+    /// The moment of the wall clock for which the last run on that clock was planned, with the id of its task.
     pub(crate) planned_wall: Cell<Option<(u64, SystemTime)>>,
-    /// The names that observers hear, and the id of the last task that has names. They stay after its run, so that the next
-    /// run of the same task need not count a reference up and down.
+    /// The names that observers hear, and the id of their task. They stay for its next run.
     names: RefCell<Names>,
     named: Cell<u64>,
 }
@@ -70,9 +63,5 @@ impl WorkerContext {
     pub(crate) fn with_names(&self, id: TaskId, look: impl FnOnce(&Names)) {
         let names = self.names.borrow();
         look(if self.named.get() == id.0 { &names } else { &Names::NONE });
-    }
-
-    pub(crate) fn clock(&self) -> &Clock {
-        &self.clock
     }
 }

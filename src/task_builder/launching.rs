@@ -1,14 +1,14 @@
 //! Launching: how a node that has been made of a closure gets its settings, and into its pool.
 //!
-//! A plain task in a pool that adds nothing to it, and that has its workers, goes straight into the queue ([`schedule`],
+//! A plain task in a pool that has its workers and adds nothing to a task goes straight into the queue ([`schedule`],
 //! [`execute`]). Every other goes through [`TaskBuilder::launch`], in this order:
 //!
 //! 1. Its group begins a submission, and is not at its end before that is over. A task that is refused goes through the
 //!    next step too: the error hands it back as it would have run.
-//! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions, and the code around its runs. The executor's decorator is called, and its panic is the
-//!    submitter's.
+//! 2. A worker is ensured, and the timer thread if the task has a limit. The task gets its extensions and the code
+//!    around its runs. The executor's decorator is called, and its panic is the submitter's.
 //! 3. The pool admits it. From here on it may run, be cancelled, and end.
-//! 4. It enters its group, and its limit is armed. Each of these finds a task that has ended meanwhile, and does nothing.
+//! 4. It enters its group, and its limit is armed. Both do nothing to a task that has ended meanwhile.
 
 use std::{
     panic::{self, Location},
@@ -69,7 +69,6 @@ impl TaskBuilder<'_> {
         self.launch(task, now, Timing::At(now.after(initial_delay)))
     }
 
-    /// Compiled for each type of trigger.
     #[track_caller]
     pub(super) fn launch_series<G: Trigger>(
         self,
@@ -88,7 +87,6 @@ impl TaskBuilder<'_> {
         }
     }
 
-    /// Gives a task its settings and submits it.
     #[inline(never)]
     #[track_caller]
     fn launch(
@@ -142,16 +140,6 @@ impl TaskBuilder<'_> {
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
     }
 
-    /// Returns by what a shutdown keeps the task, unless that is its kind: by its own policy or that of its group, or
-    /// because it is a call.
-    fn at_shutdown(&self) -> Option<AtShutdown> {
-        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown);
-        match self.at_shutdown {
-            Some(own @ AtShutdown::Chosen(_)) => Some(own),
-            of_call => of_group.map(AtShutdown::Chosen).or(of_call),
-        }
-    }
-
     /// Gives a task the parts that only some tasks have.
     ///
     /// # Errors
@@ -169,7 +157,10 @@ impl TaskBuilder<'_> {
         let is_periodic = task.is_periodic();
         let around = self.around(is_periodic, pool_ref, (now, deadline), Location::caller())?;
         let submitter = pool_ref.pool().submitter_span();
-        let at_shutdown = self.at_shutdown();
+        // Its own policy comes first, then that of its group, then that of a call; otherwise its kind decides.
+        let of_group = self.group.as_ref().and_then(|group| group.at_shutdown);
+        let own = self.at_shutdown.filter(|own| matches!(own, AtShutdown::Chosen(_)));
+        let at_shutdown = own.or(of_group.map(AtShutdown::Chosen)).or(self.at_shutdown);
         if at_shutdown.is_some() {
             pool_ref.pool().policies.note_exception();
         }
@@ -194,8 +185,8 @@ impl TaskBuilder<'_> {
         Ok(())
     }
 
-    /// Returns the code that is to be called around each run, if there is any. From the inside out it is the time limit,
-    /// the executor's decorator, and the watch for runs that take long.
+    /// Returns the code around each run, if there is any. From the inside out it is the time limit, the executor's
+    /// decorator, and the watch for slow runs.
     ///
     /// # Errors
     ///
@@ -227,8 +218,7 @@ impl TaskBuilder<'_> {
     }
 }
 
-/// Submits a plain task, in a pool that adds nothing to a task. It is the
-/// ordinary way, and so it makes no detour over a builder.
+/// Submits a task without settings, with no detour over a builder if the pool adds nothing to it.
 #[inline]
 #[track_caller]
 pub(crate) fn schedule<T: Send + 'static>(
@@ -256,15 +246,14 @@ fn submit(
     task: Arc<Task>,
     delay: Duration,
 ) -> Result<TaskHandle, RejectedExecutionError> {
-    let pool_ref = pool_refs.local();
-    let pool = pool_ref.pool();
+    let pool = pool_refs.pool();
     let now = pool.clock().read();
-    let deadline = now.after(delay);
+    let timing = Timing::At(now.after(delay));
     if !admits_at_once(pool) {
-        return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(deadline));
+        return TaskBuilder::new(pool_refs).launch(task, now, timing);
     }
-    let (timing, staffing) = (Timing::At(deadline), Staffing::Complete);
-    let admitted = pool_ref.admit(task.clone(), now, timing, staffing, true);
+    let pool_ref = pool_refs.local();
+    let admitted = pool_ref.admit(task.clone(), now, timing, Staffing::Complete, true);
     match admitted.or_else(NotQueued::ticket) {
         Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
@@ -286,20 +275,19 @@ fn submit_unawaited(
     let admitted = pool_ref.admit(task, now, Timing::At(now), Staffing::Complete, true);
     match admitted.or_else(NotQueued::ticket) {
         Ok(_) => Ok(()),
-        // As in `end_or_error`.
         Err(refused) if has_ended(&refused) => Ok(()),
         Err(refused) => Err(refused),
     }
 }
 
-/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and neither a
-/// decorator nor a subscriber is to see it.
+/// Returns `true` if a plain task can go straight into the queue: there is a worker for it, and neither a decorator nor
+/// a subscriber is to see it.
 #[inline]
 fn admits_at_once(pool: &Pool) -> bool {
     pool.workers.is_complete() && !pool.extends_submissions && !trace::is_listening()
 }
 
-/// Returns a task that was refused when it had ended already, or else the error.
+/// Returns a task that had ended when it was refused, or else the error.
 #[cold]
 fn end_or_error(
     task: Arc<Task>,
@@ -310,8 +298,7 @@ fn end_or_error(
     if !has_ended(&refused) {
         return Err(refused);
     }
-    // It was in the queue for a moment (see `rescue` in `pool::submitting`), and another thread cancelled it
-    // there. So it has ended, which a future can say and an error cannot.
+    // It was in the queue for a moment (see `rescue` in `pool::submitting`), and another thread cancelled it there: a future can say so.
     let ticket = Ticket::without_slot(refused.task().id().0);
     Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
 }
@@ -321,7 +308,6 @@ fn has_ended(refused: &RejectedExecutionError) -> bool {
     refused.task().task.as_ref().is_some_and(|task| task.state().is_done())
 }
 
-/// Enters a task that is in the queue into its group.
 #[cold]
 fn enter_group(pool: &Pool, task: &Arc<Task>, ticket: Ticket, due: Timestamp, now: Timestamp) {
     if let Err(reason) = task.enter_group(ticket, due, due > now) {
@@ -344,8 +330,7 @@ fn ensure_threads(
     })
 }
 
-/// Goes on with the panic of user code in a submission. What the task holds is dropped first: its drop may panic
-/// as well, and the submitter holds the task, too.
+/// Goes on with the panic of user code in a submission. The task is emptied before, because a drop may panic as well.
 #[cold]
 fn resume_unwind(task: Arc<Task>, payload: PanicPayload) -> ! {
     let _ = task.cancel(CancelReason::Rejected, Drops::UNREPORTED);

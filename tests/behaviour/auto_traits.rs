@@ -15,18 +15,18 @@ use std::{
 };
 
 use punctual::{
-    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelOnDrop,
-    CancelReason, CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue,
-    DiscardOldestPolicy, DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor,
-    DropPolicy, EndedRun, ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure,
-    FailureKind, FailurePolicy, FailureReport, FailureSource, Grace, Group, GroupBuilder,
-    GroupStatistics, GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached,
-    ManualClock, MissedRuns, PanicLocation, ParseTaskIdError, PendingTask, Points,
-    RejectedExecutionError, RejectedTask, Rejection, RejectionReason, RunningTask, ScheduledFuture,
-    ScheduledThreadPoolExecutor, ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation,
-    Statistics, Submission, TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun,
-    TaskSet, TaskState, TaskSummary, Termination, Throttled, TimeoutError, TimerStopped,
-    WaitForCancellation, WaitGuard, Worker, WouldDeadlock,
+    AbortPolicy, Attempt, Backoff, BlockPolicy, Builder, CallerRunsPolicy, CancelReason,
+    CancellationToken, Cancelled, Clock, ConfigError, Debounced, DelayQueue, DiscardOldestPolicy,
+    DiscardPolicy, Done, DrainedTask, DrainedTasks, DrivenExecutor, DropPolicy, EndedRun,
+    ExecutorCompletionService, ExecutorState, Extender, FailedRun, Failure, FailureKind,
+    FailurePolicy, FailureReport, FailureSource, Grace, Group, GroupBuilder, GroupStatistics,
+    GroupTermination, Handle, Interval, InvokeError, Limit, LimitReached, ManualClock, MissedRuns,
+    PanicLocation, ParseTaskIdError, PendingTask, Points, RejectedExecutionError, RejectedTask,
+    Rejection, RejectionReason, RunningTask, ScheduledFuture, ScheduledThreadPoolExecutor,
+    ShutdownPolicy, ShutdownReport, Sleep, SlowRun, Starvation, Statistics, Submission,
+    TaskBuilder, TaskContext, TaskError, TaskHandle, TaskId, TaskRun, TaskSet, TaskState,
+    TaskSummary, Termination, Throttled, TimeoutError, TimerStopped, WaitForCancellation,
+    WaitGuard, Worker, WouldDeadlock,
     delay_queue::{self, CheapClone},
     gate, trigger,
 };
@@ -150,7 +150,6 @@ fn always_public() -> Vec<Line> {
         Debounced: all;
         Extender: all;
         Throttled: all;
-        CancelOnDrop<u32>: all;
         CancelReason: all;
         CancellationToken: all;
         Cancelled: all;
@@ -264,7 +263,6 @@ fn generic_types_require_only_the_bounds_they_need() {
     assert_true(&lines! {
         Bare: ;
         Loose: Send Sync Unpin;
-        CancelOnDrop<Bare>: all;
         DelayQueue<Bare>: ;
         DelayQueue<Cell<u32>>: all;
         DelayQueue<Loose>: Send Sync Unpin;

@@ -31,7 +31,7 @@ impl Call<'_> {
     /// The verdict on a task that was taken too early.
     pub(super) fn look_at_wall(&mut self, task: &mut Core<'_>) -> Result<(), Verdict> {
         let run = self.run;
-        let plan = task.plan.as_deref_mut().filter(|_| !run.is_extra());
+        let plan = task.plan.as_deref_mut().filter(|_| !run.is_extra.get());
         let triggered = plan.and_then(|plan| plan.schedule.triggered_mut());
         run.plan_on_wall(triggered.as_ref().and_then(|triggered| triggered.wall_moment()));
         let starting = triggered.filter(|_| !run.is_by_hand());
@@ -60,13 +60,13 @@ impl Call<'_> {
 impl Run {
     /// Records for which moment of the wall clock the run was planned, if it was on that clock.
     pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
-        self.worker.planned_wall.set(moment.map(|moment| (self.id(), moment)));
+        self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
     /// Returns the moment of the wall clock for which the run was planned, if it was on that clock.
     pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
         let (id, moment) = self.worker.planned_wall.get()?;
-        (id == self.id()).then_some(moment)
+        (id == self.id).then_some(moment)
     }
 }
 

@@ -137,7 +137,7 @@ impl Gated {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
-        let asked = self.tick(call.run.is_extra()).take().filter(|asked| asked.entry == entry);
+        let asked = self.tick(call.run.is_extra.get()).take().filter(|asked| asked.entry == entry);
         let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
         let answer = self.awaited.take().map(|awaited| awaited.answer);
         if answer.is_none() {
@@ -217,7 +217,7 @@ impl Call<'_> {
         let GateQuestion { gate, asked, answer } = question;
         self.run.planned.set(asked.planned);
         self.begin();
-        let drops = self.hooks.drops(self.run.id());
+        let drops = self.hooks.drops(self.run.id);
         if let Err(left_out) = self.be_in_time() {
             drops.discard(gate);
             drops.discard(answer);
@@ -275,7 +275,7 @@ impl Call<'_> {
     /// The outcome of a run that does not take place.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
         let run = self.run;
-        let is_alive = run.task().with(|parts| {
+        let is_alive = run.task.with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !parts.is_over(run.clock()) && !run.is_stopped();
             if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
@@ -293,28 +293,28 @@ impl Call<'_> {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
         self.call_gate(FailureSource::Lease, &mut || is_lost = lease.is_lost());
-        self.hooks.drops(self.run.id()).discard(lease);
+        self.hooks.drops(self.run.id).discard(lease);
         is_lost
     }
 
     fn ask_gate(&mut self, gate: &dyn RunGate, attempt: u32) -> Option<Entry> {
         let run = self.run;
         let plan = self.plan.as_ref();
-        let planned = plan.filter(|_| !run.is_extra());
+        let planned = plan.filter(|_| !run.is_extra.get());
         let (wall, offset) = match planned.and_then(|plan| plan.schedule.triggered()) {
             Some(plan) => (plan.wall_moment(), plan.offset),
             None => (None, Duration::ZERO),
         };
-        let name = run.task().name();
+        let name = run.task.name();
         let tick = Tick {
-            id: run.id(),
+            id: run.id,
             name: name.as_deref(),
             number: run.number(),
             planned: run.planned().before(offset),
             wall: wall.and_then(|moment| moment.checked_sub(offset)),
             attempt,
             is_periodic: plan.is_some(),
-            is_extra: run.is_extra(),
+            is_extra: run.is_extra.get(),
             clock: run.clock(),
         };
         let mut entry = None;
@@ -351,7 +351,7 @@ impl Call<'_> {
         let Some(held) = self.run.worker.held.borrow_mut().take() else { return };
         let next = next.and_then(|next| self.run.clock().instant_of(next));
         self.call_gate(FailureSource::Lease, &mut || held.lease.leave(end, next));
-        self.hooks.drops(self.run.id()).discard(held);
+        self.hooks.drops(self.run.id).discard(held);
     }
 
     /// Leaves the lease of the run, with the token of its own.
@@ -363,9 +363,10 @@ impl Call<'_> {
             RunOutcome::Again(next) => (RunEnd::Completed, Some(*next)),
             RunOutcome::Failed(next, failure) => (RunEnd::Failed(failure), Some(*next)),
         };
-        let next = next.filter(|_| !self.run.is_extra()).and_then(|next| self.run.next_due(next));
+        let next =
+            next.filter(|_| !self.run.is_extra.get()).and_then(|next| self.run.next_due(next));
         self.leave_lease(end, next);
-        let token = self.run.task().with(|parts| {
+        let token = self.run.task.with(|parts| {
             // Unless the task has called itself off by it.
             let is_kept = !parts.is_periodic() || parts.is_called_off();
             parts.extras().token.take_if(|_| !is_kept)
@@ -376,20 +377,20 @@ impl Call<'_> {
     /// Makes another tick of the run, which is at `planned`.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
-        if !self.run.is_extra() {
+        if !self.run.is_extra.get() {
             if let Some(plan) = &mut self.plan {
                 plan.leave_wall();
             }
             let mut replan = Replan { plan: Some(planned), ..Replan::default() };
-            let pool = run.task().with(|parts| {
+            let pool = run.task.with(|parts| {
                 let extensions = parts.extensions()?;
                 extensions.on_replan(&mut replan);
                 extensions.gate.as_ref()?.pool.upgrade()
             });
             if let (Some(limit), Some(pool)) = (replan.expiry, &pool) {
                 // Seldom, so one stripe serves for all.
-                let ticket = Ticket::without_slot(run.id());
-                pool.set_timeout(0, Arc::clone(run.task()), ticket, limit);
+                let ticket = Ticket::without_slot(run.id);
+                pool.set_timeout(0, Arc::clone(&run.task), ticket, limit);
             }
             discard(pool);
         }
@@ -401,20 +402,20 @@ impl Call<'_> {
         let run = self.run;
         if trace::is_listening() {
             let wait = asked.entry.since(run.clock().read());
-            trace::put_off_by_gate(run.id(), run.task().name().as_deref(), run.number(), wait);
+            trace::put_off_by_gate(run.id, run.task.name().as_deref(), run.number(), wait);
         }
         self.keep_tick(asked, None)
     }
 
     /// Keeps the tick of a task that is queued again, to wait for the `answer` of its gate if that is still to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
-        let (run, is_extra) = (self.run, self.run.is_extra());
+        let (run, is_extra) = (self.run, self.run.is_extra.get());
         let plan = self.plan.as_mut().filter(|_| !is_extra);
         if let Some(triggered) = plan.and_then(|plan| plan.schedule.triggered_mut()) {
             triggered.put_off(asked.entry);
         }
-        let parked = (run.id(), Arc::downgrade(run.task()));
-        run.task().with(|parts| {
+        let parked = (run.id, Arc::downgrade(&run.task));
+        run.task.with(|parts| {
             let Some(extensions) = parts.extensions() else { return };
             if let Some(gated) = &mut extensions.gate {
                 *gated.tick(is_extra) = Some(asked);
@@ -436,7 +437,7 @@ impl Call<'_> {
             None => self.give_back(CancelReason::SkippedByGate),
         };
         if trace::is_listening() {
-            trace::skipped_by_gate(run.id(), run.task().name().as_deref(), run.number());
+            trace::skipped_by_gate(run.id, run.task.name().as_deref(), run.number());
         }
         // The panic of a trigger counts as a failed run.
         if !matches!(skipped, RunOutcome::Ended(Err(_))) {

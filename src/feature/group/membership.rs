@@ -78,10 +78,10 @@ impl Membership {
         if self.has_left || call.run.is_by_hand() || !task.stage.is_scheduled() {
             return Ok(());
         }
-        let (id, planned) = (call.run.id(), call.run.planned());
+        let (id, planned) = (call.run.id, call.run.planned());
         if self.key.is_none() {
             // A worker has taken the task before its submission has entered it. If it comes too late the group says so.
-            let _ = self.enter(call.run.task(), Ticket::without_slot(id), planned, false);
+            let _ = self.enter(&call.run.task, Ticket::without_slot(id), planned, false);
         }
         match self.key.map_or(Ok(true), |key| self.group.roll().ask(key)) {
             Ok(true) => Ok(()),

@@ -53,7 +53,7 @@ fn run(task: &Arc<Task>, moment: Timestamp) -> Verdict {
     let stop = CancellationToken::with_clock(clock.clone());
     let worker = Rc::new(WorkerContext::new(clock, stop, Arc::default(), true));
     let run = Run::new(worker, Arc::clone(task), 1, moment, moment);
-    run.task().run(&run, &Hooks::default())
+    run.task.run(&run, &Hooks::default())
 }
 
 #[test]

@@ -133,7 +133,7 @@ fn a_cancelled_task_is_not_queued() {
                     *queue.lock() = true;
                     Some(7)
                 };
-                if task.requeue(next, &mut enqueue) == Requeued::Refused(None) {
+                if task.requeue(next, &mut enqueue) == Err(None) {
                     assert_eq!(task.state(), TaskState::Cancelled);
                 }
             })

@@ -6,11 +6,10 @@ use std::{
 };
 
 use punctual::{
-    Builder, CancelOnDrop, CancelReason, CancellationToken, Cancelled, Clock, ConfigError,
-    DelayQueue, DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError,
-    RejectionReason, ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext,
-    TaskError, TaskHandle, TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock,
-    current_task,
+    Builder, CancelReason, CancellationToken, Cancelled, Clock, ConfigError, DelayQueue,
+    DrainedTask, Failure, Handle, ManualClock, MissedRuns, RejectedExecutionError, RejectionReason,
+    ScheduledFuture, ScheduledThreadPoolExecutor, TaskBuilder, TaskContext, TaskError, TaskHandle,
+    TaskId, TaskState, Termination, WaitForCancellation, WouldDeadlock, current_task,
     delay_queue::{self, ExpirationStream, Key, NextExpired},
 };
 
@@ -26,7 +25,7 @@ struct Lonely(#[allow(dead_code)] Cell<i32>, #[allow(dead_code)] PhantomPinned);
 const _: fn() = || {
     fn shared<T: Send + Sync + Unpin + 'static>() {}
     fn error<E: Error + Send + Sync + Unpin + 'static>() {}
-    shared::<(ScheduledFuture<Lonely>, CancelOnDrop<Lonely>, TaskHandle)>();
+    shared::<(ScheduledFuture<Lonely>, TaskHandle)>();
     shared::<(ScheduledThreadPoolExecutor, Handle, Builder)>();
     shared::<(TaskBuilder<'static>, DrainedTask, RejectionReason)>();
     shared::<(Clock, ManualClock, CancellationToken, TaskContext)>();

@@ -54,7 +54,7 @@ fn tasks_and_their_futures() {
     let future = later();
     shows(&future, &["ScheduledFuture"]);
     shows(&future.task_handle(), &["TaskHandle"]);
-    shows(&future.cancel_on_drop(), &["CancelOnDrop", "ScheduledFuture"]);
+    shows(&future.cancel_on_drop(), &["ScheduledFuture"]);
     let set: TaskSet<_> = [later(), later()].into_iter().collect();
     shows(&set, &["TaskSet [ScheduledFuture", "ScheduledFuture"]);
     shows(&executor.pending_tasks(), &["[PendingTask", "later"]);

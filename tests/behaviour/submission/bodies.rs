@@ -1,11 +1,13 @@
 //! The arguments of bodies, and what they may return.
 
 use std::{
-    convert::Infallible, future::Future, panic::catch_unwind, pin::Pin, sync::mpsc, time::Duration,
+    convert::Infallible, future::Future, ops::ControlFlow, panic::catch_unwind, pin::Pin,
+    sync::mpsc, time::Duration,
 };
 
 use punctual::{
-    FailurePolicy, TaskError, current_task, trigger::every, with_context, with_context_once,
+    FailurePolicy, ScheduledFuture, TaskError, current_task, trigger::every, with_context,
+    with_context_once,
 };
 
 use crate::support::{Log, manual, ms};
@@ -75,11 +77,12 @@ fn a_boxed_future_may_be_the_result() {
 #[test]
 fn a_closure_may_have_no_result_at_all() {
     let (clock, executor) = manual(1);
+    let once: Result<ScheduledFuture<()>, _> = executor.submit(|| panic!("once"));
     let futures = [
         executor.schedule_at_fixed_rate(ms(0), ms(10), || panic!("rate")),
         executor.schedule_with_fixed_delay(ms(0), ms(10), || panic!("delay")),
         executor.repeat(every(ms(10)), || panic!("repeat")),
-        executor.submit(|| panic!("once")),
+        once,
     ];
     clock.run_until_idle();
     for (future, message) in futures.into_iter().zip(["rate", "delay", "repeat", "once"]) {
@@ -94,4 +97,22 @@ fn a_closure_may_have_no_result_at_all() {
     let none = executor.submit(|| -> Result<u32, Infallible> { Ok(7) }).expect("accepted");
     assert!(matches!(none.join_within(Duration::MAX), Some(Ok(Ok(7)))));
     assert!(matches!(none.join(), Err(TaskError::ResultTaken)));
+}
+
+/// A run at a fixed rate or with a fixed delay reports by its value, as with `repeat`.
+#[test]
+fn a_rate_reports_by_what_its_runs_return() {
+    let (clock, executor) = manual(1);
+    let (initial_delay, period, mut runs) = (ms(0), ms(10), 0);
+    let ends = executor.schedule_at_fixed_rate(initial_delay, period, move || {
+        runs += 1;
+        if runs < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(runs) }
+    });
+    let fails = || Err::<(), _>("no paper");
+    let fails = executor.schedule_with_fixed_delay(initial_delay, period, fails);
+    clock.run_for(2 * period);
+    assert_eq!(ends.expect("accepted").join().expect("it has ended"), 3);
+    let error = fails.expect("accepted").join().expect_err("its first run has failed");
+    assert!(error.to_string().ends_with("no paper"), "{error}");
+    assert_eq!(executor.statistics().runs, 4);
 }
