@@ -87,7 +87,7 @@ use self::{
 pub(crate) use self::{
     driver::Driver,
     lifecycle::{Phase, Role},
-    submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
+    submitting::{PoolRef, PoolRefs, Staffing},
 };
 use crate::{
     CancelReason, CancellationToken,

@@ -19,9 +19,7 @@
 
 use std::{fmt, ops::Deref, time::Duration};
 
-use crate::{
-    RejectionReason, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
-};
+use crate::{RejectionReason, drained::DrainedTask, pool::Pool, sync::Arc, unwind::discard};
 
 /// Decides the fate of a task that an executor does not admit, because it was shut down or because as many
 /// tasks are pending as its [bound](crate::Builder::max_pending) allows. Set by
@@ -74,25 +72,9 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
 /// the [`DrainedTask`], which says what it is.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
-    refuser: &'a Arc<dyn Refuser>,
+    pool: &'a Arc<Pool>,
     task: DrainedTask,
     reason: &'a RejectionReason,
-}
-
-/// The party that has refused a task, as far as the verbs of the task use it: the pool.
-pub(crate) trait Refuser: Send + Sync {
-    /// Counts a run on the thread that submitted the task.
-    fn count_caller_run(&self, done: &Totals);
-
-    /// Ends the pending task that is due first, to make room for another.
-    fn discard_oldest(&self);
-
-    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
-    /// where no wait can help.
-    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room;
-
-    /// Releases a permit that no task has.
-    fn release_permit(&self);
 }
 
 /// The outcome of a wait for room.
@@ -116,7 +98,7 @@ pub(crate) enum Decision {
 
 /// A permit that was acquired for a task that is not in the queue yet. Released when this is
 /// dropped: a handler may panic when it has the answer already.
-pub(crate) struct CapacityPermit(Option<Arc<dyn Refuser>>);
+pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {
     /// Leaves the permit to the task.
@@ -127,20 +109,16 @@ impl CapacityPermit {
 
 impl Drop for CapacityPermit {
     fn drop(&mut self) {
-        if let Some(refuser) = self.0.take() {
-            refuser.release_permit();
-            discard(refuser);
+        if let Some(pool) = self.0.take() {
+            pool.capacity.release();
+            discard(pool);
         }
     }
 }
 
 impl<'a> RejectedTask<'a> {
-    pub(crate) fn new(
-        refuser: &'a Arc<dyn Refuser>,
-        task: DrainedTask,
-        reason: &'a RejectionReason,
-    ) -> Self {
-        Self { refuser, task, reason }
+    pub(crate) fn new(pool: &'a Arc<Pool>, task: DrainedTask, reason: &'a RejectionReason) -> Self {
+        Self { pool, task, reason }
     }
 
     /// Returns the reason why the task was not admitted.
@@ -168,7 +146,7 @@ impl<'a> RejectedTask<'a> {
     /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has
     /// run. A one-shot task has no timeout then: its future has not been returned yet.
     pub fn run(self) -> Rejection {
-        self.refuser.count_caller_run(&self.task.run_here());
+        self.pool.rejections.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)
     }
 
@@ -212,7 +190,7 @@ impl<'a> RejectedTask<'a> {
     /// submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
-            self.refuser.discard_oldest();
+            self.pool.discard_oldest();
         }
         self.retry()
     }
@@ -229,13 +207,13 @@ impl<'a> RejectedTask<'a> {
         }
         let group = self.task.task.as_ref().and_then(|task| task.own_group());
         let gives_up = || group.as_ref().is_some_and(|group| group.roll().is_shut_down());
-        let room = self.refuser.wait_for_room(timeout, &gives_up);
+        let room = self.pool.wait_for_room(timeout, &gives_up);
         discard(group);
         match room {
             Room::TimeIsUp => self.abort(),
             Room::GivenUp => self.retry(),
             Room::Acquired => {
-                let permit = CapacityPermit(Some(Arc::clone(self.refuser)));
+                let permit = CapacityPermit(Some(Arc::clone(self.pool)));
                 self.retry_with(Some(permit))
             }
         }

@@ -201,10 +201,9 @@ impl Control {
         self.plan = (!is_plan_due).then_some(standing.plan);
     }
 
-    /// Notes a change for when the worker that has the task queues it again.
-    fn note(&mut self, change: Change) -> Changed {
+    /// Notes a change for when the worker that has the task queues it again. Returns `true` if it has an effect.
+    fn note(&mut self, change: Change, deferred: &mut Deferred) -> bool {
         let was_paused = self.is_paused;
-        let mut changed = Changed { had_effect: true, ..Changed::default() };
         self.follow_wall(match &self.schedule {
             Some(schedule) => schedule.view_wall().map(|view| view.due),
             None => self.plan_on_wall.as_ref().map(|plan| plan.due()),
@@ -225,15 +224,16 @@ impl Control {
             Change::RunNow(now) => self.extra = Some(now),
             Change::Pause | Change::Resume => {
                 self.is_paused = matches!(change, Change::Pause);
-                changed.had_effect = was_paused != self.is_paused;
+                return was_paused != self.is_paused;
             }
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 self.asked = None;
-                changed.unused = self.schedule.replace(schedule);
+                let unused = self.schedule.replace(schedule);
+                deferred.push(|| discard(unused));
             }
         }
-        changed
+        true
     }
 
     /// A plan on the wall clock may have been kept while that clock was set: it is `due` then by now.
@@ -259,40 +259,15 @@ impl Control {
     }
 }
 
-/// The outcome of a change, and what the caller has to do about it when it holds no lock.
-#[must_use]
-#[derive(Default)]
-pub(crate) struct Changed {
-    pub(crate) had_effect: bool,
-    /// The limit of a task that runs once, if that has moved.
-    pub(crate) limit: Option<Timestamp>,
-    deferred: Deferred,
-    /// To be dropped: a trigger is the user's.
-    unused: Option<Schedule>,
-}
-
-impl Changed {
-    fn nothing(change: Change) -> Self {
-        let unused = match change {
-            Change::Schedule(schedule, _) => Some(schedule),
-            _ => None,
-        };
-        Self { unused, ..Self::default() }
-    }
-}
-
 impl Task {
-    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock.
-    pub(crate) fn control(
-        &self,
-        change: Change,
-        clock: &Clock,
-        mover: &mut MoveEntry<'_>,
-    ) -> Changed {
-        let mut changed = self.with(|parts| parts.change(change, clock, mover));
-        mem::take(&mut changed.deferred).run();
-        discard(changed.unused.take());
-        changed
+    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if the
+    /// change had an effect.
+    pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
+        let mut deferred = Deferred::default();
+        let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));
+        deferred.run();
+        // A trigger is the user's.
+        changed.map_err(discard).unwrap_or(false)
     }
 }
 
@@ -319,28 +294,37 @@ impl Parts<'_> {
         self.extras().extensions.control.get_or_insert_default()
     }
 
-    /// Carries out a change, unless it comes too late, as it also does once the task's time is up.
-    fn change(&mut self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> Changed {
+    /// Carries out a change. Returns `true` if it had an effect.
+    ///
+    /// # Errors
+    ///
+    /// Returns a change that comes too late, as it also does once the task's time is up.
+    fn change(
+        &mut self,
+        change: Change,
+        clock: &Clock,
+        mover: &mut MoveEntry<'_>,
+        deferred: &mut Deferred,
+    ) -> Result<bool, Change> {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.is_over(clock) {
-            return Changed::nothing(change);
+            return Err(change);
         }
         if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {
             self.control_or_default();
         }
         let changed = match self.stage.is_scheduled() {
-            true => change_waiting(self, change, mover),
+            true => change_waiting(self, change, mover, deferred),
             false => Err(change),
         };
         match changed {
-            Ok(changed) => changed,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
             Err(change) if self.repeats() || self.is_looked_at() => {
-                self.control_or_default().note(change)
+                Ok(self.control_or_default().note(change, deferred))
             }
-            Err(change) => Changed::nothing(change),
+            changed => changed,
         }
     }
 }

@@ -37,7 +37,7 @@ use self::timer::{Timer, expiry};
 use crate::{
     CancelReason, CancellationToken,
     entry::Ticket,
-    pool::{IfRunning, Pool},
+    pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -71,32 +71,35 @@ impl Exceeded {
     }
 }
 
-impl Pool {
-    /// Sets the limit of a one-shot task, in place of any earlier one. The task compares the limits, so of two threads that
-    /// move the limit, the one that did so last has its timeout armed.
-    pub(crate) fn set_timeout(
-        &self,
-        stripe: usize,
-        task: Arc<Task>,
-        ticket: Ticket,
-        limit: Timestamp,
-    ) {
-        let watched = Arc::clone(&task);
-        let act = move |pool: &Pool| {
-            let drops = pool.callbacks.hooks.drops(ticket.sequence);
-            let found = watched.time_out(limit, None, drops);
-            if found != Cancellation::TooLate {
-                pool.note_timed_out(&*watched, ticket.sequence);
-            }
-            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
-            discard(watched);
-        };
-        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
-            task.attach(Box::new(guard), limit);
-        }
-    }
+/// Arms an expiry of a task for this limit, in place of any earlier one. The caller holds no lock.
+type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
+impl PoolRef {
+    /// Watches over the limit of a one-shot task, which is in the queue, wherever the limit moves.
+    pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
+        let Some(timer) = Timer::of(self) else { return };
+        let of_task = Arc::downgrade(task);
+        task.arm_limits(Arc::new(move |limit| {
+            let Some(task) = of_task.upgrade().filter(|_| limit < Timestamp::NEVER) else { return };
+            let watched = Arc::clone(&task);
+            let act = move |pool: &Pool| {
+                let drops = pool.callbacks.hooks.drops(ticket.sequence);
+                let found = watched.time_out(limit, None, drops);
+                if found != Cancellation::TooLate {
+                    pool.note_timed_out(&*watched, ticket.sequence);
+                }
+                pool.take_out(&*watched, ticket, found, IfRunning::Signal);
+                discard(watched);
+            };
+            if let Some(guard) = timer.arm(limit, expiry(act)) {
+                task.attach(Box::new(guard), limit);
+            }
+            discard(task);
+        }));
+    }
+}
+
+impl Pool {
     /// Counts and records that its limit has ended a one-shot task.
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
@@ -117,10 +120,17 @@ pub(crate) struct TimeLimit {
     is_ignored: bool,
     /// The timer thread raises the token of the run of a series, or has raised it.
     is_run_over: bool,
+    /// There once the task is in the queue.
+    arm: Option<Arm>,
     attachment: Option<Attachment>,
 }
 
 impl TimeLimit {
+    /// Limits a task that runs once, and is due at `due`, to `budget` from then on.
+    pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
+        Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
+    }
+
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) -> Result<(), Verdict> {
         self.is_ignored = call.run.is_by_hand();
         if self.expiry().is_none_or(|moment| moment > call.run.started()) {
@@ -130,13 +140,18 @@ impl TimeLimit {
         Err(Verdict::Again(call.run.started()))
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
-        let moved = replan.plan.zip(self.budget);
-        replan.expiry = moved.map(|(plan, budget)| self.set(plan, budget));
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
+        let Some((plan, budget)) = replan.plan.zip(self.budget) else { return };
+        let limit = plan.after(budget);
+        self.moment = Some(limit);
+        if let Some(arm) = self.arm.clone() {
+            replan.deferred.push(move || arm(limit));
+        }
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.values.extend(self.attachment.take());
+        left.keep(self.arm.take());
     }
 
     fn expiry(&self) -> Option<Timestamp> {
@@ -154,19 +169,19 @@ impl TimeLimit {
     fn has_moved(&self, limit: Timestamp) -> bool {
         self.budget.is_some() && self.moment != Some(limit)
     }
-
-    /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
-    fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
-        let moment = due.after(budget);
-        (self.moment, self.budget) = (Some(moment), Some(budget));
-        moment
-    }
 }
 
 impl Task {
-    /// Adds a time limit, `budget` after `due`, to a task that is not queued yet.
-    pub(crate) fn limit(&self, due: Timestamp, budget: Duration) {
-        self.with(|parts| parts.limit_or_default().set(due, budget));
+    /// Has each limit of the task armed from now on, beginning with the present one.
+    pub(crate) fn arm_limits(&self, arm: Arm) {
+        let present = self.with(|parts| {
+            let limit = parts.limit()?;
+            limit.arm = Some(Arc::clone(&arm));
+            limit.moment
+        });
+        if let Some(present) = present {
+            arm(present);
+        }
     }
 
     /// Begins a run that has a time limit, and so a token of its own.

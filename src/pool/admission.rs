@@ -91,7 +91,7 @@ impl Capacity {
 
     /// Releases the permit of a task that is no longer pending, and wakes a submitter that waits for one.
     #[inline]
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         if self.bound.is_some() {
             self.release_one();
         }
@@ -149,7 +149,7 @@ impl Rejections {
         drop(CountOnDrop(&self.rejected));
     }
 
-    pub(super) fn count_caller_run(&self, done: &Totals) {
+    pub(crate) fn count_caller_run(&self, done: &Totals) {
         self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }

@@ -228,7 +228,7 @@ impl Driver {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
-        if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
+        if pool.lifecycle.poll_terminated(for_end, waker, false).is_some() {
             return Timestamp::NEVER;
         }
         self.unless_finished(first)

@@ -170,13 +170,9 @@ impl Lifecycle {
         progress.wake_all();
     }
 
-    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.poll_over(place, waker, false)
-    }
-
-    /// The same, for a waiter that may wait no longer than a shutdown with a deadline did.
-    pub(crate) fn poll_over(
+    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated, or, for a waiter that waits no longer
+    /// than a shutdown with a deadline did, has been given up.
+    pub(crate) fn poll_terminated(
         &self,
         place: &mut Place,
         waker: &Waker,
@@ -349,7 +345,7 @@ mod tests {
     fn who_waits_is_told_of_the_end_and_not_before() {
         let (lifecycle, parker, mut place) =
             (Lifecycle::new(), Parker::current(), Place::default());
-        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker());
+        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker(), false);
         lifecycle.advance(Phase::Tidying);
         assert_eq!(poll(), None, "the hook is still to be called");
         assert_eq!(lifecycle.terminate().len(), 1);

@@ -171,20 +171,20 @@ impl Pool {
 
 // Waiting for termination.
 impl Pool {
-    /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
-    /// terminated.
-    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.await_end(timeout, false)
-    }
-
-    fn await_end(&self, timeout: Duration, or_given_up: bool) -> Result<bool, WouldDeadlock> {
+    /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`. Returns
+    /// `true` if that has come.
+    pub(crate) fn await_termination(
+        &self,
+        timeout: Duration,
+        or_given_up: bool,
+    ) -> Result<bool, WouldDeadlock> {
         if self.lifecycle.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         self.remove_released();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
-        let poll = |waker: &_| self.lifecycle.poll_over(&mut place, waker, or_given_up);
+        let poll = |waker: &_| self.lifecycle.poll_terminated(&mut place, waker, or_given_up);
         let is_over = wait::block_until(self.clock(), deadline, poll).is_some();
         self.lifecycle.forget(&mut place);
         Ok(is_over)
@@ -227,7 +227,7 @@ impl Pool {
     /// Waits for termination without a limit, or, for the owner's drop, until a shutdown with a deadline is over. Once the
     /// pool has terminated, the threads are gone as well when this returns.
     pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
-        self.await_end(Duration::MAX, or_given_up)?;
+        self.await_termination(Duration::MAX, or_given_up)?;
         if self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }

@@ -11,7 +11,7 @@
 //! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
 //! for which no worker could be started was never queued. A task that is not admitted goes to the
 //! [handler](crate::rejection), until that has a final answer; the verbs of the task ask the pool to make room, and to
-//! wait for room ([`Refuser`]).
+//! wait for room.
 //!
 //! # References
 //!
@@ -36,7 +36,11 @@
 //! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
 //! other.
 
-use std::{io, mem, time::Duration};
+use std::{
+    io, mem,
+    ops::ControlFlow::{self, Break, Continue},
+    time::Duration,
+};
 
 use crossbeam_utils::CachePadded;
 
@@ -47,8 +51,7 @@ use crate::{
     entry::{Ticket, Timing},
     feature::Change,
     queue::{InsertError, QueueEntry, RefusedElement},
-    rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
-    statistics::Totals,
+    rejection::{CapacityPermit, Decision, RejectedExecutionHandler, RejectedTask, Room},
     sync::{Arc, thread, thread_number},
     task::Task,
     time::Timestamp,
@@ -88,25 +91,6 @@ pub(super) struct NotAdmitted {
     task: Arc<Task>,
 }
 
-/// The fate of a task that was submitted and is not in the queue.
-pub(crate) enum NotQueued {
-    /// The rejection handler has dealt with it. It would have had this sequence.
-    Handled(u64),
-    /// The submission has failed. The error owns the task.
-    Refused(RejectedExecutionError),
-}
-
-impl NotQueued {
-    /// Returns the ticket of a task that was handled, which finds nothing in the queue.
-    #[cold]
-    pub(crate) fn ticket(self) -> Result<Ticket, RejectedExecutionError> {
-        match self {
-            Self::Handled(sequence) => Ok(Ticket::without_slot(sequence)),
-            Self::Refused(refused) => Err(refused),
-        }
-    }
-}
-
 impl PoolRefs {
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
@@ -142,8 +126,8 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler
-    /// is asked, or the submission fails.
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler is
+    /// asked, or the submission fails. The ticket of a task that the handler has dealt with has no slot.
     // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
@@ -153,7 +137,7 @@ impl PoolRef {
         timing: Timing,
         staffing: Staffing,
         asks_handler: bool,
-    ) -> Result<Ticket, NotQueued> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         match self.offer(task, now, timing, staffing, false) {
             Ok(ticket) => Ok(ticket),
             Err(refused) => self.reject(refused, now, timing, asks_handler),
@@ -218,11 +202,14 @@ impl PoolRef {
         now: Timestamp,
         timing: Timing,
         asks_handler: bool,
-    ) -> Result<Ticket, NotQueued> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         let counting = CountOnDrop(&self.pool().rejections.rejected);
         loop {
             let (task, sequence) = (Arc::clone(&refused.task), refused.sequence);
-            let permit = self.ask_handler(refused, timing.due(), asks_handler)?;
+            let permit = match self.ask_handler(refused, timing.due(), asks_handler) {
+                Break(answer) => return answer,
+                Continue(permit) => permit,
+            };
             match self.retry(task, permit, sequence, now, timing) {
                 Err(again) => refused = again,
                 Ok(ticket) => {
@@ -234,13 +221,14 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or else fails the submission. Returns a permit if the task is to be offered once more.
+    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered once
+    /// more.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
         due: Timestamp,
         asks_handler: bool,
-    ) -> Result<Option<CapacityPermit>, NotQueued> {
+    ) -> ControlFlow<Result<Ticket, RejectedExecutionError>, Option<CapacityPermit>> {
         let pool = self.pool();
         if trace::is_listening() {
             trace::rejected(sequence, own.name().as_deref(), &reason);
@@ -253,21 +241,20 @@ impl PoolRef {
             // Contained also where it panics: if the handler has been replaced meanwhile, this
             // thread may be the last to hold it.
             let handler = Contained::new(pool.rejections.handler.get());
-            let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
-            handler.rejected_execution(RejectedTask::new(&refuser, task, &reason)).0
+            handler.rejected_execution(RejectedTask::new(pool, task, &reason)).0
         };
         let is_own =
             |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
         match decision {
             Decision::Abort(task) if is_own(&task) => {
-                Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)))
+                Break(Err(RejectedExecutionError::new(reason, task)))
             }
             Decision::Retry(mut task, permit) if is_own(&task) => {
                 drop(task.task.take());
-                Ok(permit)
+                Continue(permit)
             }
             Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
-                Err(NotQueued::Handled(sequence))
+                Break(Ok(Ticket::without_slot(sequence)))
             }
         }
     }
@@ -311,11 +298,7 @@ impl PoolRef {
             discard(change);
             return false;
         }
-        let changed = pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
-        if let Some(limit) = changed.limit {
-            pool.set_timeout(self.stripe(), Arc::clone(task), ticket, limit);
-        }
-        changed.had_effect
+        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
     }
 }
 
@@ -368,12 +351,10 @@ impl Pool {
     }
 }
 
-impl Refuser for Pool {
-    fn count_caller_run(&self, done: &Totals) {
-        self.rejections.count_caller_run(done);
-    }
-
-    fn discard_oldest(&self) {
+// The verbs of a rejected task.
+impl Pool {
+    /// Ends the pending task that is due first, to make room for another.
+    pub(crate) fn discard_oldest(&self) {
         let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
             // Another submitter has the room and has yet to queue its task, so this one would only ask again.
             return thread::yield_now();
@@ -383,17 +364,15 @@ impl Refuser for Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
+    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
+    /// where no wait can help.
+    pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;
         }
         let (clock, queue) = (self.clock(), &self.queue);
         let deadline = clock.read().after(timeout);
         self.capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up)
-    }
-
-    fn release_permit(&self) {
-        self.capacity.release();
     }
 }
 

@@ -4,12 +4,12 @@
 //! [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change), and
 //! moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
 
-use super::{Change, Changed};
+use super::Change;
 use crate::{
     entry::{MoveEntry, Moved, Timing},
-    schedule::Schedule,
-    task::{Parts, Plan, Replan},
+    task::{Deferred, Parts, Replan},
     time::Timestamp,
+    unwind::discard,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ struct Stood {
     leaves_wall: bool,
 }
 
-/// Carries out a change of a task that waits.
+/// Carries out a change of a task that waits. Returns `true` if it had an effect.
 ///
 /// # Errors
 ///
@@ -83,7 +83,8 @@ pub(super) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
     mover: &mut MoveEntry<'_>,
-) -> Result<Changed, Change> {
+    deferred: &mut Deferred,
+) -> Result<bool, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
     let next_on_wall = match &change {
@@ -120,10 +121,13 @@ pub(super) fn change_waiting(
             if let Some(slot) = slot {
                 parts.set_slot(slot);
             }
-            Ok(carry_out(parts, change, found))
+            Ok(carry_out(parts, change, found, deferred))
         }
         (Moved::Absent, _) => Err(change),
-        _ => Ok(Changed::nothing(change)),
+        _ => {
+            deferred.push(|| discard(change));
+            Ok(false)
+        }
     }
 }
 
@@ -131,25 +135,14 @@ fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
     Stood { before, after, leaves_wall }: Stood,
-) -> Changed {
+    deferred: &mut Deferred,
+) -> bool {
     if parts.control().is_some() || after != Standing::planned(after.due()) {
         parts.control_or_default().keep(after);
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
     let replaces_plan = matches!(change, Change::At(_) | Change::Schedule(..));
-    let unused = change_plan(parts.plan(), change, leaves_wall);
-    let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
-    let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
-    if let Some(extensions) = parts.extensions() {
-        extensions.on_replan(&mut replan);
-    }
-    let Replan { expiry: limit, deferred, .. } = replan;
-    Changed { had_effect: !is_toggle || before != after, limit, deferred, unused }
-}
-
-/// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
-fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Schedule> {
-    match (change, plan) {
+    let unused = match (change, parts.plan()) {
         (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
         (Change::Schedule(schedule, _), None) => Some(schedule),
         (_, Some(plan)) if leaves_wall => {
@@ -157,5 +150,13 @@ fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Op
             None
         }
         _ => None,
+    };
+    let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
+    if let Some(extensions) = parts.extensions() {
+        let due = Some(after.due());
+        extensions.on_replan(&mut Replan { plan, due, awaits_answer: false, deferred });
     }
+    // Last, because a trigger is the user's, and other tasks are not to wait for its drop.
+    deferred.push(|| discard(unused));
+    !is_toggle || before != after
 }

@@ -56,12 +56,13 @@ use std::time::Duration;
 use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
-    entry::{Requeue, Ticket, Timing},
+    entry::{Requeue, Timing},
     feature::parked::let_go,
     pool::Pool,
     sync::{Arc, Weak},
     task::{
-        Call, Core, FailureSource, Leftovers, Question, Queuing, Replan, Run, RunOutcome, Task,
+        Call, Core, Deferred, FailureSource, Leftovers, Question, Queuing, Replan, Run, RunOutcome,
+        Task,
     },
     time::Timestamp,
     trace,
@@ -162,7 +163,7 @@ impl Gated {
         }
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
         let Some(due) = replan.due else { return };
         let outdated = self.take_outdated(due, replan.plan.is_some());
         replan.awaits_answer = self.awaited.is_some();
@@ -269,10 +270,6 @@ impl Call<'_> {
 
     /// Looks at the task once more when its gate has let the run through: whatever has ended the task before this step
     /// keeps the body from running.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that does not take place.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
         let run = self.run;
         let is_alive = run.task().with(|parts| {
@@ -376,22 +373,18 @@ impl Call<'_> {
     /// Makes another tick of the run, which is at `planned`.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
-        if !self.run.is_extra() {
+        if !run.is_extra() {
             if let Some(plan) = &mut self.plan {
                 plan.leave_wall();
             }
-            let mut replan = Replan { plan: Some(planned), ..Replan::default() };
-            let pool = run.task().with(|parts| {
-                let extensions = parts.extensions()?;
-                extensions.on_replan(&mut replan);
-                extensions.gate.as_ref()?.pool.upgrade()
+            let mut deferred = Deferred::default();
+            run.task().with(|parts| {
+                let (plan, deferred) = (Some(planned), &mut deferred);
+                let mut replan = Replan { plan, due: None, awaits_answer: false, deferred };
+                parts.extensions()?.on_replan(&mut replan);
+                Some(())
             });
-            if let (Some(limit), Some(pool)) = (replan.expiry, &pool) {
-                // Seldom, so one stripe serves for all.
-                let ticket = Ticket::without_slot(run.id());
-                pool.set_timeout(0, Arc::clone(run.task()), ticket, limit);
-            }
-            discard(pool);
+            deferred.run();
         }
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }

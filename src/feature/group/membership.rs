@@ -131,14 +131,14 @@ impl Membership {
         }
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         match self.key {
             None => self.replanned = Some(due),
             // It waits on for the same answer, with its permit.
             Some(_) if replan.awaits_answer => {}
             Some(key) => {
-                let key = self.group.step(&mut replan.deferred, |roll| roll.replan(key, due));
+                let key = self.group.step(replan.deferred, |roll| roll.replan(key, due));
                 self.key = Some(key);
             }
         }

@@ -185,12 +185,9 @@ pub(super) struct Timer {
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
-        Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
-    }
-
-    pub(super) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
+        let pool = pool_ref.pool();
         let queue = Arc::clone(pool.timeouts.queue.get()?);
-        Some(Self { queue, stripe, clock: pool.clock().clone() })
+        Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
