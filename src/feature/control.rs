@@ -158,8 +158,12 @@ impl Control {
         self.plan_on_wall = None;
         let on_wall = task.plan.as_ref().and_then(|plan| plan.schedule.view_wall());
         self.follow_wall(on_wall.map(|view| view.due));
-        let (due, leaves_wall) = self.resume_at(queuing.due);
-        queuing.due = due;
+        let (planned, standing) =
+            (self.plan.unwrap_or(queuing.due), self.standing_after(queuing.due));
+        let is_hastened = self.within.take().is_some_and(|within| within < planned);
+        let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
+        self.keep(standing);
+        queuing.due = standing.due();
         queuing.is_replanned = leaves_wall || queuing.replaced.is_some();
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
@@ -220,7 +224,9 @@ impl Control {
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
             // A run that is due already is the one that was asked for.
-            Change::RunNow(now) if self.has_due_plan(now) => self.asked = Some(now),
+            Change::RunNow(now) if !was_paused && self.plan.is_some_and(|plan| plan <= now) => {
+                self.asked = Some(now);
+            }
             Change::RunNow(now) => self.extra = Some(now),
             Change::Pause | Change::Resume => {
                 self.is_paused = matches!(change, Change::Pause);
@@ -241,21 +247,6 @@ impl Control {
         if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
             *kept = due;
         }
-    }
-
-    /// Returns `true` if the run that is planned for after the present one is due.
-    fn has_due_plan(&self, now: Timestamp) -> bool {
-        !self.is_paused && self.plan.is_some_and(|plan| plan <= now)
-    }
-
-    /// Returns when the task is due that is queued again, if its schedule says `next`, and whether that is
-    /// in place of what the schedule says.
-    fn resume_at(&mut self, next: Timestamp) -> (Timestamp, bool) {
-        let (planned, standing) = (self.plan.unwrap_or(next), self.standing_after(next));
-        let is_hastened = self.within.take().is_some_and(|within| within < planned);
-        let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
-        self.keep(standing);
-        (standing.due(), leaves_wall)
     }
 }
 
@@ -278,16 +269,6 @@ impl Parts<'_> {
 
     pub(crate) fn is_paused(&mut self) -> bool {
         self.control().is_some_and(|control| control.is_paused)
-    }
-
-    /// Returns `true` if the entry of the task stands for an extra run.
-    pub(super) fn is_extra_next(&mut self) -> bool {
-        self.control().is_some_and(|control| control.is_extra_next)
-    }
-
-    /// Returns how the task stands by its entry and by what was asked of it.
-    fn kept_standing(&mut self, due: Timestamp) -> Standing {
-        self.control().map_or(Standing::planned(due), |control| control.standing(due))
     }
 
     fn control_or_default(&mut self) -> &mut Control {

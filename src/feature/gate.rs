@@ -338,7 +338,7 @@ impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
 /// ```
 #[must_use = "the entry is what the gate returns"]
 pub fn later() -> (Reply, Entry) {
-    let slot = Arc::new(ReplySlot(Mutex::new(ReplyState::Awaited(None))));
+    let slot = Arc::new(Mutex::new(ReplySlot::Awaited(None)));
     (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
 }
 
@@ -347,15 +347,13 @@ pub fn later() -> (Reply, Entry) {
 /// Dropping it without an answer skips the run, as a panic of the gate does.
 #[derive(Debug)]
 #[must_use = "dropping it skips the run"]
-pub struct Reply(Arc<ReplySlot>);
+pub struct Reply(Arc<Mutex<ReplySlot>>);
 
 /// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
 #[derive(Debug)]
-pub struct PendingEntry(Arc<ReplySlot>);
+pub struct PendingEntry(Arc<Mutex<ReplySlot>>);
 
-struct ReplySlot(Mutex<ReplyState>);
-
-enum ReplyState {
+enum ReplySlot {
     /// Not there yet. This is called when it is.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
@@ -369,26 +367,17 @@ impl Reply {
     /// If the task waits no longer, since it was cancelled, paused or given another moment, or since its executor is gone,
     /// nothing happens, and a [lease](Entry::Hold) is left as that of a run that did not take place, by this call.
     pub fn send(self, entry: Entry) {
-        self.0.answer(entry);
+        self.answer(entry);
     }
-}
 
-impl Drop for Reply {
-    fn drop(&mut self) {
-        // Closed, or answered, unless it was never sent.
-        self.0.answer(Entry::Skip);
-    }
-}
-
-impl ReplySlot {
     fn answer(&self, entry: Entry) {
         let mut answer = self.0.lock();
-        let ReplyState::Awaited(call) = &mut *answer else {
+        let ReplySlot::Awaited(call) = &mut *answer else {
             drop(answer);
             return give_back(entry);
         };
         let call = call.take();
-        *answer = ReplyState::Given(entry);
+        *answer = ReplySlot::Given(entry);
         drop(answer);
         if let Some(call) = call {
             call();
@@ -396,16 +385,23 @@ impl ReplySlot {
     }
 }
 
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // Closed, or answered, unless it was never sent.
+        self.answer(Entry::Skip);
+    }
+}
+
 impl PendingEntry {
     pub(crate) fn is_given(&self) -> bool {
-        !matches!(*self.0.0.lock(), ReplyState::Awaited(_))
+        !matches!(*self.0.lock(), ReplySlot::Awaited(_))
     }
 
     /// Takes the answer, if it is there.
     pub(crate) fn take(&self) -> Option<Entry> {
-        let mut answer = self.0.0.lock();
-        match mem::replace(&mut *answer, ReplyState::Closed) {
-            ReplyState::Given(entry) => Some(entry),
+        let mut answer = self.0.lock();
+        match mem::replace(&mut *answer, ReplySlot::Closed) {
+            ReplySlot::Given(entry) => Some(entry),
             other => {
                 *answer = other;
                 None
@@ -415,7 +411,7 @@ impl PendingEntry {
 
     /// Sets the function that is called by the thread that gives the answer, unless the answer is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
-        if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
+        if let ReplySlot::Awaited(place) = &mut *self.0.lock() {
             *place = Some(Box::new(call));
         }
     }
@@ -423,8 +419,8 @@ impl PendingEntry {
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        let answer = mem::replace(&mut *self.0.0.lock(), ReplyState::Closed);
-        if let ReplyState::Given(entry) = answer {
+        let answer = mem::replace(&mut *self.0.lock(), ReplySlot::Closed);
+        if let ReplySlot::Given(entry) = answer {
             give_back(entry);
         }
     }

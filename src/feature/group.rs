@@ -20,7 +20,7 @@ use std::{
 pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
-    roll::{Keeps, Members, Roll},
+    roll::{Keeps, Member, Roll},
     state::GroupState,
 };
 use crate::{
@@ -333,10 +333,16 @@ impl Group {
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
+        pool.end_called_off(self.close(keeps), keeps.reason, IfRunning::LetReturn);
+    }
+
+    /// Admits no more tasks. Returns those that are not kept, called off.
+    fn close(&self, keeps: Keeps) -> Vec<Member> {
+        let pool = self.handle.pool();
         let now = pool.clock().read();
         let called_off = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
-        pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
+        called_off
     }
 
     /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
@@ -357,10 +363,8 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let (keeps, now) = (Keeps::none(reason), pool.clock().read());
-        let members = self.state.change(|roll| roll.shut_down(keeps, now));
-        pool.capacity.wake_all();
-        members.into_values().filter_map(|member| pool.drain_member(member, reason)).collect()
+        let members = self.close(Keeps::none(reason)).into_iter();
+        members.filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
     /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most

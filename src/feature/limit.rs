@@ -158,16 +158,8 @@ impl TimeLimit {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    pub(crate) fn token_limit(&self) -> Option<Timestamp> {
-        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
-    }
-
     pub(crate) fn has_run_over_limit(&self) -> bool {
         self.is_run_over
-    }
-
-    fn has_moved(&self, limit: Timestamp) -> bool {
-        self.budget.is_some() && self.moment != Some(limit)
     }
 }
 
@@ -251,12 +243,13 @@ impl Parts<'_> {
 
     /// Returns when the token of the task is raised.
     pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
-        self.limit()?.token_limit()
+        let limit = self.limit()?;
+        limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)
     }
 
     /// Returns `true` if the task has another limit than this one.
     pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.limit().is_some_and(|own| own.has_moved(limit))
+        self.limit().is_some_and(|own| own.budget.is_some() && own.moment != Some(limit))
     }
 }
 

@@ -233,7 +233,7 @@ impl Policies {
     pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
         let [delayed, periodic] =
             [&self.keep_delayed, &self.keep_periodic].map(|keep| keep.load(Ordering::SeqCst));
-        Keeps { due: true, delayed, periodic, chosen: true, reason }
+        Keeps { any: true, delayed, periodic, reason }
     }
 }
 

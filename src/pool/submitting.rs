@@ -210,7 +210,15 @@ impl PoolRef {
                 Break(answer) => return answer,
                 Continue(permit) => permit,
             };
-            match self.retry(task, permit, sequence, now, timing) {
+            let is_refused = task.own_group().is_some_and(|group| group.roll().refuses_more());
+            let retried = if is_refused {
+                // Its group was shut down meanwhile.
+                Err(NotAdmitted { reason: RejectionReason::GroupShutdown, sequence, task })
+            } else {
+                let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+                self.offer(task, now, timing, Staffing::Complete, has_permit)
+            };
+            match retried {
                 Err(again) => refused = again,
                 Ok(ticket) => {
                     // It has been admitted, so it does not count as rejected.
@@ -257,23 +265,6 @@ impl PoolRef {
                 Break(Ok(Ticket::without_slot(sequence)))
             }
         }
-    }
-
-    /// Offers a task, perhaps with a permit, once more, unless its group was shut down meanwhile.
-    fn retry(
-        &self,
-        task: Arc<Task>,
-        permit: Option<CapacityPermit>,
-        sequence: u64,
-        now: Timestamp,
-        timing: Timing,
-    ) -> Result<Ticket, NotAdmitted> {
-        if task.own_group().is_some_and(|group| group.roll().refuses_more()) {
-            let reason = RejectionReason::GroupShutdown;
-            return Err(NotAdmitted { reason, sequence, task });
-        }
-        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-        self.offer(task, now, timing, Staffing::Complete, has_permit)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.

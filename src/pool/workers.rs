@@ -141,8 +141,6 @@ struct Roster {
     slots: Vec<WorkerSlot>,
     /// The number of these that are started.
     started: usize,
-    /// The number of started ones that are about to search.
-    about_to_search: usize,
     /// The most that have ever been started at once.
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
@@ -162,7 +160,7 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set if it has not looked for a task since it was added, or since it queued one again.
+    /// Set if it has not looked for a task since it was added, and so while it starts, or since it queued one again.
     will_search: bool,
 }
 
@@ -183,23 +181,18 @@ impl Roster {
             return false;
         }
         self.started += 1;
-        self.about_to_search += 1;
         self.largest = self.largest.max(self.started);
         self.is_short = false;
         true
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        let slot = self.index_of(number).map(|index| &mut self.slots[index]);
-        if let Some(slot) = slot.filter(|slot| slot.has_started) {
-            let before = mem::replace(&mut slot.will_search, will_search);
-            self.about_to_search =
-                self.about_to_search + usize::from(will_search) - usize::from(before);
+        if let Some(index) = self.index_of(number) {
+            self.slots[index].will_search = will_search;
         }
     }
 
     fn remove(&mut self, number: usize) {
-        self.set_will_search(number, false);
         if let Some(slot) = self.index_of(number).map(|index| self.slots.remove(index)) {
             self.started -= usize::from(slot.has_started);
             self.retired = self.retired.plus(slot.stats.totals());
@@ -208,7 +201,7 @@ impl Roster {
 
     /// Returns `true` if a worker is about to search for a task, or is being started.
     fn is_search_imminent(&self) -> bool {
-        self.is_spawning || self.slots.len() > self.started || self.about_to_search > 0
+        self.is_spawning || self.slots.iter().any(|slot| slot.will_search)
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {

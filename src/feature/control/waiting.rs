@@ -67,13 +67,6 @@ impl Standing {
     }
 }
 
-/// How a task stood, and how it stands after a change.
-struct Stood {
-    before: Standing,
-    after: Standing,
-    leaves_wall: bool,
-}
-
 /// Carries out a change of a task that waits. Returns `true` if it had an effect.
 ///
 /// # Errors
@@ -106,7 +99,7 @@ pub(super) fn change_waiting(
             Change::RunNow(_) => (after.plan, after.is_paused) != (before.plan, before.is_paused),
             _ => false,
         };
-        found = Some(Stood { before, after, leaves_wall });
+        found = Some((before, after, leaves_wall));
         let due = after.due();
         let is_planned = !leaves_wall && after.next_extra().is_none();
         let look = next_on_wall.filter(|_| is_planned).map(|view| view.look);
@@ -131,10 +124,12 @@ pub(super) fn change_waiting(
     }
 }
 
+/// Keeps what the entry does not show, once it has moved, and tells the features. It is passed how the task stood and
+/// stands, and whether its plan leaves the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
-    Stood { before, after, leaves_wall }: Stood,
+    (before, after, leaves_wall): (Standing, Standing, bool),
     deferred: &mut Deferred,
 ) -> bool {
     if parts.control().is_some() || after != Standing::planned(after.due()) {

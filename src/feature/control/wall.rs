@@ -101,12 +101,14 @@ impl Parts<'_> {
     /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.
     pub(crate) fn look(&mut self) -> Option<Timestamp> {
         let look = self.view_wall()?.look;
-        (!self.is_extra_next()).then_some(look)
+        let is_extra_next = self.control().is_some_and(|control| control.is_extra_next);
+        (!is_extra_next).then_some(look)
     }
 
     /// Returns how the task stands whose entry is due then.
     pub(super) fn standing(&mut self, due: Timestamp, wall: Option<WallView>) -> Standing {
-        let standing = self.kept_standing(due);
+        let kept = self.control().map(|control| control.standing(due));
+        let standing = kept.unwrap_or(Standing::planned(due));
         Standing { plan: wall.map_or(standing.plan, |view| view.due), ..standing }
     }
 }

@@ -73,8 +73,8 @@ pub(crate) struct Gated {
     /// Until the task has ended.
     gate: Option<Arc<dyn RunGate>>,
     pool: Weak<Pool>,
-    planned: Option<Asked>,
-    extra: Option<Asked>,
+    /// The tick of the plan that waits, and that of an extra run.
+    ticks: [Option<Asked>; 2],
     /// The answer that the one of the two is for whose entry is queued.
     awaited: Option<AwaitedReply>,
 }
@@ -98,7 +98,8 @@ struct AwaitedReply {
 pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    answer: Option<PendingEntry>,
+    /// The entry that was pending.
+    answer: Option<Entry>,
 }
 
 /// The lease that a run holds.
@@ -106,27 +107,20 @@ pub(crate) struct HeldLease {
     pub(crate) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
     pub(crate) token: CancellationToken,
-    /// The token that the task had before, to be dropped when no lock is held.
-    pub(crate) replaced: Option<CancellationToken>,
 }
 
 impl Gated {
     pub(crate) fn new(gate: Arc<dyn RunGate>, pool: Weak<Pool>) -> Self {
-        Self { gate: Some(gate), pool, planned: None, extra: None, awaited: None }
-    }
-
-    fn tick(&mut self, is_extra: bool) -> &mut Option<Asked> {
-        if is_extra { &mut self.extra } else { &mut self.planned }
+        Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
     /// Returns the awaited answer if it is about another tick than the one for which the task is due. Another plan may be for
     /// the same moment.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
-        self.planned.take_if(|_| is_replanned);
-        let Self { planned, extra, awaited, .. } = self;
+        let Self { ticks, awaited, .. } = self;
+        ticks[0].take_if(|_| is_replanned);
         awaited.take_if(|awaited| {
-            let asked = if awaited.is_extra { extra } else { planned };
-            asked.is_none_or(|asked| asked.entry != due)
+            ticks[usize::from(awaited.is_extra)].is_none_or(|asked| asked.entry != due)
         })
     }
 
@@ -138,9 +132,10 @@ impl Gated {
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
-        let asked = self.tick(call.run.is_extra()).take().filter(|asked| asked.entry == entry);
+        let asked = self.ticks[usize::from(call.run.is_extra())].take();
+        let asked = asked.filter(|asked| asked.entry == entry);
         let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
-        let answer = self.awaited.take().map(|awaited| awaited.answer);
+        let answer = self.awaited.take().map(|awaited| Entry::Later(awaited.answer));
         if answer.is_none() {
             asked.attempt = asked.attempt.saturating_add(1);
         }
@@ -190,10 +185,7 @@ impl Task {
     }
 
     pub(crate) fn has_gate(&self) -> bool {
-        self.with(|parts| {
-            let gated = parts.extensions().and_then(|extensions| extensions.gate.as_ref());
-            gated.is_some_and(|gated| gated.gate.is_some())
-        })
+        self.with(|parts| Some(parts.extensions()?.gate.as_ref()?.gate.is_some())) == Some(true)
     }
 }
 
@@ -224,10 +216,7 @@ impl Call<'_> {
             drops.discard(answer);
             return Err(left_out);
         }
-        let mut entry = match answer {
-            Some(answer) => Some(Entry::Later(answer)),
-            None => self.ask_gate(&*gate, asked.attempt),
-        };
+        let mut entry = answer.or_else(|| self.ask_gate(&*gate, asked.attempt));
         drops.discard(gate);
         while let Some(Entry::Later(answer)) = entry {
             entry = answer.take();
@@ -272,15 +261,14 @@ impl Call<'_> {
     /// keeps the body from running.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
         let run = self.run;
-        let is_alive = run.task().with(|parts| {
+        let (is_alive, replaced) = run.task().with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !parts.is_over(run.clock()) && !run.is_stopped();
-            if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
-                // A run under a lease has a token of its own.
-                held.replaced = parts.extras().token.take();
-            }
-            is_alive
+            // A run under a lease has a token of its own.
+            let is_replaced = is_alive && run.is_leased();
+            (is_alive, is_replaced.then(|| parts.extras().token.take()))
         });
+        discard(replaced);
         // If it is neither its time nor its own token that ends the task, the pool was told to stop.
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
@@ -328,16 +316,12 @@ impl Call<'_> {
     /// Gives the run a lease, and has the lease watched. Returns `false` if the lease has panicked.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
-        let (watched, mut raised) = (Arc::clone(&lease), Some(token.clone()));
-        let held = HeldLease { lease, token, replaced: None };
+        let (watched, raised) = (Arc::clone(&lease), token.clone());
+        let held = HeldLease { lease, token };
         let before = self.run.worker.held.borrow_mut().replace(held);
         debug_assert!(before.is_none(), "a worker has one run at a time");
-        let watch = &mut || {
-            if let Some(token) = raised.take() {
-                watched.watch(token);
-            }
-        };
-        let is_watched = self.call_gate(FailureSource::Lease, watch);
+        let is_watched =
+            self.call_gate(FailureSource::Lease, &mut || watched.watch(raised.clone()));
         if !is_watched {
             self.leave_lease(RunEnd::NotRun, None);
         }
@@ -410,7 +394,7 @@ impl Call<'_> {
         run.task().with(|parts| {
             let Some(extensions) = parts.extensions() else { return };
             if let Some(gated) = &mut extensions.gate {
-                *gated.tick(is_extra) = Some(asked);
+                gated.ticks[usize::from(is_extra)] = Some(asked);
                 if let Some(answer) = answer {
                     let (pool, waits) = (Weak::clone(&gated.pool), parked.clone());
                     answer.when_given(move || let_go(&pool, vec![waits]));

@@ -18,16 +18,16 @@
 //! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
 
 use super::{
-    roll::{Member, MemberKey},
+    roll::{Member, MemberKey, WaitsFor},
     state::GroupState,
 };
 use crate::{
     CancelReason,
-    entry::{Requeue, Ticket},
+    entry::{Requeue, Ticket, Timing},
     feature::AtShutdown,
     statistics::Ended,
     sync::Arc,
-    task::{Call, Core, Deferred, Leftovers, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{Call, Core, Deferred, Leftovers, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -112,21 +112,23 @@ impl Membership {
             return;
         };
         let refused = self.refused.take();
-        let is_queued = if queuing.awaits_answer && refused.is_none() {
-            self.group.step(&mut queuing.deferred, |roll| roll.await_answer(key, due))
-        } else {
-            // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
-            // must not admit it as one that does.
-            let waits = refused.is_some_and(|planned| due <= planned);
-            if waits {
-                queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
-            }
-            let timing =
-                self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits));
-            timing.map(|timing| queuing.elsewhere = Some(timing))
+        // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed must not
+        // admit it as one that does.
+        let waits_for = match refused {
+            None if queuing.awaits_answer => WaitsFor::Answer,
+            Some(planned) if due <= planned => WaitsFor::Turn,
+            _ => WaitsFor::Nothing,
         };
-        match is_queued {
-            Ok(()) => self.key = Some((due, key.1)),
+        if waits_for == WaitsFor::Turn {
+            queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
+        }
+        match self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits_for)) {
+            Ok(is_parked) => {
+                self.key = Some((due, key.1));
+                if is_parked {
+                    queuing.elsewhere = Some(Timing::Parked { due });
+                }
+            }
             Err(reason) => queuing.ends = Some(reason),
         }
     }
@@ -174,8 +176,8 @@ impl Task {
         self.with(|parts| {
             let membership = parts.extensions().and_then(|extensions| extensions.group.as_mut());
             let Some(membership) = membership else { return Ok(()) };
-            if let Some(key) = membership.key {
-                membership.group.roll().set_slot(key, ticket.slot);
+            if membership.key.is_some() {
+                // A worker has taken the task before, and has entered it.
                 return Ok(());
             }
             if membership.has_left {
@@ -204,12 +206,9 @@ impl Task {
 
     /// Returns the group of a task that has not left it, whether it has entered it already or not.
     pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
-        self.with(|parts| parts.membership().map(|membership| Arc::clone(&membership.group)))
-    }
-}
-
-impl Parts<'_> {
-    fn membership(&mut self) -> Option<&mut Membership> {
-        self.extensions()?.group.as_deref_mut().filter(|membership| !membership.has_left)
+        self.with(|parts| {
+            let membership = parts.extensions()?.group.as_ref()?;
+            (!membership.has_left).then(|| Arc::clone(&membership.group))
+        })
     }
 }

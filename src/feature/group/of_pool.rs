@@ -15,7 +15,7 @@
 //! not keep delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and
 //! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
 
-use super::{GroupState, Members, Roll, roll::Member};
+use super::{GroupState, Member, Roll};
 use crate::{
     CancelReason,
     drained::DrainedTask,
@@ -59,12 +59,12 @@ impl Pool {
     /// faster with one that was called off.
     pub(crate) fn end_called_off(
         &self,
-        members: Members,
+        members: Vec<Member>,
         reason: CancelReason,
         if_running: IfRunning,
     ) -> usize {
         let mut ended = 0;
-        for member in members.into_values() {
+        for member in members {
             let task = member.task.upgrade();
             let end = |task: &Arc<Task>| self.cancel(&**task, member.ticket, reason, if_running);
             ended += usize::from(task.as_ref().is_some_and(end) || !member.is_running());

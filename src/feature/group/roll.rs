@@ -30,7 +30,7 @@ use std::{collections::BTreeMap, mem};
 
 use crate::{
     CancelReason,
-    entry::{Ticket, Timing},
+    entry::Ticket,
     feature::{AtShutdown, ShutdownPolicy},
     shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
@@ -42,7 +42,7 @@ use crate::{
 /// When a member is due, and its sequence. The task knows the key with which its group lists it.
 pub(crate) type MemberKey = (Timestamp, u64);
 
-pub(crate) type Members = BTreeMap<MemberKey, Member>;
+type Members = BTreeMap<MemberKey, Member>;
 
 #[derive(Clone)]
 pub(crate) struct Member {
@@ -80,6 +80,15 @@ enum Stands {
     Asking,
     Running,
     CalledOff(CancelReason),
+}
+
+/// Why a member that is queued again does not start when it is due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    Nothing,
+    Turn,
+    /// Its gate has not answered yet; it keeps the permit that a worker has taken for it.
+    Answer,
 }
 
 #[derive(Default)]
@@ -168,14 +177,6 @@ impl Roll {
         admitted
     }
 
-    /// Notes the slot of the queue in which a member has been from the beginning.
-    pub(crate) fn set_slot(&mut self, key: MemberKey, slot: u32) {
-        if let Some(mut member) = self.take(key) {
-            member.ticket.slot = slot;
-            self.insert(member);
-        }
-    }
-
     /// Decides whether a member that a worker has taken may start, and has it start then. Otherwise it is queued again, and
     /// waits. Fails with the reason why it ends instead.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
@@ -196,57 +197,39 @@ impl Roll {
         Ok(may_start)
     }
 
-    /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it.
-    ///
-    /// # Errors
-    ///
-    /// Why it ends instead.
-    pub(crate) fn await_answer(
-        &mut self,
-        key: MemberKey,
-        until: Timestamp,
-    ) -> Result<(), CancelReason> {
-        self.go_on(key)?;
-        self.stand(key, until, Stands::Asking);
-        Ok(())
-    }
-
-    /// Returns `Err` if the member, which a worker has, is not to be queued again: it was called off, or ran when the group
-    /// was stopped.
-    fn go_on(&mut self, key: MemberKey) -> Result<(), CancelReason> {
-        let Some(member) = self.member(key) else { return Ok(()) };
-        if let Stands::CalledOff(reason) = member.stands {
-            return Err(reason);
-        }
-        let admitted = Keeps::admit(self.keeps, member.at_shutdown, false);
-        if let Err(reason) = admitted {
-            self.stand(key, key.0, Stands::CalledOff(reason));
-        }
-        admitted
-    }
-
-    /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
+    /// Notes that a member which a worker has is queued again. Returns `true` if it is parked: it is to wait for its turn,
     /// and it is still not its turn.
     ///
     /// # Errors
     ///
-    /// Why it ends instead.
+    /// Why it ends instead: it was called off, or ran when the group was stopped.
     pub(crate) fn requeue(
         &mut self,
         key: MemberKey,
         due: Timestamp,
-        was_refused: bool,
-    ) -> Result<Timing, CancelReason> {
-        self.go_on(key)?;
-        let Some(member) = self.member(key) else { return Ok(due.into()) };
-        let may_wait = was_refused && self.admit_to_wait(member.at_shutdown).is_ok();
+        waits_for: WaitsFor,
+    ) -> Result<bool, CancelReason> {
+        let Some(member) = self.member(key) else { return Ok(false) };
+        let at = member.at_shutdown;
+        if let Stands::CalledOff(reason) = member.stands {
+            return Err(reason);
+        }
+        if let Err(reason) = Keeps::admit(self.keeps, at, false) {
+            self.stand(key, key.0, Stands::CalledOff(reason));
+            return Err(reason);
+        }
+        if waits_for == WaitsFor::Answer {
+            self.stand(key, due, Stands::Asking);
+            return Ok(false);
+        }
         self.stand(key, due, Stands::Pending { is_parked: false });
         let key = (due, key.1);
-        if !may_wait || self.is_first(key) {
-            return Ok(due.into());
+        let may_wait = waits_for == WaitsFor::Turn && self.admit_to_wait(at).is_ok();
+        let is_parked = may_wait && !self.is_first(key);
+        if is_parked {
+            self.stand(key, due, Stands::Pending { is_parked });
         }
-        self.stand(key, due, Stands::Pending { is_parked: true });
-        Ok(Timing::Parked { due })
+        Ok(is_parked)
     }
 
     /// Notes that a member in the queue is due at another moment, for which it has no permit. If it is parked and due later
@@ -322,26 +305,18 @@ impl Roll {
 
     /// Removes a member that has ended, or that is no longer part of the schedule, and notes it if a report was asked for.
     pub(crate) fn leave(&mut self, key: MemberKey, ended: Ended, name: &Option<Arc<str>>) {
-        if !self.remove(key, ended) {
-            return;
-        }
-        if let Some(log) = &mut self.log {
-            let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
-            list.push(TaskSummary::new(key.1, name.clone()));
-        }
-    }
-
-    /// Returns `true` unless the member had left before.
-    fn remove(&mut self, key: MemberKey, ended: Ended) -> bool {
         if self.take(key).is_none() {
-            return false;
+            return;
         }
         match ended {
             Ended::Completed => self.totals.completed += 1,
             Ended::Failed => self.totals.failed += 1,
             Ended::Cancelled => self.totals.cancelled += 1,
         }
-        true
+        if let Some(log) = &mut self.log {
+            let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
+            list.push(TaskSummary::new(key.1, name.clone()));
+        }
     }
 
     /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
@@ -358,21 +333,18 @@ impl Roll {
         &mut self,
         reason: CancelReason,
         unwanted: &dyn Fn(&Member) -> bool,
-    ) -> Members {
-        let mut listed = Members::new();
-        for members in [&self.pending, &self.others] {
-            for member in members.values().filter(|member| unwanted(member)) {
-                listed.insert((Timestamp::PAST, member.ticket.sequence), member.clone());
-            }
-        }
-        for member in listed.values().filter(|member| !member.is_running()) {
+    ) -> Vec<Member> {
+        let all = self.pending.values().chain(self.others.values());
+        let mut listed = all.filter(|member| unwanted(member)).cloned().collect::<Vec<_>>();
+        listed.sort_unstable_by_key(|member| member.ticket.sequence);
+        for member in listed.iter().filter(|member| !member.is_running()) {
             self.stand(member.key(), member.due, Stands::CalledOff(reason));
         }
         listed
     }
 
     /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
-    pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Members {
+    pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Vec<Member> {
         let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
@@ -380,7 +352,7 @@ impl Roll {
 
     /// Called when the executor is shut down. Returns the members, called off, that a paused group would
     /// keep from running although the executor does not keep them.
-    pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Members {
+    pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
         self.call_off(keeps.reason, &|member| {
@@ -391,8 +363,9 @@ impl Roll {
     /// Called when the executor has given its pending tasks back: they are no members any more.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
-        for member in self.call_off(reason, &|member| !member.is_running()).values() {
-            self.remove(member.key(), Ended::Cancelled);
+        for member in self.call_off(reason, &|member| !member.is_running()) {
+            self.take(member.key());
+            self.totals.cancelled += 1;
         }
         self.executor_keeps = Some(Keeps::none(reason));
     }
@@ -432,26 +405,24 @@ impl Roll {
 /// Which tasks a shutdown keeps, and why the others end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keeps {
-    /// Those that are due.
-    pub(crate) due: bool,
+    /// Those that are due, and those whose own policy says so.
+    pub(crate) any: bool,
     pub(crate) delayed: bool,
     pub(crate) periodic: bool,
-    /// Those whose own policy says so.
-    pub(crate) chosen: bool,
     pub(crate) reason: CancelReason,
 }
 
 impl Keeps {
     pub(crate) fn none(reason: CancelReason) -> Self {
-        Self { due: false, delayed: false, periodic: false, chosen: false, reason }
+        Self { any: false, delayed: false, periodic: false, reason }
     }
 
     pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
         match at_shutdown {
             AtShutdown::OneShot if is_delayed => self.delayed,
-            AtShutdown::OneShot => self.due,
+            AtShutdown::OneShot => self.any,
             AtShutdown::Series => self.periodic,
-            AtShutdown::Chosen(policy) => self.chosen && policy == ShutdownPolicy::Keep,
+            AtShutdown::Chosen(policy) => self.any && policy == ShutdownPolicy::Keep,
         }
     }
 
@@ -460,10 +431,9 @@ impl Keeps {
     fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
-            due: before.due && self.due,
+            any: before.any && self.any,
             delayed: before.delayed && self.delayed,
             periodic: before.periodic && self.periodic,
-            chosen: before.chosen && self.chosen,
             reason: self.reason,
         })
     }

@@ -79,21 +79,15 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member.
+    /// Changes the group, under the lock of a member. Lets the members go whose turn has come then, and wakes the threads
+    /// that wait for the end of the group.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
         change: impl FnOnce(&mut Roll) -> R,
     ) -> R {
         let mut roll = self.roll.lock();
-        let answer = change(&mut roll);
-        self.follow_up(roll, deferred);
-        answer
-    }
-
-    /// After a change, lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
-    fn follow_up(&self, mut roll: WatchedGuard<'_, Roll>, deferred: &mut Deferred) {
-        let released = roll.release();
+        let (answer, released) = (change(&mut roll), roll.release());
         if roll.terminate() {
             let wakers = roll.take_wakers();
             deferred.push(|| wake_all(wakers));
@@ -102,6 +96,7 @@ impl GroupState {
             let pool = Weak::clone(&self.pool);
             deferred.push(move || let_go(&pool, released));
         }
+        answer
     }
 
     /// Changes the group, with no lock held, and lets go the members whose turn has come.

@@ -109,15 +109,6 @@ pub(in crate::pool) struct Staying {
     joins: AtomicBool,
 }
 
-/// Why a worker stays.
-#[derive(Clone, Copy)]
-pub(super) enum Reason {
-    /// At least as many tasks as this are pending, and fewer others are idle.
-    Tasks(usize),
-    /// All other workers wait for tasks.
-    Joins,
-}
-
 impl PoolView {
     /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
     /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
@@ -213,16 +204,17 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay, if it has to.
-    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
+    /// Returns why an idle worker has to stay: until fewer tasks are pending than the number, or because all others wait
+    /// for tasks. It need not if that is zero and `false`.
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
-            Some(Reason::Joins)
+            (0, true)
         } else if others >= self.wanted() || idle >= pending.min(MAX_STAYING) {
-            None
+            (0, false)
         } else {
-            Some(Reason::Tasks(idle + 1))
+            (idle + 1, false)
         }
     }
 }
@@ -230,17 +222,13 @@ impl Workers {
 impl Staying {
     /// Notes the reason that `look` finds, if any, beside earlier ones; while it looks, the note says that it may be either
     /// one. Returns `true` if there is one.
-    fn note(&self, look: impl FnOnce() -> Option<Reason>) -> bool {
+    fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
         let (tasks, joins) =
             (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
         self.joins.store(true, Ordering::Relaxed);
-        let (own_tasks, own_joins) = match look() {
-            None => (0, false),
-            Some(Reason::Tasks(count)) => (count, false),
-            Some(Reason::Joins) => (0, true),
-        };
+        let (own_tasks, own_joins) = look();
         self.tasks.store(tasks.max(own_tasks), Ordering::Relaxed);
         self.joins.store(joins || own_joins, Ordering::Relaxed);
         own_joins || own_tasks > 0
