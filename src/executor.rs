@@ -400,7 +400,7 @@ impl Handle {
     /// Returns the largest number of workers that there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     pub fn largest_pool_size(&self) -> usize {
-        self.pool().workers.largest()
+        self.pool().workers.count(|_| ()).1
     }
 
     /// Returns how many workers are idle, asleep until a task is due; one that starts or has just run a task is not.

@@ -1,31 +1,26 @@
 //! The time limit of a task: when it has to have ended, and when its present run has to.
 //!
-//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the lock
-//! under which the plan moves; so an expiry that was armed for another limit finds that, and does nothing. A series
-//! has a limit for each run, while it is under way.
+//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the same lock, and
+//! the thread that moves it arms another expiry ([`Task::arm_limits`]); one that was armed for another limit finds that, and
+//! does nothing. A series has a limit for each run, while it is under way.
 //!
 //! A series that goes on after a run that took too long is not called off by the token that its timer thread raises then: the
-//! token is the run's own. So the expiry notes under the task's lock that it raises it, and what is asked of the
-//! series until the body returns has its effect.
+//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series has its
+//! effect until the body returns.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
-//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the
-//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
-//! in that case the guard is dropped at once.
+//! The expiry and the end of the task meet at the lock of the task: the second finds the task done and does nothing. A task
+//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
+//! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
-//! A task that is put off or brought forward is handed another guard in place of the first.
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread is: the
+//! worker that takes the task, or that has run it, compares the limit with the clock, and does under the same lock what the
+//! expiry would do. A body that ends at the very instant of its limit is timed out, and a task with no time at all never
+//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that very instant on as
+//! well (`CancellationToken::set_limit`).
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
-//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
-//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
-//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
-//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
-//! (`CancellationToken::set_limit`).
-//!
-//! A run by hand does not look at the limit: the timer thread may be gone, and the limit, and the token with it, is left to
-//! that thread alone.
+//! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
 
 mod of_runs;
 mod timer;
@@ -48,7 +43,7 @@ use crate::{
     unwind::discard,
 };
 
-/// The number of limits that have been exceeded in a pool, of tasks and of single runs.
+/// How many limits of tasks and of single runs have been exceeded in a pool.
 #[derive(Clone, Default)]
 pub(crate) struct Exceeded(Arc<AtomicU64>);
 
@@ -100,7 +95,6 @@ impl PoolRef {
 }
 
 impl Pool {
-    /// Counts and records that its limit has ended a one-shot task.
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
         self.timeouts.exceeded.note(task, id);
@@ -115,7 +109,7 @@ pub(crate) type Attachment = Box<dyn Send>;
 pub(crate) struct TimeLimit {
     /// When the task has to have ended, or, if it is a series, its present run.
     moment: Option<Timestamp>,
-    /// The time that a task which runs once has from when it is due.
+    /// The time that a task which runs once has from its plan on.
     budget: Option<Duration>,
     is_ignored: bool,
     /// The timer thread raises the token of the run of a series, or has raised it.
@@ -185,8 +179,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the token of that run is about to be raised, because its time is up. If another run has begun meanwhile,
-    /// it has another limit.
+    /// Notes that the token of that run is about to be raised, because its time is up. Another run has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -195,8 +188,8 @@ impl Task {
         });
     }
 
-    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
-    /// task itself has raised within the limit is kept, so that the task is then called off.
+    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the task itself has raised within
+    /// the limit is kept, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -211,8 +204,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended; drops it at once if it has, or
-    /// if the task has another limit meanwhile. It replaces the one before it.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops it at once
+    /// if the task has ended, or has another limit.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_moved(limit) {
@@ -247,19 +240,17 @@ impl Parts<'_> {
         limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)
     }
 
-    /// Returns `true` if the task has another limit than this one.
     pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
         self.limit().is_some_and(|own| own.budget.is_some() && own.moment != Some(limit))
     }
 }
 
 impl Run {
-    /// Returns the time limit, if the run exceeded it.
     pub(crate) fn take_over_limit(&self) -> Option<Duration> {
         self.worker.over_limit.take()
     }
 
-    /// Notes that the innermost run that the calling thread is in exceeded this time limit.
+    /// Notes that the innermost run of the calling thread has exceeded this limit.
     pub(crate) fn note_over_limit(limit: Duration) {
         Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }

@@ -7,34 +7,29 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that
-//! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
-//! for which no worker could be started was never queued. A task that is not admitted goes to the
-//! [handler](crate::rejection), until that has a final answer; the verbs of the task ask the pool to make room, and to
-//! wait for room.
+//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool has
+//! all of them. So a queued task always has a worker that will come for it, and a task for which no worker could be started
+//! was never queued. A task that is not admitted goes to the [handler](crate::rejection), until that has a final answer.
 //!
 //! # References
 //!
-//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the
-//! pool, every submission and every drop of a future, on whichever thread, would write to the same cache
-//! line. A pool therefore has as many reference counts as its queue has stripes, each on cache lines of its
-//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number, and the
-//! futures that it gets count there.
+//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the pool, every
+//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as its
+//! queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into the stripe
+//! of that number, and its futures count there.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before the
-//! shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it. A task can
-//! still be refused with [`Saturated`](RejectionReason::Saturated) while the queue is being closed, since the
-//! bound is asked before that, and an admitted task can be taken back by a rescue, as follows.
+//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task is admitted and
+//! the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can still be refused with
+//! [`Saturated`](RejectionReason::Saturated), since the submission asks the bound first.
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission
-//! looks again once the task is queued. If there are fewer workers than wanted, it starts one; if there is
-//! none at all and none can be started, it takes the task out again and reports the error. The head of
-//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
-//! other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again once
+//! the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can be
+//! started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the argument why
+//! either the submission or the retiring worker sees the other.
 
 use std::{
     io, mem,
@@ -59,19 +54,18 @@ use crate::{
     unwind::{Contained, discard},
 };
 
-/// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
+/// A counted reference to a pool, through one stripe of its queue. A future has one.
 #[derive(Clone)]
 pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
-/// The pool and the stripe that the clones of one [`PoolRef`] share.
 struct Target {
     pool: Arc<Pool>,
     stripe: usize,
 }
 
-/// The references to one pool, one for each stripe; this is what a handle holds.
+/// The references to one pool, one for each stripe. A handle has them.
 pub(crate) struct PoolRefs {
-    /// The pool that all of them refer to, without the indirection.
+    /// The same pool, without the indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
@@ -107,7 +101,7 @@ impl PoolRefs {
         &self.pool
     }
 
-    /// The reference that the calling thread submits through.
+    /// Returns the reference through which the calling thread submits.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
         // Their number is a power of two, so this is the remainder without a division.
@@ -128,7 +122,7 @@ impl PoolRef {
 
     /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler is
     /// asked, or the submission fails. The ticket of a task that the handler has dealt with has no slot.
-    // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
+    // Inlined with the usual way into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
         &self,
@@ -144,10 +138,9 @@ impl PoolRef {
         }
     }
 
-    /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
-    /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
-    /// would block a thread that polls. Fails if the queue does not admit it, or if there is no worker and none can be
-    /// started.
+    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs the task
+    /// in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does
+    /// not admit it, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -165,7 +158,7 @@ impl PoolRef {
         })
     }
 
-    /// Offers a task to the queue, if there is capacity for it or it has a permit already.
+    /// Offers a task to the queue, if there is capacity for it or it has a permit.
     #[inline(always)]
     pub(super) fn offer(
         &self,
@@ -246,8 +239,7 @@ impl PoolRef {
         let decision = if is_final || !asks_handler {
             Decision::Abort(task)
         } else {
-            // Contained also where it panics: if the handler has been replaced meanwhile, this
-            // thread may be the last to hold it.
+            // If the handler has been replaced meanwhile, this thread may drop it, also where it panics.
             let handler = Contained::new(pool.rejections.handler.get());
             handler.rejected_execution(RejectedTask::new(pool, task, &reason)).0
         };
@@ -281,8 +273,7 @@ impl PoolRef {
         RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
     }
 
-    /// Changes the moment at which a live task runs next; see the head of [`pool`](super). Returns `true` if
-    /// that had an effect.
+    /// Changes when a live task runs next; see the head of [`pool`](super). Returns `true` if that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
         let pool = self.pool();
         if pool.lifecycle.phase() >= Phase::OwnerDropped {
@@ -294,8 +285,7 @@ impl PoolRef {
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
-    /// Fails only if there is none at all, since a pool that has one can do its work.
+    /// Starts a worker, unless there are as many as are wanted or the queue is closed. Fails only if there is none at all.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
@@ -306,8 +296,7 @@ impl Pool {
         started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
-    /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
-    /// takes the task out again; see the head of the module.
+    /// Ensures a worker for a task that is in the queue, or takes the task out again; see the head of the module.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = match staffing {

@@ -1,8 +1,8 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else was asked for, and when the entry is therefore due.
-//! [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change), and
-//! moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
+//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is therefore
+//! due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change),
+//! and moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
 
 use super::Change;
 use crate::{
@@ -18,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// When an extra run was asked for.
     pub(super) extra: Option<Timestamp>,
-    /// When a planned run that was due already was asked for: its lateness begins anew then.
+    /// When a caller asked for a planned run that was due already: its lateness begins anew then.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if the entry stands for that: it comes before the plan, or the plan waits for the
-    /// end of a pause. A gate may put an extra run off, also to a moment behind the plan.
+    /// Returns when the extra run is due, if it comes before the plan, or the plan waits for the end of a pause. A gate may
+    /// put it off, also to a moment behind the plan.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -56,7 +56,7 @@ impl Standing {
         self.simplified()
     }
 
-    /// An extra run of a task without a plan is its next run: there is no other that could stay.
+    /// Makes the extra run of a task without a plan its next run.
     pub(super) fn simplified(self) -> Self {
         match self.extra {
             Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
@@ -95,7 +95,6 @@ pub(super) fn change_waiting(
         let leaves_wall = match change {
             Change::At(_) => true,
             Change::Within(_) => after.plan != before.plan,
-            // The plan of a task that is paused may be this moment.
             Change::RunNow(_) => (after.plan, after.is_paused) != (before.plan, before.is_paused),
             _ => false,
         };

@@ -1,10 +1,9 @@
-//! A task with a [gate](crate::gate): the gate is asked before each run, and may put the run off.
+//! A task with a [gate](crate::gate): the worker asks the gate before each run, and the gate may put the run off.
 //!
-//! The gate is user code and may block. So it is called as a body is: the closure has been taken out of the
-//! task, which is [running](crate::TaskState::Running) meanwhile, and no lock is held. Everything that races with a run
-//! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
-//! the worker, and what is asked of a periodic task is noted in [`control`](crate::feature).
-//! The [question](Question::Gate) is a part of [`Call::carry_out`].
+//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task, which is
+//! [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races with the
+//! question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a request to a
+//! periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -17,39 +16,35 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or
-//! after the answer, which may have taken long.
+//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after the
+//! answer, which may have taken long.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock. It comes after the last call of the gate, so
-//! whatever has ended the task before that step keeps the body from running, and whatever comes after it
-//! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
-//! is published as one that another is to follow, and the task is then ended as one that waits
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A thread
+//! that ends the task before that step keeps the body from running, and one that comes later finds a body that runs. A run
+//! that does not take place is published as one that another is to follow, and the task is then ended as one that waits
 //! ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
-//! To be asked again is another deadline for the entry in the queue, as everything in
-//! [`control`](crate::feature) is. What the entry does not say is for which moment the run was planned and
-//! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
-//! task was queued. A worker that takes the task for just that deadline has the same tick before it, unless
-//! the gate was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
-//! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
+//! To be asked again is another deadline for the entry in the queue. [`Asked`] keeps what the entry does not say: for which
+//! moment the run was planned and how often the gate was asked, and the deadline for which the task was queued. A worker that
+//! takes the task for just that deadline has the same tick before it, unless the gate was told of another plan meanwhile:
+//! that is another tick, also if it comes back to the same moment. An extra run has a tick of its own, beside the plan.
 //!
 //! # An answer that comes later
 //!
 //! While a gate has not answered yet its task is in the queue, due at the moment for which it was taken, but
-//! [parked](crate::entry::Timing). The thread that gives the answer first puts it into the slot, and then lets the task go as a
-//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the
-//! answer when it queues the task. So no answer is overlooked.
+//! [parked](crate::entry::Timing). The thread that answers first puts the answer into the slot, and then lets the task go as a
+//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the answer
+//! when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it another
-//! one, under the task's lock, drops the wait, and with it an answer that has come; if the entry was parked it is let go.
+//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it
+//! another one, under the task's lock, drops the wait, and lets the entry go if it was parked.
 //!
 //! # The token of a leased run
 //!
-//! A lease that is lost has to raise the token of its run and must not call the task off, which is what a
-//! raised token of a task means. So it is given a token between that of the pool and that of the task. A run
-//! under a lease therefore has a task's token of its own, as one with a time limit has.
+//! A lease that is lost has to raise the token of its run, and must not call the task off, which is what the task's raised
+//! token means. So a leased run has a task's token of its own, as one with a time limit has; the lease gets its parent.
 
 use std::time::Duration;
 
@@ -75,7 +70,7 @@ pub(crate) struct Gated {
     pool: Weak<Pool>,
     /// The tick of the plan that waits, and that of an extra run.
     ticks: [Option<Asked>; 2],
-    /// The answer that the one of the two is for whose entry is queued.
+    /// The answer for the tick of the two whose entry is queued.
     awaited: Option<AwaitedReply>,
 }
 
@@ -114,8 +109,7 @@ impl Gated {
         Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    /// Returns the awaited answer if it is about another tick than the one for which the task is due. Another plan may be for
-    /// the same moment.
+    /// Takes the awaited answer if it is about another tick than the one for which the task is due.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
         let Self { ticks, awaited, .. } = self;
         ticks[0].take_if(|_| is_replanned);
@@ -128,7 +122,6 @@ impl Gated {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 
-    /// Notes the question for the gate, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
@@ -245,7 +238,7 @@ impl Call<'_> {
         }
     }
 
-    /// Looks once more whether the run may begin that the gate has let through.
+    /// Begins the run that the gate has let through, if it still may take place.
     fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
         self.run.started.set(self.run.clock().read());
         if self.has_lost_lease() {
@@ -257,8 +250,6 @@ impl Call<'_> {
         })
     }
 
-    /// Looks at the task once more when its gate has let the run through: whatever has ended the task before this step
-    /// keeps the body from running.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
         let run = self.run;
         let (is_alive, replaced) = run.task().with(|parts| {
@@ -273,7 +264,7 @@ impl Call<'_> {
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
-    /// Returns `true` if the run holds a lease that is lost before it begins. A lease that panics is none.
+    /// Returns `true` if the lease of the run is lost before it begins, or panics.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
@@ -307,13 +298,13 @@ impl Call<'_> {
         entry
     }
 
-    /// Calls a part of the gate. User code: the caller holds no lock. Returns `false` if it panics.
+    /// Calls a part of the gate, with no lock held. Returns `false` if it panics.
     fn call_gate(&self, part: FailureSource, call: &mut dyn FnMut()) -> bool {
         let called = self.hooks.contain(part, self.run, &mut || self.run.scoped(&mut *call));
         called.map_err(discard).is_ok()
     }
 
-    /// Gives the run a lease, and has the lease watched. Returns `false` if the lease has panicked.
+    /// Gives the run a lease, and hands its token over. Returns `false` if the lease has panicked.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
         let (watched, raised) = (Arc::clone(&lease), token.clone());
@@ -335,7 +326,7 @@ impl Call<'_> {
         self.hooks.drops(self.run.id()).discard(held);
     }
 
-    /// Leaves the lease of the run, with the token of its own.
+    /// Leaves the lease of the run, and its token.
     #[cold]
     pub(crate) fn leave_leased(&self) {
         let (end, next) = match &self.outcome {
@@ -354,7 +345,7 @@ impl Call<'_> {
         discard(token);
     }
 
-    /// Makes another tick of the run, which is at `planned`.
+    /// Makes another tick of the run, planned for that moment.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
         if !run.is_extra() {
@@ -383,7 +374,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick of a task that is queued again, to wait for the `answer` of its gate if that is still to come.
+    /// Keeps the tick of a task that is queued again, to wait for the `answer` if that is still to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra());
         let plan = self.plan.as_mut().filter(|_| !is_extra);

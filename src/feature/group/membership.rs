@@ -1,21 +1,19 @@
 //! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
-//! The membership is one of the task's extensions, and is protected by the task's lock. The
-//! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
-//! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
-//!
-//! A thread makes the group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
+//! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own, which the
+//! thread takes under that of the task. So the group knows of a step of the task as soon as any thread can see it: that it
+//! starts, is queued again, is due at another moment, or has ended. The thread makes the group's changes to *other* tasks
+//! ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
-//! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
-//! leaves ([`on_end`](Membership::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
-//! that was cancelled meanwhile leaves when the body has returned.
+//! A member that will be queued again gives its permit back in the step that queues it ([`on_requeue`](Membership::on_requeue)),
+//! whether it has run, or its gate has skipped the run or put it off. Every other member leaves ([`on_end`](Membership::on_end))
+//! in the step in which its end becomes visible; one that was cancelled in its run, when the body has returned.
 //!
-//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. For
-//! everything else it is a pending member. It gives the permit back if it gets another moment meanwhile
-//! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
+//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. It gives
+//! the permit back if it gets another moment meanwhile ([`on_replan`](Membership::on_replan)), or if its group is paused when
+//! the answer comes.
 
 use super::{
     roll::{Member, MemberKey, WaitsFor},

@@ -1,30 +1,29 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
-//! It only decides: every function here runs under the group's lock and calls nothing else. A member is
-//! *pending*, *asking*, *running* or *called off*.
+//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*, *asking*,
+//! *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
 //!              │  ▲ release          ask ──────▶ ▲ │ ▲ ask
-//!              ▼  │                               │ ▼ │ await_answer
+//!              ▼  │                               │ ▼ │ requeue, for an answer
 //!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
 //!
-//! A member that is *asking* has its permit, and waits in the queue for the answer of its gate. For every caller it is a
-//! pending member like any other: only the permits count it.
+//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Only the permits count it; for every
+//! caller it is pending.
 //!
 //! These hold whenever the lock is free:
 //!
 //! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are parked.
-//! * `running` and `asking` count the members that stand so. Together they are at most the number of permits, unless that
+//! * `running` and `asking` count the members that stand so: together at most as many as there are permits, unless the limit
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
 //!
-//! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last
-//! member although it was not shut down itself. Once either has begun no pause begins any more, as no task can be
-//! paused then: a pause would put off the end without limit.
+//! A group is shut down itself, or ends with its last member after a shutdown of its executor. Once either has begun no pause
+//! begins any more, because it would put off the end without limit.
 
 use std::{collections::BTreeMap, mem};
 
@@ -39,7 +38,7 @@ use crate::{
     time::Timestamp,
 };
 
-/// When a member is due, and its sequence. The task knows the key with which its group lists it.
+/// When a member is due, and its sequence. The task knows its key.
 pub(crate) type MemberKey = (Timestamp, u64);
 
 type Members = BTreeMap<MemberKey, Member>;
@@ -94,12 +93,12 @@ pub(crate) enum WaitsFor {
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// The number of workers that the group leaves to others, and the number that the pool is to have.
+    /// The numbers of workers that the group leaves to others, and that the pool is to have.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,
     pub(crate) submitted: u64,
-    /// The number of submissions that were refused because the group was shut down.
+    /// The number of submissions that the group has refused.
     pub(crate) rejected: u64,
     pub(crate) totals: Totals,
     /// The pending members, in the order in which they start.
@@ -109,9 +108,9 @@ pub(crate) struct Roll {
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
-    /// Members that were parked and are to be let go, by the step that is under way.
+    /// The parked members that the step under way lets go.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// The tasks that the group keeps since its own shutdown, and those that it keeps since the shutdown of its executor.
+    /// What the group keeps since its own shutdown, and since that of its executor.
     keeps: Option<Keeps>,
     executor_keeps: Option<Keeps>,
     /// The number of submissions that are under way.
@@ -126,8 +125,8 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved. A member that waits for the answer of
-    /// its gate has a permit and no worker, so there are more permits than workers if none is reserved.
+    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit and no
+    /// worker, so the number of workers counts only if some are reserved.
     fn permits(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -139,7 +138,7 @@ impl Roll {
         if self.is_paused { 0 } else { self.permits().saturating_sub(taken) }
     }
 
-    /// Returns `true` if it is the turn of a pending member: fewer members than free permits stand before it.
+    /// Returns `true` if fewer members than free permits stand before a pending one.
     fn is_first(&self, key: MemberKey) -> bool {
         let free = self.free();
         // The second comparison spares a group with a loose limit the walk.
@@ -162,7 +161,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member. If it came too late it is called off at once: this fails with the reason why it has to end.
+    /// Enters a pending member. Calls it off if it came too late, and fails with the reason why it has to end.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -177,8 +176,8 @@ impl Roll {
         admitted
     }
 
-    /// Decides whether a member that a worker has taken may start, and has it start then. Otherwise it is queued again, and
-    /// waits. Fails with the reason why it ends instead.
+    /// Starts a member that a worker has taken, if it may start; otherwise it is queued again, and waits. Fails with the reason
+    /// why it ends instead.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
         // The executor has given the others back.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
@@ -232,8 +231,8 @@ impl Roll {
         Ok(is_parked)
     }
 
-    /// Notes that a member in the queue is due at another moment, for which it has no permit. If it is parked and due later
-    /// it is let go: it waits for no turn until a worker finds it due again. Returns its key.
+    /// Notes that a member in the queue is due at another moment, for which it has no permit. A parked one that is due later
+    /// is let go: it waits for its turn when a worker finds it due again. Returns its key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
         if !matches!(member.stands, Stands::Pending { .. } | Stands::Asking) {
@@ -247,7 +246,6 @@ impl Roll {
         (due, key.1)
     }
 
-    /// Changes how a member stands, and when it is due.
     fn stand(&mut self, key: MemberKey, due: Timestamp, stands: Stands) {
         if let Some(mut member) = self.take(key) {
             (member.due, member.stands) = (due, stands);
@@ -281,12 +279,11 @@ impl Roll {
         }
     }
 
-    /// Returns `true` if a member is in the queue and waits for its turn there.
     pub(crate) fn parks(&self, key: MemberKey) -> bool {
         self.pending.get(&key).is_some_and(Member::is_parked)
     }
 
-    /// Returns the members to let go: those parked ones whose turn has come, which are parked no longer.
+    /// Returns the parked members whose turn has come, which are parked no longer, for the caller to let them go.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         let mut released = mem::take(&mut self.let_go);
         if self.parked == 0 {
@@ -303,7 +300,7 @@ impl Roll {
         released
     }
 
-    /// Removes a member that has ended, or that is no longer part of the schedule, and notes it if a report was asked for.
+    /// Removes a member that has ended or is no longer part of the schedule, and logs it for a report.
     pub(crate) fn leave(&mut self, key: MemberKey, ended: Ended, name: &Option<Arc<str>>) {
         if self.take(key).is_none() {
             return;
@@ -319,7 +316,6 @@ impl Roll {
         }
     }
 
-    /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
     pub(crate) fn pause(&mut self) -> bool {
         let is_closed = self.is_shut_down() || self.executor_keeps.is_some();
         let is_possible = !self.is_paused && !is_closed;
@@ -327,8 +323,8 @@ impl Roll {
         is_possible
     }
 
-    /// Calls off the pending members that are `unwanted`: none of them starts from here on. Returns all that are
-    /// unwanted, for the caller to end them, in the order in which they were submitted.
+    /// Calls off the `unwanted` members that do not run: none of them starts from here on. Returns all unwanted ones, for the
+    /// caller to end them, in the order in which they were submitted.
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
@@ -350,8 +346,8 @@ impl Roll {
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
 
-    /// Called when the executor is shut down. Returns the members, called off, that a paused group would
-    /// keep from running although the executor does not keep them.
+    /// Called when the executor is shut down. If the group is paused, returns the members that the executor does not keep,
+    /// called off, since the pause would keep them from running.
     pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
@@ -360,7 +356,7 @@ impl Roll {
         })
     }
 
-    /// Called when the executor has given its pending tasks back: they are no members any more.
+    /// Called when the executor has given its pending tasks back: removes them.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
         for member in self.call_off(reason, &|member| !member.is_running()) {
@@ -370,18 +366,15 @@ impl Roll {
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Returns `Err` if a member that would wait for the end of a pause has to end: the executor was shut down, and does not
-    /// keep it.
+    /// Fails if a member must not wait for the end of a pause: the executor was shut down, and does not keep it.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
 
-    /// Returns the number of members that do not run.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len() + self.others.len() - self.running
     }
 
-    /// Returns `true` if a member runs, or may run by `deadline`.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_due = self.pending.keys().next().is_some_and(|(due, _)| *due <= deadline);
         is_due || !self.others.is_empty() || self.joining > 0
@@ -393,7 +386,7 @@ impl Roll {
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
-    /// Ends the group if nothing of it is left. Returns `true` if it has ended.
+    /// Ends the group if it is to end and nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
         let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;
@@ -426,8 +419,7 @@ impl Keeps {
         }
     }
 
-    /// Restricts what a shutdown keeps to no more than this, and returns the result: a policy that is switched on again brings
-    /// nothing back.
+    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
     fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
@@ -438,7 +430,7 @@ impl Keeps {
         })
     }
 
-    /// Returns `Err` if a shutdown ends such a task.
+    /// Fails if a shutdown ends such a task.
     fn admit(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Result<(), CancelReason> {
         match kept {
             Some(kept) if !kept.keeps(at, is_delayed) => Err(kept.reason),
