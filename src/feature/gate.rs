@@ -312,20 +312,22 @@ impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
 /// ```
 #[must_use = "the entry is what the gate returns"]
 pub fn later() -> (Reply, Entry) {
-    let slot = Arc::new(Mutex::new(ReplySlot::Awaited(None)));
+    let slot = Arc::new(ReplySlot(Mutex::new(ReplyState::Awaited(None))));
     (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
 }
 
 /// Answers a question that a gate was asked before. Made by [`later`]. Dropping it without an answer skips the run.
 #[derive(Debug)]
 #[must_use = "dropping it skips the run"]
-pub struct Reply(Arc<Mutex<ReplySlot>>);
+pub struct Reply(Arc<ReplySlot>);
 
 /// An entry that is still to come. Made by [`later`]. The gate returns it as a part of [`Entry::Later`].
 #[derive(Debug)]
-pub struct PendingEntry(Arc<Mutex<ReplySlot>>);
+pub struct PendingEntry(Arc<ReplySlot>);
 
-enum ReplySlot {
+struct ReplySlot(Mutex<ReplyState>);
+
+enum ReplyState {
     /// Not there yet. The thread that gives it makes this call.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
@@ -342,13 +344,13 @@ impl Reply {
     }
 
     fn answer(&self, entry: Entry) {
-        let mut answer = self.0.lock();
-        let ReplySlot::Awaited(call) = &mut *answer else {
+        let mut answer = self.0.0.lock();
+        let ReplyState::Awaited(call) = &mut *answer else {
             drop(answer);
             return give_back(entry);
         };
         let call = call.take();
-        *answer = ReplySlot::Given(entry);
+        *answer = ReplyState::Given(entry);
         drop(answer);
         if let Some(call) = call {
             call();
@@ -365,14 +367,14 @@ impl Drop for Reply {
 
 impl PendingEntry {
     pub(crate) fn is_given(&self) -> bool {
-        !matches!(*self.0.lock(), ReplySlot::Awaited(_))
+        !matches!(*self.0.0.lock(), ReplyState::Awaited(_))
     }
 
     /// Takes the answer, if it is there.
     pub(crate) fn take(&self) -> Option<Entry> {
-        let mut answer = self.0.lock();
-        match mem::replace(&mut *answer, ReplySlot::Closed) {
-            ReplySlot::Given(entry) => Some(entry),
+        let mut answer = self.0.0.lock();
+        match mem::replace(&mut *answer, ReplyState::Closed) {
+            ReplyState::Given(entry) => Some(entry),
             other => {
                 *answer = other;
                 None
@@ -382,7 +384,7 @@ impl PendingEntry {
 
     /// Sets the function that is called by the thread that gives the answer, unless the answer is there already.
     pub(crate) fn when_given(&self, call: impl FnOnce() + Send + 'static) {
-        if let ReplySlot::Awaited(place) = &mut *self.0.lock() {
+        if let ReplyState::Awaited(place) = &mut *self.0.0.lock() {
             *place = Some(Box::new(call));
         }
     }
@@ -390,8 +392,8 @@ impl PendingEntry {
 
 impl Drop for PendingEntry {
     fn drop(&mut self) {
-        let answer = mem::replace(&mut *self.0.lock(), ReplySlot::Closed);
-        if let ReplySlot::Given(entry) = answer {
+        let answer = mem::replace(&mut *self.0.0.lock(), ReplyState::Closed);
+        if let ReplyState::Given(entry) = answer {
             give_back(entry);
         }
     }

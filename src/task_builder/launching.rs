@@ -176,14 +176,14 @@ impl TaskBuilder<'_> {
         let Self { name, gate, group, timeout, runs_once, .. } = self;
         let budget = timeout.filter(|_| !is_periodic);
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        let extensions = Extensions {
-            limit: budget.map(|budget| Box::new(TimeLimit::new(deadline, budget))),
+        let mut extensions = Extensions {
             control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
             group: group.map(|group| Box::new(Membership::new(group, kept))),
             gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
             at_shutdown,
             ..Extensions::default()
         };
+        extensions.limit = budget.map(|budget| Box::new(TimeLimit::new(deadline, budget)));
         if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);

@@ -151,6 +151,8 @@ fn carry_out(
         extensions.on_replan(&mut Replan { plan, due, awaits_answer: false, deferred });
     }
     // Last, because a trigger is the user's, and other tasks are not to wait for its drop.
-    deferred.push(|| discard(unused));
+    if unused.is_some() {
+        deferred.push(|| discard(unused));
+    }
     !is_toggle || before != after
 }
