@@ -1,7 +1,7 @@
 //! The time limit of a task: when it has to have ended, and when its present run has to.
 //!
 //! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the same lock, and
-//! the thread that moves it arms another expiry ([`Task::arm_limits`]); one that was armed for another limit finds that, and
+//! the thread that moves it arms another expiry (`Task::arm_limits`); one that was armed for another limit finds that, and
 //! does nothing. A series has a limit for each run, while it is under way.
 //!
 //! A series that goes on after a run that took too long is not called off by the token that its timer thread raises then: the
