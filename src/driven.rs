@@ -222,7 +222,7 @@ impl Drop for DrivenExecutor {
         if policy != DropPolicy::ShutdownNow && !is_inside {
             let mut place = Place::default();
             let lifecycle = &pool.lifecycle;
-            let over = |waker: &_| lifecycle.poll_over(&mut place, waker, true);
+            let over = |waker: &_| lifecycle.poll_terminated(&mut place, waker, true);
             self.driver.drive_until(over);
         }
         // Runs the tasks that are due, and all that are left if it was shut down before.

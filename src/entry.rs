@@ -15,6 +15,10 @@ impl Ticket {
         Self { slot: u32::MAX, sequence }
     }
 
+    pub(crate) const fn has_slot(self) -> bool {
+        self.slot != u32::MAX
+    }
+
     /// Returns the ticket of the same entry after it has been queued again, into this slot.
     pub(crate) fn moved_to(self, slot: Option<u32>) -> Self {
         Self { slot: slot.unwrap_or(self.slot), ..self }

@@ -342,7 +342,7 @@ impl Handle {
     /// Returns the largest number of workers that there have ever been at once. Java: `getLargestPoolSize`.
     #[doc(alias = "getLargestPoolSize")]
     pub fn largest_pool_size(&self) -> usize {
-        self.pool().workers.largest()
+        self.pool().workers.count(|_| ()).1
     }
 
     /// Returns [`Statistics::active`]: how many tasks are running. Java: `getActiveCount`.

@@ -6,9 +6,8 @@
 //!               └─────────── requeue ─────────────────┘
 //! ```
 //!
-//! The pool is the only place that knows both sides of the layer below it: the queue knows nothing of
-//! tasks, and a task knows nothing of the queue. It consists of parts. A part owns its state, answers for it, knows no
-//! pool, and receives what it needs of others as an argument.
+//! The queue knows no task, and a task knows no queue: only the pool knows both. It consists of parts. A part owns its
+//! state, answers for it, knows no pool, and receives what it needs of others as an argument.
 //!
 //! | part | what it owns | under which lock |
 //! |---|---|---|
@@ -23,7 +22,7 @@
 //! | [`Timeouts`](crate::feature) | the thread for time limits, and its queue | those of that queue |
 //! | [`Callbacks`] | what the builder was given; it never changes | none |
 //!
-//! [`Pool`] alone knows them all, and has the protocols, whose steps need several of them at once:
+//! [`Pool`] has the protocols, whose steps need several parts at once:
 //!
 //! | protocol | its steps |
 //! |---|---|
@@ -40,30 +39,27 @@
 //!
 //! # Cancelling
 //!
-//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by
-//! its slot. When it returns the closure has been dropped, unless the task is running, and the
-//! entry is gone. Three other steps can fall between those two:
+//! [`Pool::cancel`] decides under the task's lock, and then takes the entry out of the queue by its slot. When it returns,
+//! the entry is gone, and the closure has been dropped unless the task is running. Three steps of other threads can fall
+//! between those two:
 //!
-//! * *A worker takes the entry in between*: it finds nothing to run, and drops the node.
-//! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and
-//!   the entry is taken out again) or after it (and nothing is queued).
-//! * *The slot has been given to another entry*: the queue compares the sequence, and removes nothing.
+//! * *A worker takes the entry*: it finds nothing to run, and drops the node.
+//! * *A worker queues the task again*: it does so under the task's lock, so either before the decision (and this thread
+//!   takes the entry out again) or after it (and the worker queues nothing).
+//! * *The slot goes to another entry*: the queue compares the sequence, and removes nothing.
 //!
 //! # Moving an entry
 //!
-//! The entry of a task that is alive moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says
-//! what that means for the task), when a group lets its task go, and when a timer is reset. The two locks are those of
-//! queuing a task again, in the same order. Once the owner has been dropped, or the pool was shut down at once, no
-//! request changes anything any more: what is pending is due, or its holder decides. In a queue that is closed an entry
-//! may only come nearer: a shutdown decides by the deadlines that it finds once the queue is closed.
+//! The entry of a live task moves on request ([`PoolRef::control`]; [`feature::control`](crate::feature) says what that means
+//! for the task), when a group lets its task go, and when a timer is reset. The thread takes the two locks of queuing a task
+//! again, in the same order. After the drop of the owner or `shutdown_now` a request has no effect. In a closed queue an
+//! entry only moves to an earlier moment, because a shutdown decides by the deadlines that it finds there.
 //!
-//! An entry may have been parked: that of a task which was paused, waited for its group, or is on demand. No worker
-//! stays for it. So a thread that has moved an entry does what a submission does for one that it has queued: it wakes a
-//! waiter, and then looks whether a worker is left that would come ([`Pool::compensate`]). To the rule in [`workers`] a
-//! task that gets a moment has just been queued, and the same argument holds.
+//! The entry may have been parked, because its task was paused, waited for its group, or is on demand. No worker stays for
+//! it. So a thread that has moved an entry does what a submission does: it wakes a waiter, and then looks whether a worker
+//! is left that would come ([`Pool::compensate`]). By the rule in [`workers`], the task has just been queued.
 //!
-//! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is:
-//! [`queue`](crate::queue).
+//! What a task costs: `docs/decisions/cost.md`. Which thread is woken, and when none is: [`queue`](crate::queue).
 
 mod admission;
 mod deadlock;
@@ -87,7 +83,7 @@ use self::{
 pub(crate) use self::{
     driver::Driver,
     lifecycle::{Phase, Role},
-    submitting::{NotQueued, PoolRef, PoolRefs, Staffing},
+    submitting::{PoolRef, PoolRefs, Staffing},
 };
 use crate::{
     CancelReason, CancellationToken,
@@ -117,9 +113,9 @@ pub(crate) struct Config {
     pub(crate) timer_slack: Duration,
     /// How long before a deadline a worker wakes; see `Builder::precise`.
     pub(crate) lead: Duration,
-    /// The system's if there is none: not every machine has that one.
+    /// `None` for the system's, which not every machine has.
     pub(crate) clock: Option<Clock>,
-    /// There is no thread: see [`driver`].
+    /// The pool has a [`driver`] in place of threads.
     pub(crate) is_driven: bool,
     pub(crate) stripes: usize,
     pub(crate) keep_delayed: bool,
@@ -133,8 +129,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// The default factory, which starts threads of the standard library, and the default handler,
-    /// which has the submission fail.
+    /// Returns the default factory, which starts threads of `std`, and the default handler, which fails the submission.
     pub(crate) fn defaults() -> (Callback<dyn ThreadFactory>, Callback<dyn RejectedExecutionHandler>)
     {
         (
@@ -147,13 +142,12 @@ impl Config {
 type Decorator = dyn Fn(&Submission<'_>) -> Around + Send + Sync;
 type RunWatch = dyn Fn(&Submission<'_>, Duration, &Pool) -> Around + Send + Sync;
 
-/// The callbacks that the builder was given. They never change; what of the user's code can be replaced is
-/// [`Replaceable`].
+/// The callbacks that the builder was given and that cannot be replaced.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Callbacks {
     pub(crate) hooks: Hooks,
     pub(crate) decorate: Option<Callback<Decorator>>,
-    /// Returns the code around the runs of a task that names each one which takes as long as this or longer.
+    /// Returns the code around the runs of a task that reports each run which takes as long as this or longer.
     pub(crate) watch: Option<Callback<RunWatch>>,
 }
 
@@ -174,7 +168,7 @@ pub(crate) struct Pool {
     pub(crate) spawner: Spawner,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) policies: Policies,
-    /// Raised by `shutdown_now`; the parent of every task's token.
+    /// The parent of every task's token; raised by `shutdown_now`.
     pub(crate) token: CancellationToken,
     /// The tasks that have ended, where a report is asked for.
     pub(crate) log: EndLog,
@@ -183,7 +177,7 @@ pub(crate) struct Pool {
     pub(crate) is_driven: bool,
     pub(crate) warn_after: Option<Duration>,
     submitter_span: bool,
-    /// Something is added to each task that is submitted.
+    /// True if each task gets something of the pool's when it is submitted.
     pub(crate) extends_submissions: bool,
     /// True if each take has further steps, for a bound or for an observer.
     follows_takes: bool,
@@ -246,9 +240,9 @@ impl Pool {
 
     // Cancelling.
 
-    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it.
-    /// `ticket` is the one with which the task was submitted. A body that runs is asked to stop, if that is
-    /// wanted, even if the task was cancelled before without that.
+    /// Ends a task as cancelled and takes it out of the queue. Returns `true` if this call ended it. `ticket` is the one with
+    /// which the task was submitted. With [`IfRunning::Signal`] it raises the token of a body that runs, also if the task was
+    /// cancelled before.
     #[inline(always)]
     pub(crate) fn cancel(
         &self,
@@ -261,8 +255,8 @@ impl Pool {
         self.take_out(task, ticket, found, if_running)
     }
 
-    /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` is
-    /// what the attempt to end it found; returns `true` unless that was too late.
+    /// Takes a task that has just been ended out of the queue, or asks its body to stop. `found` says where the task was when
+    /// it was ended. Returns `true` unless that was too late.
     #[inline(always)]
     pub(crate) fn take_out(
         &self,
@@ -291,7 +285,7 @@ impl Pool {
         true
     }
 
-    /// Called when a task has been taken out of the queue, and not by a worker. The caller holds no lock.
+    /// Called when a thread that is no worker has taken a task out of the queue. The caller holds no lock.
     #[inline(always)]
     pub(crate) fn entry_removed(&self) {
         self.capacity.release();
@@ -320,7 +314,7 @@ impl Pool {
         found
     }
 
-    /// Ends a task that has been taken out of the queue for lack of something, and reports it if it is a series.
+    /// Ends a task that had to leave the queue, and reports it if it is a series.
     fn displace(&self, task: Arc<Task>, id: u64, reason: CancelReason, why: &'static str) {
         let found = self.end_as_cancelled(&*task, id, reason);
         if found != Cancellation::TooLate && task.is_periodic() {
@@ -331,8 +325,7 @@ impl Pool {
 
     // Moving an entry.
 
-    /// Returns the entry of a task, for the task to move it. The caller [calls a worker](Self::call_worker) then, once it
-    /// holds no lock.
+    /// Returns the entry of a task, for the task to move it. The caller then [calls a worker](Self::call_worker), with no lock.
     pub(crate) fn entry(&self, ticket: Ticket) -> QueuedEntry<'_> {
         QueuedEntry { queue: &self.queue, ticket, is_moved: false, wake: None }
     }
@@ -350,8 +343,7 @@ impl Pool {
         done
     }
 
-    /// Calls a worker for an entry that may have been moved: wakes the waiter that has to know, and starts a worker if
-    /// none would come.
+    /// Wakes the waiter that has to know of an entry that has moved, and starts a worker if none would come.
     pub(crate) fn call_worker(self: &Arc<Self>, entry: QueuedEntry<'_>) {
         wake_all(entry.wake);
         if entry.is_moved {
@@ -360,7 +352,7 @@ impl Pool {
     }
 }
 
-/// The entry of one task, as the task moves it, and the wake-up that the thread owes then.
+/// The entry of one task, which the task moves, and the wake-up that the thread owes then.
 #[must_use = "a task that is due would wait"]
 pub(crate) struct QueuedEntry<'a> {
     queue: &'a DelayedWorkQueue<Arc<Task>>,
@@ -384,9 +376,9 @@ impl QueuedEntry<'_> {
     }
 }
 
-/// Adds one to a list of what ends by itself: the handle of a thread that has ended keeps its stack, and the entry of a
-/// group that is gone its memory. When the list is full, what is over leaves it, for the caller to drop, and it gets
-/// twice the room that is needed then. So each is looked at twice on average.
+/// Adds one to a list of things that end by themselves, such as threads, and whose memory is to be freed then. When the list
+/// is full, this returns those that are over, for the caller to drop, and gives it twice the room that it needs. So each is
+/// checked twice on average.
 pub(crate) fn keep<T>(kept: &mut Vec<T>, one: T, is_over: impl FnMut(&T) -> bool) -> Vec<T> {
     let mut gone = Vec::new();
     if kept.len() == kept.capacity() {

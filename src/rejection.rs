@@ -17,9 +17,7 @@
 
 use std::{fmt, ops::Deref, time::Duration};
 
-use crate::{
-    RejectionReason, drained::DrainedTask, statistics::Totals, sync::Arc, unwind::discard,
-};
+use crate::{RejectionReason, drained::DrainedTask, pool::Pool, sync::Arc, unwind::discard};
 
 /// Decides about a task that an executor does not admit, because it was shut down or because as many tasks are
 /// pending as its [bound](crate::Builder::max_pending) allows. Set by
@@ -71,24 +69,12 @@ impl<T: RejectedExecutionHandler + ?Sized> RejectedExecutionHandler for Arc<T> {
 /// dereferences to the [`DrainedTask`], which says what it is.
 #[must_use = "dropping a rejected task cancels it"]
 pub struct RejectedTask<'a> {
-    pub(crate) refuser: &'a Arc<dyn Refuser>,
-    pub(crate) task: DrainedTask,
-    pub(crate) reason: &'a RejectionReason,
+    pool: &'a Arc<Pool>,
+    task: DrainedTask,
+    reason: &'a RejectionReason,
 }
 
-/// The pool, as far as the verbs of a refused task use it.
-pub(crate) trait Refuser: Send + Sync {
-    fn count_caller_run(&self, done: &Totals);
-
-    fn discard_oldest(&self);
-
-    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up
-    /// at once where no wait can help.
-    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room;
-
-    fn release_permit(&self);
-}
-
+/// The outcome of a wait for room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Acquired,
@@ -108,7 +94,7 @@ pub(crate) enum Decision {
 
 /// A permit for a task that is not in the queue yet. Its drop releases it: a handler may panic when it has the
 /// answer already.
-pub(crate) struct CapacityPermit(Option<Arc<dyn Refuser>>);
+pub(crate) struct CapacityPermit(Option<Arc<Pool>>);
 
 impl CapacityPermit {
     pub(crate) fn hand_over(mut self) {
@@ -118,14 +104,18 @@ impl CapacityPermit {
 
 impl Drop for CapacityPermit {
     fn drop(&mut self) {
-        if let Some(refuser) = self.0.take() {
-            refuser.release_permit();
-            discard(refuser);
+        if let Some(pool) = self.0.take() {
+            pool.capacity.release();
+            discard(pool);
         }
     }
 }
 
-impl RejectedTask<'_> {
+impl<'a> RejectedTask<'a> {
+    pub(crate) fn new(pool: &'a Arc<Pool>, task: DrainedTask, reason: &'a RejectionReason) -> Self {
+        Self { pool, task, reason }
+    }
+
     /// Returns the reason why the task was not admitted.
     pub fn reason(&self) -> &RejectionReason {
         self.reason
@@ -151,7 +141,7 @@ impl RejectedTask<'_> {
     /// Runs the task on this thread, due or not, as [`DrainedTask::run`] does. Blocks until it has run. A one-shot
     /// task has no timeout then: its future has not been returned yet.
     pub fn run(self) -> Rejection {
-        self.refuser.count_caller_run(&self.task.run_here());
+        self.pool.rejections.count_caller_run(&self.task.run_here());
         Rejection(Decision::Handled)
     }
 
@@ -193,7 +183,7 @@ impl RejectedTask<'_> {
     /// [`CancelReason::Rejected`](crate::CancelReason::Rejected), and submits this one again.
     pub fn discard_oldest(self) -> Rejection {
         if !self.is_shutdown() {
-            self.refuser.discard_oldest();
+            self.pool.discard_oldest();
         }
         self.retry()
     }
@@ -209,13 +199,13 @@ impl RejectedTask<'_> {
         }
         let group = self.task.task.as_ref().and_then(|task| task.own_group());
         let gives_up = || group.as_ref().is_some_and(|group| group.roll().is_shut_down());
-        let room = self.refuser.wait_for_room(timeout, &gives_up);
+        let room = self.pool.wait_for_room(timeout, &gives_up);
         discard(group);
         match room {
             Room::TimeIsUp => self.abort(),
             Room::GivenUp => self.retry(),
             Room::Acquired => {
-                let permit = CapacityPermit(Some(Arc::clone(self.refuser)));
+                let permit = CapacityPermit(Some(Arc::clone(self.pool)));
                 self.retry_with(Some(permit))
             }
         }

@@ -91,7 +91,7 @@ impl Handle {
         let is_over = pool.await_or_stop(
             grace,
             &|deadline| pool.can_run_until(deadline),
-            &|limit| pool.await_termination(limit),
+            &|limit| pool.await_termination(limit, false),
             &|| {
                 for task in pool.shutdown_now() {
                     log.cancelled(task.id().0, || task.name());
@@ -141,7 +141,7 @@ impl Handle {
     /// in its thread factory; and in the drop of a value that a shutdown on this thread is cancelling.
     #[doc(alias = "WaitGroup")]
     pub fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.pool().await_termination(timeout)
+        self.pool().await_termination(timeout, false)
     }
 
     /// Returns a future that completes when the executor has terminated, as
@@ -213,7 +213,7 @@ impl ScheduledThreadPoolExecutor {
         }
         let mut place = Place::default();
         limit.block(pool.clock(), deadline, |waker| {
-            pool.lifecycle.poll_terminated(&mut place, waker)
+            pool.lifecycle.poll_terminated(&mut place, waker, false)
         });
         pool.lifecycle.forget(&mut place);
         if pool.lifecycle.phase() != Phase::Terminated {
@@ -253,7 +253,7 @@ impl Future for Termination {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self { handle, place } = &mut *self;
-        let answer = handle.pool().lifecycle.poll_terminated(place, context.waker());
+        let answer = handle.pool().lifecycle.poll_terminated(place, context.waker(), false);
         answer.map_or(Poll::Pending, Poll::Ready)
     }
 }

@@ -1,12 +1,11 @@
-//! The part that a shutdown keeps of a task's schedule, where its kind does not say it.
+//! What a shutdown keeps of a task whose kind does not say it.
 //!
-//! Most tasks are kept by their kind: one policy of the pool is for those that run once, and one for series. A call with
-//! retries has the plan of a series and returns one value, so it counts as a task that runs once. And a task, or its
-//! group, may have its [own policy](ShutdownPolicy). These tasks keep it with their extensions.
+//! Most tasks are kept by their kind: one policy of the pool is for those that run once, and one for series. A call with retries
+//! has the plan of a series and returns one value, so it counts as a task that runs once. And a task, or its group, may have its
+//! [own policy](ShutdownPolicy). These tasks keep it with their extensions.
 //!
-//! A worker that queues such a task again names the reason that the closed queue admits, or not. So it is asked behind all
-//! features that choose a reason. A thread that shuts the pool down asks each task under its own lock, once there has been such a
-//! task in the pool.
+//! The extensions ask it last when a worker queues such a task again, since other features choose the reason that the closed
+//! queue admits or not. A thread that shuts the pool down asks each task under its lock, once the pool has had such a task.
 
 use crate::{entry::Requeue, task::Task};
 
@@ -32,7 +31,7 @@ pub(crate) enum AtShutdown {
 }
 
 impl AtShutdown {
-    /// Returns the reason for which a task is queued again, which a closed queue admits or not.
+    /// Returns the reason for which a task is queued again.
     pub(crate) fn reason(self, why: Requeue) -> Requeue {
         use Requeue::{Kept, NextRun, PutOff, SeriesTurn, Turn, Unkept};
         match (self, why) {
@@ -46,7 +45,7 @@ impl AtShutdown {
 }
 
 impl Task {
-    /// Returns by what a shutdown keeps the task. Takes the task's lock.
+    /// Returns what decides whether a shutdown keeps the task. Takes the task's lock.
     pub(crate) fn at_shutdown(&self) -> AtShutdown {
         let own = self.with(|parts| parts.extensions()?.at_shutdown);
         own.unwrap_or_else(|| self.kind_at_shutdown())

@@ -1,47 +1,44 @@
 //! Control: the requests to a task that is alive, and when the task runs then.
 //!
-//! There is one operation: the next run is at another moment. Everything that a handle can ask for
-//! is a [`Change`], and every change comes down to another deadline for the entry of the task in the
-//! queue.
+//! There is one operation: the next run is at another moment. Everything that a handle can ask for is a [`Change`], and comes
+//! down to another deadline for the entry of the task in the queue.
 //!
 //! # Plan and entry
 //!
-//! The *plan* is when the task runs next by its schedule. The *entry* is what the queue has, and when it is due.
-//! The two are the same moment, with two exceptions:
+//! The *plan* is when the task runs next by its schedule. The *entry* is what the queue has, and when it is due. The two are
+//! the same moment, with two exceptions:
 //!
-//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan goes on to
-//!   age: a pause is lateness. After it the entry is the plan again, which may have passed meanwhile, and the
-//!   policy for missed runs sees the same as after a stall. A paused task is pending, so no count, no
-//!   snapshot and no shutdown knows of pauses.
-//! * An **extra run** is asked for. The entry is due now, and the plan stands for after it.
+//! * The task is **paused**. Its entry is [parked](crate::entry::Timing) and never due, and its plan goes on to age: a pause
+//!   is lateness. After it the entry is the plan again, which may have passed meanwhile, and the policy for missed runs sees
+//!   the same as after a stall. A paused task is pending, so no count, no snapshot and no shutdown knows of pauses.
+//! * A caller asks for an **extra run**. The entry is due now, and the plan stands for after it.
 //!
-//! A change says when the entry is due. Whether it is parked all the same, because the task waits for its turn, is
-//! known to its [group](crate::Group), which is asked before the entry is moved. A group parks a member under
-//! that member's lock alone, so none is parked meanwhile; and a thread that has just let the member go waits for this
-//! lock, and moves the entry then.
+//! A change says when the entry is due. Whether the entry is parked all the same, because the task waits for its turn, is up
+//! to its [group](crate::Group), which the thread asks before it moves the entry. A group parks a member under that member's
+//! lock alone, so none is parked meanwhile; a thread that has just let the member go waits for this lock, and moves the entry
+//! then.
 //!
 //! # Where the task is
 //!
-//! All of this happens under the task's lock, under which a task is also queued again.
+//! All of this happens under the task's lock, under which a worker also queues the task again.
 //!
-//! * **In the queue**: the entry is moved there, to the moment that [`Standing`] derives from the
-//!   one that is found, in one step under the queue's lock.
-//! * **With a worker**, if it is not found: the task runs, has been taken out to be run, or is about
-//!   to be queued again. The change is noted in [`Control`], and [`on_requeue`](Control::on_requeue) applies it
-//!   in the step that queues the task. The run that is under way goes on. A task that runs once is not
-//!   queued again, so there the change comes too late.
+//! * **In the queue**: the thread moves the entry to the moment that [`Standing`] derives from the one that it finds, in one
+//!   step under the queue's lock.
+//! * **With a worker**, if the entry is not there: the task runs, has been taken out to be run, or is about to be queued
+//!   again. The thread notes the change in [`Control`], and [`on_requeue`](Control::on_requeue) applies it in the step that
+//!   queues the task. The present run goes on. For a task that runs once the change comes too late.
 //! * **Elsewhere**, as after the drop of the owner or `shutdown_now`, or with the holder of a rejected task: too late, and the
 //!   caller knows (see `PoolRef::control`).
 //!
 //! # Races
 //!
-//! * *A worker takes the entry*: before the change, and it is noted; or after it, and finds the entry
-//!   where it has been moved to. The queue's lock orders the two.
-//! * *A cancellation*: the task's lock orders the two. Afterwards nothing can be changed.
-//! * *The time limit of a task that runs once* moves with its plan, under the same lock. An expiry
-//!   that was armed for another limit finds that, and does nothing.
-//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts an
-//!   entry of a closed queue off, so whatever a shutdown lets run is over in time.
+//! * *A worker takes the entry*: before the change, which is then noted, or after it, from where the change has moved it. The
+//!   queue's lock orders the two.
+//! * *A cancellation*: the task's lock orders the two. A task that has ended changes no more.
+//! * *The time limit of a task that runs once* moves with its plan, under the same lock. An expiry that was armed for another
+//!   limit finds that, and does nothing.
+//! * *A shutdown* decides by the entries that it finds in the closed queue. A change never puts off an entry of a closed
+//!   queue, so whatever a shutdown lets run is over in time.
 
 mod waiting;
 mod wall;
@@ -72,8 +69,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change to the schedule that a trigger stands for; `None` if the task cannot have it.
-    /// Calls the trigger, which is user code.
+    /// Returns the change to the schedule of a trigger; `None` if the task cannot have it. Calls the trigger: user code.
     pub(crate) fn schedule(trigger: impl Trigger, of: &Task, clock: &Clock) -> Option<Self> {
         // The task keeps its policy for missed runs.
         let missed = MissedRuns::Coalesce;
@@ -84,35 +80,34 @@ impl Change {
     }
 }
 
-/// The requests made of a task that its entry does not show. A task without such a request has no `Control`.
+/// The requests to a task that its entry does not show. A task without such a request has none of this.
 #[derive(Default)]
 pub(crate) struct Control {
-    /// True for a series that stands for a task that runs once, at a moment of the wall clock.
+    /// True for a series in place of a task that runs once, at a moment of the wall clock.
     pub(super) runs_once: bool,
     is_paused: bool,
     extra: Option<Timestamp>,
-    /// True if the entry stands for the extra run, and not for the plan. The two may be due at one moment. It is kept for
-    /// the worker that takes the entry: other requests may have changed the rest by then.
+    /// True if the entry stands for the extra run, and not for the plan, which may be due at the same moment. It is for the
+    /// worker that takes the entry: other requests may have changed the rest by then.
     is_extra_next: bool,
     /// When the planned run was asked for; see [`Standing`].
     asked: Option<Timestamp>,
-    /// True if the tick for which the task was taken waits on.
+    /// True if the run for which the task was taken waits on.
     keeps_tick: bool,
-    /// The plan. While the task is in the queue, `None` if that is when its entry is due. While a worker
-    /// has the task, `None` if the schedule decides.
+    /// The plan; `None` if it is when the entry is due, or, while a worker has the task, if the schedule decides.
     plan: Option<Timestamp>,
-    /// The same plan, if it is on the wall clock, which may be set meanwhile. Only while a worker has the task for an extra run.
+    /// The plan on the wall clock, which may be set meanwhile. Only while a worker has the task for an extra run.
     plan_on_wall: Option<Box<WallPlan>>,
     /// The moment at which the next run is due at the latest. Only while a worker has the task.
     within: Option<Timestamp>,
-    /// True if `plan` replaces a plan of the schedule, and is not the schedule's own first run.
+    /// True if `plan` is not of the schedule.
     leaves_wall: bool,
     /// The schedule from the next run on. Only while a worker has the task.
     schedule: Option<Schedule>,
 }
 
 impl Control {
-    /// The control of a task with a trigger, which the wall clock is asked about.
+    /// Returns the control of a task with a trigger, whose runs look at the wall clock.
     pub(crate) fn of_trigger(runs_once: bool) -> Self {
         Self { runs_once, ..Self::default() }
     }
@@ -140,15 +135,15 @@ impl Control {
     }
 
     pub(crate) fn after_run(&mut self, call: &Call<'_>) {
-        // After an extra run the plan stands, with what was asked of it; and what was asked of a plan that has been made
-        // meanwhile is of the next run.
+        // After an extra run the plan stands, with the request to it; and a request to a plan that was made meanwhile is
+        // about the next run.
         if !self.keeps_tick && !call.run.is_extra.get() && self.plan.is_none() {
             self.asked = None;
         }
     }
 
     pub(crate) fn on_requeue(&mut self, task: &mut Core<'_>, queuing: &mut Queuing) {
-        // The plan is at rest, so a schedule that has been set since is that of its next run.
+        // The run is over, so a schedule that was set meanwhile plans the next one.
         if let Some(schedule) = self.schedule.take() {
             queuing.replaced = Some(match &mut task.plan {
                 Some(plan) => plan.set_schedule(schedule),
@@ -158,8 +153,12 @@ impl Control {
         self.plan_on_wall = None;
         let on_wall = task.plan.as_ref().and_then(|plan| plan.schedule.view_wall());
         self.follow_wall(on_wall.map(|view| view.due));
-        let (due, leaves_wall) = self.resume_at(queuing.due);
-        queuing.due = due;
+        let (planned, standing) =
+            (self.plan.unwrap_or(queuing.due), self.standing_after(queuing.due));
+        let is_hastened = self.within.take().is_some_and(|within| within < planned);
+        let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
+        self.keep(standing);
+        queuing.due = standing.due();
         queuing.is_replanned = leaves_wall || queuing.replaced.is_some();
         if let Some(plan) = task.plan.as_mut().filter(|_| leaves_wall) {
             plan.leave_wall();
@@ -184,7 +183,7 @@ impl Control {
         Standing { plan, is_paused, extra, asked }
     }
 
-    /// Returns how the task stands that is queued again, if its schedule says `next`.
+    /// Returns how the task stands when it is queued again, if its schedule says `next`.
     fn standing_after(&self, next: Timestamp) -> Standing {
         let standing = self.standing(next);
         match self.within {
@@ -201,10 +200,9 @@ impl Control {
         self.plan = (!is_plan_due).then_some(standing.plan);
     }
 
-    /// Notes a change for when the worker that has the task queues it again.
-    fn note(&mut self, change: Change) -> Changed {
+    /// Notes a change for when the worker that has the task queues it again. Returns `true` if it has an effect.
+    fn note(&mut self, change: Change, deferred: &mut Deferred) -> bool {
         let was_paused = self.is_paused;
-        let mut changed = Changed { had_effect: true, ..Changed::default() };
         self.follow_wall(match &self.schedule {
             Some(schedule) => schedule.view_wall().map(|view| view.due),
             None => self.plan_on_wall.as_ref().map(|plan| plan.due()),
@@ -221,78 +219,41 @@ impl Control {
                 None => self.within = Some(self.within.map_or(moment, |within| within.min(moment))),
             },
             // A run that is due already is the one that was asked for.
-            Change::RunNow(now) if self.has_due_plan(now) => self.asked = Some(now),
+            Change::RunNow(now) if !was_paused && self.plan.is_some_and(|plan| plan <= now) => {
+                self.asked = Some(now);
+            }
             Change::RunNow(now) => self.extra = Some(now),
             Change::Pause | Change::Resume => {
                 self.is_paused = matches!(change, Change::Pause);
-                changed.had_effect = was_paused != self.is_paused;
+                return was_paused != self.is_paused;
             }
             Change::Schedule(schedule, first) => {
                 (self.plan, self.within, self.leaves_wall) = (Some(first), None, false);
                 self.asked = None;
-                changed.unused = self.schedule.replace(schedule);
+                let unused = self.schedule.replace(schedule);
+                deferred.push(|| discard(unused));
             }
         }
-        changed
+        true
     }
 
-    /// A plan on the wall clock may have been kept while that clock was set: it is `due` then by now.
+    /// Updates a kept plan on the wall clock, which may have been set: the plan is `due` then by now.
     fn follow_wall(&mut self, due: Option<Timestamp>) {
         if let (Some(kept), Some(due), false) = (&mut self.plan, due, self.leaves_wall) {
             *kept = due;
         }
     }
-
-    /// Returns `true` if the run that is planned for after the present one is due.
-    fn has_due_plan(&self, now: Timestamp) -> bool {
-        !self.is_paused && self.plan.is_some_and(|plan| plan <= now)
-    }
-
-    /// Returns when the task is due that is queued again, if its schedule says `next`, and whether that is
-    /// in place of what the schedule says.
-    fn resume_at(&mut self, next: Timestamp) -> (Timestamp, bool) {
-        let (planned, standing) = (self.plan.unwrap_or(next), self.standing_after(next));
-        let is_hastened = self.within.take().is_some_and(|within| within < planned);
-        let leaves_wall = mem::take(&mut self.leaves_wall) || is_hastened;
-        self.keep(standing);
-        (standing.due(), leaves_wall)
-    }
-}
-
-/// The outcome of a change, and what the caller has to do about it when it holds no lock.
-#[must_use]
-#[derive(Default)]
-pub(crate) struct Changed {
-    pub(crate) had_effect: bool,
-    /// The limit of a task that runs once, if that has moved.
-    pub(crate) limit: Option<Timestamp>,
-    deferred: Deferred,
-    /// To be dropped: a trigger is the user's.
-    unused: Option<Schedule>,
-}
-
-impl Changed {
-    fn nothing(change: Change) -> Self {
-        let unused = match change {
-            Change::Schedule(schedule, _) => Some(schedule),
-            _ => None,
-        };
-        Self { unused, ..Self::default() }
-    }
 }
 
 impl Task {
-    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock.
-    pub(crate) fn control(
-        &self,
-        change: Change,
-        clock: &Clock,
-        mover: &mut MoveEntry<'_>,
-    ) -> Changed {
-        let mut changed = self.with(|parts| parts.change(change, clock, mover));
-        mem::take(&mut changed.deferred).run();
-        discard(changed.unused.take());
-        changed
+    /// Changes the moment at which a live task runs next. `mover` is called under the task's lock. Returns `true` if the
+    /// change had an effect.
+    pub(crate) fn control(&self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> bool {
+        let mut deferred = Deferred::default();
+        let changed = self.with(|parts| parts.change(change, clock, mover, &mut deferred));
+        deferred.run();
+        // A trigger is the user's.
+        changed.map_err(discard).unwrap_or(false)
     }
 }
 
@@ -305,42 +266,41 @@ impl Parts<'_> {
         self.control().is_some_and(|control| control.is_paused)
     }
 
-    /// Returns `true` if the entry of the task stands for an extra run.
-    pub(super) fn is_extra_next(&mut self) -> bool {
-        self.control().is_some_and(|control| control.is_extra_next)
-    }
-
-    /// Returns how the task stands by its entry and by what was asked of it.
-    fn kept_standing(&mut self, due: Timestamp) -> Standing {
-        self.control().map_or(Standing::planned(due), |control| control.standing(due))
-    }
-
     fn control_or_default(&mut self) -> &mut Control {
         self.extras().extensions.control.get_or_insert_default()
     }
 
-    /// Carries out a change, unless it comes too late, as it also does once the task's time is up.
-    fn change(&mut self, change: Change, clock: &Clock, mover: &mut MoveEntry<'_>) -> Changed {
+    /// Carries out a change. Returns `true` if it had an effect.
+    ///
+    /// # Errors
+    ///
+    /// Returns a change that comes too late, as it also does once the task's time is up.
+    fn change(
+        &mut self,
+        change: Change,
+        clock: &Clock,
+        mover: &mut MoveEntry<'_>,
+        deferred: &mut Deferred,
+    ) -> Result<bool, Change> {
         let is_impossible = matches!(change, Change::Schedule(..)) && !self.repeats();
         let is_too_late = self.stage.is_done() || self.is_given_away() || self.is_called_off();
         if is_impossible || is_too_late || self.is_over(clock) {
-            return Changed::nothing(change);
+            return Err(change);
         }
         if matches!(&change, Change::Schedule(schedule, _) if schedule.triggered().is_some()) {
             self.control_or_default();
         }
         let changed = match self.stage.is_scheduled() {
-            true => change_waiting(self, change, mover),
+            true => change_waiting(self, change, mover, deferred),
             false => Err(change),
         };
         match changed {
-            Ok(changed) => changed,
             // A worker has it, whether it is about to run the task, does so, or has done so. Another schedule is for the
             // runs after that: the run for which the task was taken is the old one's.
             Err(change) if self.repeats() || self.is_looked_at() => {
-                self.control_or_default().note(change)
+                Ok(self.control_or_default().note(change, deferred))
             }
-            Err(change) => Changed::nothing(change),
+            changed => changed,
         }
     }
 }

@@ -1,69 +1,62 @@
 //! Gates: code that is asked just before a run of a task whether the run takes place.
 //!
-//! A program that runs on several machines has the same periodic task on each of them, and often wants
-//! each of its runs once. A [`RunGate`] is where it can say so. It is set with
-//! [`TaskBuilder::gate`](crate::TaskBuilder::gate) and asked on the worker, with no lock held, before each
-//! run. It lets the run pass, skips it, or says when to ask again. It may also hand out a [`Lease`]: a
-//! permission that can be lost while the run goes on. A task without a gate pays nothing for this.
+//! A program that runs on several machines has the same periodic task on each of them, and often wants each of its runs once.
+//! A [`RunGate`] is where it can say so. It is set with [`TaskBuilder::gate`](crate::TaskBuilder::gate), and the worker asks it
+//! before each run, with no lock held. It lets the run pass, skips it, or says when to ask again. It may also hand out a
+//! [`Lease`]: a permission that can be lost while the run goes on. A task without a gate pays nothing for this.
 //!
-//! This crate has no gate that speaks to other machines. It has the place for one. [`from_fn`] and [`RunGate`] have examples.
+//! This crate has no gate that speaks to other machines, but the place for one. [`from_fn`] and [`RunGate`] have examples.
 //!
 //! # The order of things
 //!
-//! A worker takes the task. If the time limit of a one-shot task is up, or the wall clock has been set back
-//! and does not show the moment of the run, or the task's own token is raised, the gate is not asked. Then
-//! come [`RunGate::enter`], [`Lease::watch`], the hook before the run, the code around the body, the body, the hook
-//! after the run, and [`Lease::leave`]; and only then is the outcome of the run visible.
+//! A worker takes the task. It does not ask the gate if the time limit of a one-shot task is up, if the wall clock has been set
+//! back and does not show the moment of the run, or if the task's own token is raised. Then come [`RunGate::enter`],
+//! [`Lease::watch`], the hook before the run, the code around the body, the body, the hook after the run, and
+//! [`Lease::leave`]; and only then is the outcome of the run visible.
 //!
 //! # Ticks
 //!
-//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the moment that the trigger has
-//! answered, without the span by which [jitter](crate::Trigger::jitter) puts the run off. It stays the same, with its
-//! planned moment and the number of its run, however often the gate says [`Entry::Again`]; so do the
-//! lateness of the run and what counts as missed. A request for another moment, as
-//! [`reschedule`](crate::TaskHandle::reschedule), makes another tick of it, also if that is the moment at which the
-//! gate was to be asked again; and so does [`Entry::At`]. A run that is asked for
-//! beside the schedule ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the
-//! moment of the call.
+//! A [`Tick`] is one moment of the task's schedule, for which one run is planned: the answer of the trigger, without the span
+//! by which [jitter](crate::Trigger::jitter) puts the run off. However often the gate says [`Entry::Again`], the tick keeps its
+//! planned moment and the number of its run, and so do the lateness of the run and what counts as missed. A request for
+//! another moment, as [`reschedule`](crate::TaskHandle::reschedule), makes another tick of it, also if that is the moment at
+//! which the gate was to be asked again; and so does [`Entry::At`]. A run beside the schedule
+//! ([`run_now`](crate::TaskHandle::run_now)) is a tick of its own, planned for the moment of the call.
 //!
 //! # While a gate is asked
 //!
-//! A gate may block, on a database for instance, for as long as it bounds that itself. The worker is
-//! occupied meanwhile, and the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for it, and
-//! [`current_task`](crate::current_task) returns it inside the gate. If the task is cancelled meanwhile its
-//! future ends at once. After the answer the task is looked at once more, so its body does not run if it
-//! has been cancelled, if its time limit is up, if its token is raised, or after
-//! [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time of
-//! its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
+//! A gate may block, on a database for instance, for as long as it bounds that itself. It occupies the worker meanwhile, and
+//! the task is [`Running`](crate::TaskState::Running): a graceful shutdown waits for it, and
+//! [`current_task`](crate::current_task) returns it inside the gate. A cancellation ends the future at once. After the answer
+//! the worker looks at the task once more, so its body does not run if it has been cancelled, if its time limit is up, if its
+//! token is raised, or after [`shutdown_now`](crate::Handle::shutdown_now). The time limit of a one-shot task counts the time
+//! of its gate, and that of [`Lease::leave`]. The limit of a periodic task's run begins after the gate.
 //!
 //! # An answer that comes later
 //!
-//! A gate that has to wait for another machine had better not do so on a worker. It hands the question on, with the
-//! [`Reply`] of [`later`], and returns the entry that came with it. The task waits in the queue then, due but parked: it is
-//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and a group that it is in counts it as pending, though it has its
-//! permit already. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate had just given it. It is still the same
-//! question: [`Tick::attempt`] does not count it twice.
+//! A gate that has to wait for another machine had better not do so on a worker. It hands the question on, with the [`Reply`]
+//! of [`later`], and returns the entry that came with it. The task then waits in the queue, due but parked: it is
+//! [`Scheduled`](crate::TaskState::Scheduled), no worker waits for it, and its group counts it as pending, though it has its
+//! permit already. When the reply is sent, the next free worker takes the task and acts on the answer as if the gate had just
+//! given it. It is still the same question: [`Tick::attempt`] does not count it twice.
 //!
-//! There is no time limit for the reply but the gate's own. Until it is sent, a graceful shutdown waits for a
-//! one-shot task, and ends a series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those.
-//! If the task is cancelled, paused, drained or given another moment meanwhile, the answer is for a tick that is none any more:
-//! the reply has no effect, and a lease in it is left. A resumed task asks again. A run beside the schedule waits on through
-//! a pause.
-//! On a manual clock, time does not wait for a reply.
+//! Only the gate limits the time for the reply. Until it is sent, a graceful shutdown waits for a one-shot task, and ends a
+//! series if it does not [keep](crate::Builder::continues_existing_periodic_tasks_after_shutdown) those. If the task is
+//! cancelled, paused, drained or given another moment meanwhile, the reply has no effect, and a lease in it is left. A resumed
+//! task asks again. A run beside the schedule waits on through a pause. On a manual clock, time does not wait for a reply.
 //!
-//! The two ends share one slot, whose lock orders an answer and a task that waits no longer. Whichever comes second finds
-//! what the first has left. So an answer reaches the run that it is for, or its lease is left; and it never reaches another run.
+//! The lock of one slot orders an answer and a task that waits no longer; the second finds what the first has left. So an
+//! answer reaches the run that it is for, or its lease is left; and it never reaches another run.
 //!
 //! # A lease that is lost before the body
 //!
-//! The worker looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost the run does not take place:
+//! The worker looks at [`Lease::is_lost`] once more, right before the run. If the lease is lost, the run does not take place:
 //! the lease is left, and the gate is asked about the tick again at once.
 //!
 //! # A gate is user code
 //!
-//! A panic of [`RunGate::enter`] or of [`Lease::watch`] is reported to the
-//! [failure handler](crate::Builder::failure_handler), and the tick is skipped: a gate that fails is shut. A
-//! panic of [`Lease::leave`] is reported, and changes nothing.
+//! A panic of [`RunGate::enter`] or of [`Lease::watch`] goes to the [failure handler](crate::Builder::failure_handler), and the
+//! tick is skipped: a gate that fails is shut. A panic of [`Lease::leave`] is reported, and changes nothing.
 
 mod asked;
 
@@ -80,10 +73,8 @@ use crate::{
     unwind::{discard, shield},
 };
 
-/// Decides just before a run of a task whether it takes place. Set with
-/// [`TaskBuilder::gate`](crate::TaskBuilder::gate); the [module](self) says when it is asked.
-///
-/// One gate may serve several tasks, and is asked by several workers at once then.
+/// Decides just before a run of a task whether it takes place. Set with [`TaskBuilder::gate`](crate::TaskBuilder::gate); the
+/// [module](self) says when it is asked. One gate may serve several tasks; several workers may ask it at once then.
 ///
 /// ```
 /// use std::{sync::atomic::{AtomicBool, Ordering}, time::Duration};
@@ -106,10 +97,8 @@ use crate::{
     note = "for a closure write `gate::from_fn(|tick| ..)`; one that answers later returns the entry of `gate::later()`"
 )]
 pub trait RunGate: Send + Sync + 'static {
-    /// Called on the worker, just before the run, with no lock held. It may block for as long as it bounds
-    /// that itself: the worker is occupied meanwhile.
-    ///
-    /// A panic counts as [`Entry::Skip`], and is reported.
+    /// Called on the worker, just before the run, with no lock held. It may block, and occupies the worker meanwhile. A panic
+    /// counts as [`Entry::Skip`], and is reported.
     fn enter(&self, tick: &Tick<'_>) -> Entry;
 }
 
@@ -127,24 +116,22 @@ pub enum Entry {
     Run,
     /// The run takes place under this lease, which is [left](Lease::leave) after it.
     Hold(Arc<dyn Lease>),
-    /// The run does not take place. A periodic task goes on to its next planned run as after one that
-    /// succeeded; what it skips is no run, and no failure, but is
-    /// [counted](crate::Statistics::gate_skips). Runs that were missed just before it are counted with it, and the next run
-    /// is not told of them. A one-shot task ends as cancelled, with
+    /// The run does not take place. A periodic task goes on to its next planned run as after one that succeeded; a skip is no
+    /// run and no failure, but is [counted](crate::Statistics::gate_skips), with the runs that were missed just before it, of
+    /// which the next run is not told. A one-shot task ends with
     /// [`CancelReason::SkippedByGate`](crate::CancelReason::SkippedByGate).
     Skip,
-    /// The gate is to be asked again after this time. The task waits in the queue until then, as a delayed
-    /// task, and its future is pending. Zero means at once, behind everything that was due before.
-    /// `Duration::MAX` means never: the task waits until a caller
+    /// The worker asks the gate again after this time. Until then the task waits in the queue, as a delayed task. Zero means at
+    /// once, behind everything that was due before. `Duration::MAX` means never: the task waits until a caller
     /// [asks for a run](crate::TaskHandle::run_now), gives it another moment, or cancels it.
     Again(Duration),
     /// The run is planned for this moment of the executor's [clock](Tick::clock) instead, as by
-    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness, missed
-    /// runs, [attempts](Tick::attempt), and a [time limit](crate::TaskBuilder::timeout) count from there, and so does the grid of a fixed
-    /// rate. A moment that has passed means at once.
+    /// [`reschedule`](crate::TaskHandle::reschedule), and the gate is asked then. So it is another tick: lateness, missed runs,
+    /// [attempts](Tick::attempt), a [time limit](crate::TaskBuilder::timeout) and the grid of a fixed rate count from there. A
+    /// moment that has passed means at once.
     At(Instant),
-    /// The answer comes later, by the [`Reply`] that [`later`] has returned with this. The task waits in the queue
-    /// for it and holds no worker; the module says [more](self#an-answer-that-comes-later).
+    /// The [`Reply`] that [`later`] has returned with this brings the answer. The task waits for it in the queue, without a
+    /// worker; the module says [more](self#an-answer-that-comes-later).
     Later(PendingEntry),
 }
 
@@ -154,9 +141,7 @@ impl fmt::Debug for dyn Lease {
     }
 }
 
-/// A permission to run that may be lost. A gate hands out one for each run ([`Entry::Hold`]).
-///
-/// None of its methods is called under a lock.
+/// A permission to run that may be lost. A gate hands out one for each run ([`Entry::Hold`]). The worker calls it with no lock.
 ///
 /// ```
 /// use std::{sync::Arc, time::Instant};
@@ -177,33 +162,29 @@ impl fmt::Debug for dyn Lease {
 /// let gate = gate::from_fn(|_| Entry::Hold(Arc::new(Permission)));
 /// ```
 pub trait Lease: Send + Sync + 'static {
-    /// Returns a number that is larger than that of every lease before, for storages that refuse a
-    /// writer with a smaller one. The task itself has it from
-    /// [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
+    /// Returns a number larger than the one of every lease before, for storages that refuse a writer with a smaller one. The
+    /// task itself has it from [`TaskContext::fencing_token`](crate::TaskContext::fencing_token).
     fn fencing_token(&self) -> Option<u64> {
         None
     }
 
-    /// Returns `true` if the lease is lost, as far as is known. The worker asks right before the run, which then does not
-    /// take place; the task itself asks by
-    /// [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
+    /// Returns `true` if the lease is known to be lost. The worker asks right before the run, which then does not take place;
+    /// the task itself asks by [`TaskContext::is_lease_lost`](crate::TaskContext::is_lease_lost).
     fn is_lost(&self) -> bool {
         false
     }
 
-    /// Hands over what is to be [raised](CancellationToken::cancel) when the lease is lost. Called once,
-    /// on the worker, before the body and before the task is looked at once more; must not block for long.
+    /// Hands over the token that the lease [raises](CancellationToken::cancel) when it is lost. Called once, on the worker,
+    /// before the body and before the last look at the task; must not block for long.
     ///
-    /// Raising it raises the [token](crate::TaskContext::token) of this run, and of no other: a periodic task
-    /// goes on with its next tick. A panic counts as [`Entry::Skip`], and is reported; the lease is left.
+    /// Raising it raises the [token](crate::TaskContext::token) of this run only: a periodic task goes on with its next tick. A
+    /// panic counts as [`Entry::Skip`], and is reported; the lease is left.
     fn watch(&self, token: CancellationToken);
 
-    /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before
-    /// its outcome is visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next`
-    /// is the moment of the executor's [clock](Tick::clock) for which the next run is planned, by what was asked of the
-    /// task meanwhile; `None` if there is none, if the task is paused, and after a run beside the schedule.
-    ///
-    /// A panic is reported, and changes nothing.
+    /// Called exactly once for each lease that a gate has returned: on the worker, after the run and before its outcome is
+    /// visible, or with [`RunEnd::NotRun`] if the run did not take place after all. `next` is the moment of the executor's
+    /// [clock](Tick::clock) for which the next run is planned, after the requests to the task meanwhile; `None` if there is
+    /// none, if the task is paused, and after a run beside the schedule. A panic is reported, and changes nothing.
     fn leave(&self, end: RunEnd<'_>, next: Option<Instant>);
 }
 
@@ -215,8 +196,7 @@ pub enum RunEnd<'a> {
     Completed,
     /// The run has failed: its body, or the hook before it, panicked or returned an `Err`.
     Failed(&'a Failure),
-    /// The run did not take place: its task was ended while the gate was asked, or the lease could not be
-    /// watched over.
+    /// The run did not take place: its task was ended while the gate was asked, or the lease was lost or panicked.
     NotRun,
 }
 
@@ -246,33 +226,30 @@ impl Tick<'_> {
         self.name
     }
 
-    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. A tick that is
-    /// skipped has no number of its own: the next one has the same.
+    /// Returns which run this would be: 1 for the first, and always 1 for a one-shot task. The tick after a skip has the same
+    /// number.
     pub fn run_number(&self) -> u64 {
         self.number
     }
 
-    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter);
-    /// `None` if no [`Instant`] can represent it.
+    /// Returns the moment of the schedule for which the run was planned, without [jitter](crate::Trigger::jitter); `None` if no
+    /// [`Instant`] can represent it.
     pub fn planned(&self) -> Option<Instant> {
         self.clock.instant_of(self.planned)
     }
 
-    /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run
-    /// was planned [on that clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show
-    /// now, and differs from one call to the next.
+    /// Returns the same moment on the wall clock. It is exact, and so the same in every process, if the run was planned [on that
+    /// clock](Self::is_on_wall). Otherwise it is worked out from what both clocks show now, and differs between two calls.
     pub fn planned_wall(&self) -> SystemTime {
         self.wall.unwrap_or_else(|| self.clock.wall_at(self.planned))
     }
 
-    /// Returns `true` if the run was planned on the wall clock, by
-    /// [`Due::Wall`](crate::trigger::Due::Wall), as those of a calendar are.
+    /// Returns `true` if the run was planned on the wall clock, by [`Due::Wall`](crate::trigger::Due::Wall), as in a calendar.
     pub fn is_on_wall(&self) -> bool {
         self.wall.is_some()
     }
 
-    /// Returns how often the gate has been asked about this tick, this time included: 1 at first, and one
-    /// more after each [`Entry::Again`].
+    /// Returns how often the gate has been asked about this tick: 1 at first, and one more after each [`Entry::Again`].
     pub fn attempt(&self) -> u32 {
         self.attempt
     }
@@ -282,15 +259,13 @@ impl Tick<'_> {
         self.is_periodic
     }
 
-    /// Returns `true` if the run is one beside the schedule of a periodic task, by
-    /// [`run_now`](crate::TaskHandle::run_now). A task that waits for no moment of its schedule, as one
-    /// [on demand](crate::trigger::on_demand), has no such run: the one that is asked for is its next.
+    /// Returns `true` if the run is beside the schedule of a periodic task, by [`run_now`](crate::TaskHandle::run_now). A task
+    /// that waits for no moment, as one [on demand](crate::trigger::on_demand), has no such run: a request is for its next.
     pub fn is_extra(&self) -> bool {
         self.is_extra
     }
 
-    /// Returns the clock of the executor. A gate that reads the time there can be tested on a
-    /// [`ManualClock`](crate::ManualClock).
+    /// Returns the clock of the executor. A gate that reads it can be tested on a [`ManualClock`](crate::ManualClock).
     pub fn clock(&self) -> &Clock {
         self.clock
     }
@@ -319,9 +294,8 @@ impl<F: Fn(&Tick<'_>) -> Entry + Send + Sync + 'static> RunGate for GateFn<F> {
     }
 }
 
-/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`].
-///
-/// Does not block. Costs one allocation.
+/// Returns the two ends of an answer that comes later: the gate keeps the [`Reply`], and returns the [`Entry`]. Does not block.
+/// Costs one allocation.
 ///
 /// ```
 /// use std::thread;
@@ -342,9 +316,7 @@ pub fn later() -> (Reply, Entry) {
     (Reply(Arc::clone(&slot)), Entry::Later(PendingEntry(slot)))
 }
 
-/// Answers a question that a gate was asked before. Made by [`later`].
-///
-/// Dropping it without an answer skips the run, as a panic of the gate does.
+/// Answers a question that a gate was asked before. Made by [`later`]. Dropping it without an answer skips the run.
 #[derive(Debug)]
 #[must_use = "dropping it skips the run"]
 pub struct Reply(Arc<ReplySlot>);
@@ -356,7 +328,7 @@ pub struct PendingEntry(Arc<ReplySlot>);
 struct ReplySlot(Mutex<ReplyState>);
 
 enum ReplyState {
-    /// Not there yet. This is called when it is.
+    /// Not there yet. The thread that gives it makes this call.
     Awaited(Option<Box<dyn FnOnce() + Send>>),
     Given(Entry),
     /// The task has taken it, or waits for it no longer.
@@ -364,25 +336,15 @@ enum ReplyState {
 }
 
 impl Reply {
-    /// Answers, on any thread. The next free worker then acts on the answer. Does not block; it may start a worker.
-    ///
-    /// If the task waits no longer, since it was cancelled, paused or given another moment, or since its executor is gone,
-    /// nothing happens, and a [lease](Entry::Hold) is left as that of a run that did not take place, by this call.
+    /// Answers, on any thread. The next free worker then acts on the answer. Does not block; it may start a worker. If the task
+    /// waits no longer, since it was cancelled, paused or given another moment, or since its executor is gone, this call
+    /// leaves a [lease](Entry::Hold) with [`RunEnd::NotRun`], and does nothing else.
     pub fn send(self, entry: Entry) {
-        self.0.answer(entry);
+        self.answer(entry);
     }
-}
 
-impl Drop for Reply {
-    fn drop(&mut self) {
-        // Closed, or answered, unless it was never sent.
-        self.0.answer(Entry::Skip);
-    }
-}
-
-impl ReplySlot {
     fn answer(&self, entry: Entry) {
-        let mut answer = self.0.lock();
+        let mut answer = self.0.0.lock();
         let ReplyState::Awaited(call) = &mut *answer else {
             drop(answer);
             return give_back(entry);
@@ -393,6 +355,13 @@ impl ReplySlot {
         if let Some(call) = call {
             call();
         }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        // Closed, or answered, unless it was never sent.
+        self.answer(Entry::Skip);
     }
 }
 

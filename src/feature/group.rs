@@ -1,7 +1,7 @@
 //! Groups: handles on a part of an executor's tasks.
 //!
-//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. What that state
-//! decides, and why each member starts eventually, is in [`state`]; what it takes to end members is in [`of_pool`].
+//! A [`Group`] is an [executor's handle](Handle) and the state that its members share. [`state`] says what that state decides,
+//! and why each member starts eventually; [`of_pool`] ends members.
 
 mod membership;
 mod of_pool;
@@ -20,7 +20,7 @@ use std::{
 pub(crate) use self::{
     membership::Membership,
     of_pool::Groups,
-    roll::{Keeps, Members, Roll},
+    roll::{Keeps, Member, Roll},
     state::GroupState,
 };
 use crate::{
@@ -34,12 +34,11 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
-/// A named group of an executor's tasks: how many of them may run at once, and operations on all of them
-/// together.
+/// A named group of an executor's tasks: a concurrency limit, and operations on all of them together.
 ///
-/// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes
-/// nothing: the tasks of a group without handles go on, under its limit. [`Handle::groups`] finds it again as
-/// long as there is a task of it, or the future of one.
+/// It is made by [`Handle::group`]. It is cheap to clone, keeps no executor alive, and dropping it changes nothing: the tasks
+/// of a group without handles go on, under its limit. [`Handle::groups`] finds it again while there is a task of it, or the
+/// future of one.
 ///
 /// ```
 /// use std::time::Duration;
@@ -58,47 +57,44 @@ use crate::{
 ///
 /// # The limit
 ///
-/// At most [`limit`](GroupBuilder::limit) tasks of the group run at once; with 1 they never overlap. If
-/// workers are [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size leaves
-/// without these, but always one. A run counts from the question to its [gate](TaskBuilder::gate), if it has
-/// one, until its body and the hooks around it have returned; so does that of a task that was cancelled
-/// meanwhile. A limit that is lowered interrupts no run.
+/// At most [`limit`](GroupBuilder::limit) tasks of the group run at once; with 1 they never overlap. If workers are
+/// [reserved](GroupBuilder::reserve) for others, at most as many run as the core pool size leaves without these, but always
+/// one. A run counts from the question to its [gate](TaskBuilder::gate), if it has one, until its body and the hooks around
+/// it have returned, also if its task is cancelled meanwhile. A limit that is lowered interrupts no run.
 ///
-/// A task that is due and has to wait for its group occupies no worker, and other tasks that are due run. It
-/// is pending, and everything that can be done with a pending task can be done with it: it can be cancelled,
-/// moved and paused, its time limit goes on, and its delay and its lateness are those of its plan.
+/// A task that is due and has to wait for its group occupies no worker, and other tasks that are due run. It is pending, and
+/// can be cancelled, moved and paused as any pending task; its time limit goes on, and its delay and its lateness are those of
+/// its plan.
 ///
-/// **The order** inside a group is that of the executor: the task that is due first runs first, and of those
-/// that are due at the same moment the one that was submitted first. That is strict, however many workers
-/// there are: no task of a group starts while one that comes before it waits and the permits suffice for one
-/// of them only.
+/// **The order** inside a group is the executor's: the task that is due first runs first, and of those that are due at the
+/// same moment the one that was submitted first. The order is strict, however many workers there are: no task of a group
+/// starts while one that comes before it waits and the permits suffice for one of them only.
 ///
 /// # Pauses
 ///
-/// While a group is [paused](Self::pause) none of its tasks starts. Their schedules go on, as that of a
-/// [paused task](crate::TaskHandle::pause) does: what falls due meanwhile is late, and after the pause the
-/// [policy for missed runs](crate::MissedRuns) of each task says what becomes of its runs.
+/// While a group is [paused](Self::pause) none of its tasks starts. Their schedules go on, as in the pause of a
+/// [task](crate::TaskHandle::pause): a run that falls due meanwhile is late, and after the pause the
+/// [policy for missed runs](crate::MissedRuns) of each task decides about it.
 ///
 /// # The end of the executor
 ///
-/// A task that is due and waits for its group is due: a shutdown treats it as it treats every other task that
-/// is. The drop of the owner runs it, in its turn, and [`shutdown_now`](Handle::shutdown_now) gives it back.
-/// A group that is *paused* keeps its tasks as a pause of each of them would: a shutdown that keeps delayed
-/// tasks waits until the group is resumed, and every other way to stop cancels them. No group can be paused
-/// after that. A task that was given back, or that is run [by hand](crate::DrainedTask::run) or by the thread
-/// that submits it, has left its group, and the limit does not hold for it.
+/// A shutdown treats a task that is due and waits for its group as any other that is due. The drop of the owner runs it, in
+/// its turn, and [`shutdown_now`](Handle::shutdown_now) gives it back. A group that is *paused* keeps its tasks as a pause of
+/// each of them would: a shutdown that keeps delayed tasks waits until the group is resumed, and every other way to stop
+/// cancels them. No group can be paused after that. A task that was given back, or that is run
+/// [by hand](crate::DrainedTask::run) or by the thread that submits it, has left its group, and the limit does not hold for it.
 ///
 /// # Deadlocks
 ///
-/// A task that waits for another one of its group, while it has the only permit, waits for ever: that is not
-/// [noticed](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a limit, or
-/// let the task submit the other one and end.
+/// A task that has the only permit and waits for another one of its group waits for ever: that is not
+/// [noticed](crate::WouldDeadlock) while another worker is free. Give the [`join`](crate::ScheduledFuture::join) a limit, or let
+/// the task submit the other one and end.
 ///
 /// # Cost
 ///
-/// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the group's
-/// lock twice to be submitted, twice to start and once to end, each time in O(log n) for n tasks of the group
-/// that are pending. A task that has to wait is taken and queued once more.
+/// A task without a group pays nothing. A task in a group is larger by one allocation, and takes the group's lock twice to be
+/// submitted, twice to start and once to end, each time in O(log n) for n pending tasks of the group. A task that has to wait
+/// is taken and queued once more.
 #[doc(alias("Semaphore", "bulkhead", "JoinSet", "TaskTracker"))]
 #[derive(Clone)]
 pub struct Group {
@@ -114,8 +110,8 @@ impl Handle {
         GroupBuilder { handle: self, name, limit, reserved, on_shutdown }
     }
 
-    /// Returns the groups of this executor that are alive, in the order in which they were made: those of
-    /// which there is a handle, a task, or the future of one. Takes time linear in their number.
+    /// Returns the groups of this executor of which there is a handle, a task, or the future of one, in the order in which they
+    /// were made. Takes time linear in their number.
     pub fn groups(&self) -> Vec<Group> {
         let groups = self.pool().groups.all().into_iter();
         groups.map(|state| Group { handle: self.clone(), state }).collect()
@@ -123,16 +119,14 @@ impl Handle {
 }
 
 impl TaskBuilder<'_> {
-    /// Puts the task into a group of the same executor, in place of another that was set before. See
-    /// [`Group`], whose [`task`](Group::task) is the short form.
+    /// Puts the task into a group of the same executor, in place of another. [`Group::task`] is the short form.
     pub fn group(mut self, group: &Group) -> Self {
         self.group = Some(Arc::clone(&group.state));
         self
     }
 }
 
-/// Describes a [`Group`] before it is made; from [`Handle::group`]. Without further calls a group limits nothing, and is a
-/// handle on its tasks.
+/// Describes a [`Group`] before it is made; from [`Handle::group`]. Without further calls a group limits nothing.
 #[derive(Clone, Debug)]
 #[must_use = "no group is made until `build` is called"]
 pub struct GroupBuilder<'a> {
@@ -152,15 +146,15 @@ impl GroupBuilder<'_> {
     }
 
     /// Sets how many workers stay free for other tasks: at most as many tasks of the group run at once as the
-    /// core pool size leaves without these. One may always run, even if all workers are reserved. The default
-    /// is zero. If the [core pool size](Handle::set_core_pool_size) is changed this counts from the new one.
+    /// [core pool size](Handle::set_core_pool_size), which may change, leaves without these. One may always run, even if all
+    /// workers are reserved. The default is zero.
     pub fn reserve(mut self, workers: usize) -> Self {
         self.reserved = workers;
         self
     }
 
-    /// Sets the consequence of a graceful shutdown, of the group or of its executor, for the tasks of the group that have
-    /// [none of their own](crate::TaskBuilder::on_shutdown), which has an example. Without this call the executor's two
+    /// Sets the consequence of a graceful shutdown, of the group or of its executor, for its tasks without a
+    /// [policy of their own](crate::TaskBuilder::on_shutdown), which has an example. Without this call the executor's two
     /// policies decide.
     pub fn on_shutdown(mut self, policy: ShutdownPolicy) -> Self {
         self.on_shutdown = Some(policy);
@@ -187,7 +181,7 @@ impl GroupBuilder<'_> {
             roll: Watched::new(roll),
         });
         pool.groups.add(&state);
-        // A change made since the group was listed is seen here, or by the thread that makes it.
+        // Either this thread sees a change made since the group was listed, or the thread that makes it sees the group.
         state.change(|roll| roll.workers = pool.workers.wanted());
         if let Some(keeps) = pool.policies.kept_in(pool.lifecycle.phase()) {
             let called_off = state.change(|roll| roll.executor_closes(keeps));
@@ -213,8 +207,8 @@ impl Group {
         self.state.roll().limit
     }
 
-    /// Sets how many tasks of the group may run at once. If these are more than before, tasks that wait start
-    /// at once; if they are fewer, no task starts until enough of those that run have ended.
+    /// Sets how many tasks of the group may run at once. If the limit is higher than before, tasks that wait start at once; if
+    /// it is lower, no task starts until enough of those that run have ended.
     ///
     /// # Errors
     ///
@@ -237,10 +231,9 @@ impl Group {
         self.state.change(|roll| roll.reserved = workers);
     }
 
-    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Runs that are under
-    /// way are not interrupted. Each task is late then, and its [policy](crate::MissedRuns) decides about the
-    /// runs that were missed. Returns `false`, and does nothing, if the group is paused already, or if it or
-    /// its executor was shut down.
+    /// Keeps all tasks of the group from starting until it is [resumed](Self::resume). Interrupts no run. Each task is late
+    /// then, and its [policy](crate::MissedRuns) decides about the runs that were missed. Returns `false`, and does nothing, if
+    /// the group is paused already, or if it or its executor was shut down.
     ///
     /// ```
     /// use punctual::ScheduledThreadPoolExecutor;
@@ -267,11 +260,10 @@ impl Group {
         self.state.roll().is_paused
     }
 
-    /// Cancels all tasks of the group. Those that are pending when this is called do not start any more;
-    /// those that run end for all their waiters, and are asked to stop through their
-    /// [tokens](crate::TaskContext::token), as by
-    /// [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal). Returns how many tasks these are. The group
-    /// goes on, and admits others. Takes time linear in the number of its tasks, and drops their closures.
+    /// Cancels all tasks of the group, as by [`cancel_and_signal`](crate::TaskHandle::cancel_and_signal): the pending ones do
+    /// not start any more; those that run end for all their waiters, and their [tokens](crate::TaskContext::token) are raised.
+    /// Returns how many tasks these are. The group goes on, and admits others. Takes time linear in the number of its tasks,
+    /// and drops their closures.
     #[doc(alias = "abort_all")]
     pub fn cancel_all(&self) -> usize {
         let reason = CancelReason::Requested;
@@ -279,7 +271,7 @@ impl Group {
         self.handle.pool().end_called_off(called_off, reason, IfRunning::Signal)
     }
 
-    /// Returns the group's counts, and how many tasks it has, in one consistent snapshot. Takes one lock.
+    /// Returns the group's counts in one consistent snapshot. Takes one lock.
     pub fn statistics(&self) -> GroupStatistics {
         let roll = self.state.roll();
         let Totals { completed, failed, cancelled, runs, failed_runs, .. } = roll.totals;
@@ -310,33 +302,33 @@ impl fmt::Debug for Group {
 }
 
 impl Group {
-    /// Returns a builder that describes a task of this group before it is submitted.
-    ///
-    /// Every submission can fail as that to the executor does, and with
-    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The error owns the
-    /// task. A [retry](TaskBuilder::retry) is a member from its first attempt to its last, and takes a permit for each
-    /// attempt, not for the time in between.
+    /// Returns a builder that describes a task of this group before it is submitted. Its submissions fail as the executor's do,
+    /// and with [`GroupShutdown`](crate::RejectionReason::GroupShutdown) if the group was shut down. The error owns the task. A
+    /// [retry](TaskBuilder::retry) is a member from its first attempt to its last, and has a permit during each attempt only.
     pub fn task(&self) -> TaskBuilder<'_> {
         self.handle.task().group(self)
     }
 
-    /// Stops admitting tasks to the group; what is submitted from now on is refused, as after the
-    /// [shutdown](crate::Handle::shutdown) of an executor, with
-    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and with its closure, and no handler is asked. The executor and its
-    /// other tasks go on.
+    /// Stops admitting tasks to the group. A later submission fails with
+    /// [`GroupShutdown`](crate::RejectionReason::GroupShutdown) and gets its closure back; no handler is asked. So does one that
+    /// waits for room in the executor. The executor and its other tasks go on.
     ///
     /// The executor's two policies decide whether pending tasks run or are cancelled: by default one-shot tasks still run, and
     /// periodic ones are cancelled. A periodic task that runs finishes its run, and its future has ended at once. A paused
-    /// group is resumed: what is kept has to run to its end. A submission to the group that waits for room in the
-    /// executor is refused, and does not hold up the group's end. Does not wait. Idempotent. Takes time linear in the number of
-    /// the group's tasks.
+    /// group is resumed. Does not wait. Idempotent. Takes time linear in the number of the group's tasks.
     pub fn shutdown(&self) {
         let pool = self.handle.pool();
         let keeps = pool.policies.keeps(CancelReason::GroupShutdown);
+        pool.end_called_off(self.close(keeps), keeps.reason, IfRunning::LetReturn);
+    }
+
+    /// Admits no more tasks. Returns the members that are not kept, called off.
+    fn close(&self, keeps: Keeps) -> Vec<Member> {
+        let pool = self.handle.pool();
         let now = pool.clock().read();
         let called_off = self.state.change(|roll| roll.shut_down(keeps, now));
         pool.capacity.wake_all();
-        pool.end_called_off(called_off, keeps.reason, IfRunning::LetReturn);
+        called_off
     }
 
     /// Stops admitting tasks to the group, raises the [token](crate::TaskContext::token) of each of its tasks that
@@ -357,19 +349,14 @@ impl Group {
     #[must_use = "dropping pending tasks cancels them"]
     pub fn shutdown_now(&self) -> Vec<DrainedTask> {
         let (pool, reason) = (self.handle.pool(), CancelReason::GroupShutdown);
-        let (keeps, now) = (Keeps::none(reason), pool.clock().read());
-        let members = self.state.change(|roll| roll.shut_down(keeps, now));
-        pool.capacity.wake_all();
-        members.into_values().filter_map(|member| pool.drain_member(member, reason)).collect()
+        let members = self.close(Keeps::none(reason)).into_iter();
+        members.filter_map(|member| pool.drain_member(member, reason)).collect()
     }
 
-    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most
-    /// `patience` for its tasks, then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns,
-    /// and waits for at most `grace` for those that run. Returns a report, blocks and goes on early as the
-    /// [executor's](crate::Handle::shutdown_within), which has an example.
-    ///
-    /// The deadline is the group's. The executor goes on, and its drop waits for a task of the group that
-    /// still runs as for any other, unless the executor was shut down with a deadline as well.
+    /// Shuts the group down within a time limit: calls [`shutdown`](Self::shutdown), waits for at most `patience` for its tasks,
+    /// then calls [`shutdown_now`](Self::shutdown_now) and drops what it returns, and waits for at most `grace` for those that
+    /// run. Returns a report, blocks and goes on early as the [executor's](crate::Handle::shutdown_within), which has an
+    /// example. The executor goes on, and its drop waits for a task of the group that still runs as for any other.
     ///
     /// # Errors
     ///
@@ -394,10 +381,9 @@ impl Group {
         Ok(ended.at_end(is_over, running))
     }
 
-    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its
-    /// tasks is left, but for no longer than `timeout`. Returns `true` if it has ended. A `timeout` of
-    /// `Duration::MAX` waits without limit. On a manual clock [another thread has to move
-    /// it](crate::ManualClock#when-it-blocks).
+    /// Blocks until the group has ended, which means that it or its executor was shut down and none of its tasks is left, but
+    /// for no longer than `timeout`; `Duration::MAX` is no limit. Returns `true` if it has ended. On a manual clock [another
+    /// thread has to move it](crate::ManualClock#when-it-blocks).
     ///
     /// # Errors
     ///
@@ -416,10 +402,9 @@ impl Group {
         Ok(has_ended)
     }
 
-    /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination)
-    /// defines it. It blocks no thread, needs no runtime, is `'static`, may be dropped at any time, and
-    /// stops nothing itself. A poll and a drop cost O(log n), for n that wait for this end. A task that blocks on it
-    /// may wait for itself.
+    /// Returns a future that completes when the group has ended, as [`await_termination`](Self::await_termination) defines it.
+    /// It needs no runtime, is `'static`, may be dropped at any time, and stops nothing itself. A poll and a drop cost O(log n),
+    /// for n that wait for this end. A task that blocks on it may wait for itself.
     pub fn termination(&self) -> GroupTermination {
         GroupTermination { group: self.clone(), place: Place::default() }
     }
@@ -459,19 +444,17 @@ impl Drop for GroupTermination {
     }
 }
 
-/// How many tasks a group has and had, in one consistent snapshot; from
-/// [`Group::statistics`](crate::Group::statistics).
+/// How many tasks a group has and had, in one consistent snapshot; from [`Group::statistics`](crate::Group::statistics).
 ///
-/// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and `failed
-/// <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
+/// Always `submitted == pending + active + completed + failed + cancelled`, `waiting <= pending` and
+/// `failed <= failed_runs <= runs`. The group counts a task before its future shows how the task has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct GroupStatistics {
     /// The number of pending tasks, due or not.
     pub pending: usize,
-    /// The number of these that are due and wait for the group, because of its limit, its order or a pause. A task that
-    /// is due is one of them as soon as a worker has looked at it.
+    /// The number of these that are due, and wait for the group since a worker has looked at them.
     pub waiting: usize,
     /// The number of tasks that run, which is at most the limit, unless that was lowered.
     pub active: usize,
@@ -483,8 +466,8 @@ pub struct GroupStatistics {
     pub completed: u64,
     /// The number of tasks that ended because a run failed.
     pub failed: u64,
-    /// The number of tasks that were cancelled, for whatever reason, including a timeout and those that were given
-    /// back. A task that is cancelled while it runs is active until its body has returned.
+    /// The number of tasks that were cancelled, for whatever reason, or given back. A task that is cancelled while it runs is
+    /// active until its body has returned.
     pub cancelled: u64,
     /// The number of runs; each run of a periodic task counts, and one that its gate has skipped does not.
     pub runs: u64,

@@ -1,31 +1,26 @@
 //! The time limit of a task: when it has to have ended, and when its present run has to.
 //!
-//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the lock
-//! under which the plan moves; so an expiry that was armed for another limit finds that, and does nothing. A series
-//! has a limit for each run, while it is under way.
+//! A task that runs once has to have ended its budget after it is due. The limit moves with the plan, under the same lock, and
+//! the thread that moves it arms another expiry (`Task::arm_limits`); one that was armed for another limit finds that, and
+//! does nothing. A series has a limit for each run, while it is under way.
 //!
 //! A series that goes on after a run that took too long is not called off by the token that its timer thread raises then: the
-//! token is the run's own. So the expiry notes under the task's lock that it raises it, and what is asked of the
-//! series until the body returns has its effect.
+//! token is the run's own. So the expiry notes under the task's lock that it raises it, and a request to the series has its
+//! effect until the body returns.
 //!
 //! # Which thread wins
 //!
-//! The expiry and the end of the task meet at the lock of the task, as `cancel` and the end do: the second of
-//! the two finds the task done and does nothing. A task that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the
-//! entry out of the queue. The guard is handed to the task when the task is already queued, and perhaps done;
-//! in that case the guard is dropped at once.
+//! The expiry and the end of the task meet at the lock of the task: the second finds the task done and does nothing. A task
+//! that ends drops its [`TimeoutGuard`](timer::TimeoutGuard), which takes the entry out of the queue. The task gets the guard
+//! when it is already queued, and drops it at once if it is done by then. A later guard replaces the first.
 //!
-//! A task that is put off or brought forward is handed another guard in place of the first.
+//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer thread is: the
+//! worker that takes the task, or that has run it, compares the limit with the clock, and does under the same lock what the
+//! expiry would do. A body that ends at the very instant of its limit is timed out, and a task with no time at all never
+//! runs. So on a manual clock every such tie is exact, and the task's token counts as raised from that very instant on as
+//! well (`CancellationToken::set_limit`).
 //!
-//! **The limit comes first.** A task that has not ended before its limit is timed out, however late the timer
-//! thread is: the worker that takes the task, or that has run it, compares the limit with the clock, and if
-//! the limit has come it does itself what the expiry would do, under the same lock. A body that ends at the
-//! very instant of its limit is timed out, and a task with no time at all never runs. On a manual clock every
-//! such tie is therefore exact, and the task's token counts as raised from that very instant on as well
-//! (`CancellationToken::set_limit`).
-//!
-//! A run by hand does not look at the limit: the timer thread may be gone, and the limit, and the token with it, is left to
-//! that thread alone.
+//! A run by hand leaves the limit, and the token with it, to the timer thread, which may be gone.
 
 mod of_runs;
 mod timer;
@@ -37,7 +32,7 @@ use self::timer::{Timer, expiry};
 use crate::{
     CancelReason, CancellationToken,
     entry::Ticket,
-    pool::{IfRunning, Pool},
+    pool::{IfRunning, Pool, PoolRef},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -48,7 +43,7 @@ use crate::{
     unwind::discard,
 };
 
-/// The number of limits that have been exceeded in a pool, of tasks and of single runs.
+/// How many limits of tasks and of single runs have been exceeded in a pool.
 #[derive(Clone, Default)]
 pub(crate) struct Exceeded(Arc<AtomicU64>);
 
@@ -71,33 +66,35 @@ impl Exceeded {
     }
 }
 
-impl Pool {
-    /// Sets the limit of a one-shot task, in place of any earlier one. The task compares the limits, so of two threads that
-    /// move the limit, the one that did so last has its timeout armed.
-    pub(crate) fn set_timeout(
-        &self,
-        stripe: usize,
-        task: Arc<Task>,
-        ticket: Ticket,
-        limit: Timestamp,
-    ) {
-        let watched = Arc::clone(&task);
-        let act = move |pool: &Pool| {
-            let drops = pool.callbacks.hooks.drops(ticket.sequence);
-            let found = watched.time_out(limit, None, drops);
-            if found != Cancellation::TooLate {
-                pool.note_timed_out(&*watched, ticket.sequence);
-            }
-            pool.take_out(&*watched, ticket, found, IfRunning::Signal);
-            discard(watched);
-        };
-        let timer = Timer::on_stripe(stripe, self).filter(|_| limit < Timestamp::NEVER);
-        if let Some(guard) = timer.and_then(|timer| timer.arm(limit, expiry(act))) {
-            task.attach(Box::new(guard), limit);
-        }
-    }
+/// Arms an expiry of a task for this limit, in place of any earlier one. The caller holds no lock.
+type Arm = Arc<dyn Fn(Timestamp) + Send + Sync>;
 
-    /// Counts and records that its limit has ended a one-shot task.
+impl PoolRef {
+    /// Watches over the limit of a one-shot task, which is in the queue, wherever the limit moves.
+    pub(crate) fn watch_limit(&self, task: &Arc<Task>, ticket: Ticket) {
+        let Some(timer) = Timer::of(self) else { return };
+        let of_task = Arc::downgrade(task);
+        task.arm_limits(Arc::new(move |limit| {
+            let Some(task) = of_task.upgrade().filter(|_| limit < Timestamp::NEVER) else { return };
+            let watched = Arc::clone(&task);
+            let act = move |pool: &Pool| {
+                let drops = pool.callbacks.hooks.drops(ticket.sequence);
+                let found = watched.time_out(limit, None, drops);
+                if found != Cancellation::TooLate {
+                    pool.note_timed_out(&*watched, ticket.sequence);
+                }
+                pool.take_out(&*watched, ticket, found, IfRunning::Signal);
+                discard(watched);
+            };
+            if let Some(guard) = timer.arm(limit, expiry(act)) {
+                task.attach(Box::new(guard), limit);
+            }
+            discard(task);
+        }));
+    }
+}
+
+impl Pool {
     #[cold]
     pub(crate) fn note_timed_out(&self, task: &Task, id: u64) {
         self.timeouts.exceeded.note(task, id);
@@ -112,15 +109,22 @@ pub(crate) type Attachment = Box<dyn Send>;
 pub(crate) struct TimeLimit {
     /// When the task has to have ended, or, if it is a series, its present run.
     moment: Option<Timestamp>,
-    /// The time that a task which runs once has from when it is due.
+    /// The time that a task which runs once has from its plan on.
     budget: Option<Duration>,
     is_ignored: bool,
     /// The timer thread raises the token of the run of a series, or has raised it.
     is_run_over: bool,
+    /// There once the task is in the queue.
+    arm: Option<Arm>,
     attachment: Option<Attachment>,
 }
 
 impl TimeLimit {
+    /// Limits a task that runs once, and is due at `due`, to `budget` from then on.
+    pub(crate) fn new(due: Timestamp, budget: Duration) -> Self {
+        Self { moment: Some(due.after(budget)), budget: Some(budget), ..Self::default() }
+    }
+
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) -> Result<(), Verdict> {
         self.is_ignored = call.run.is_by_hand();
         if self.expiry().is_none_or(|moment| moment > call.run.started()) {
@@ -130,43 +134,40 @@ impl TimeLimit {
         Err(Verdict::Again(call.run.started()))
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
-        let moved = replan.plan.zip(self.budget);
-        replan.expiry = moved.map(|(plan, budget)| self.set(plan, budget));
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
+        let Some((plan, budget)) = replan.plan.zip(self.budget) else { return };
+        let limit = plan.after(budget);
+        self.moment = Some(limit);
+        if let Some(arm) = self.arm.clone() {
+            replan.deferred.push(move || arm(limit));
+        }
     }
 
     pub(crate) fn on_end(&mut self, left: &mut Leftovers) {
         left.values.extend(self.attachment.take());
+        left.keep(self.arm.take());
     }
 
     fn expiry(&self) -> Option<Timestamp> {
         self.moment.filter(|_| self.budget.is_some() && !self.is_ignored)
     }
 
-    pub(crate) fn token_limit(&self) -> Option<Timestamp> {
-        self.moment.filter(|_| self.budget.is_none() || !self.is_ignored)
-    }
-
     pub(crate) fn has_run_over_limit(&self) -> bool {
         self.is_run_over
-    }
-
-    fn has_moved(&self, limit: Timestamp) -> bool {
-        self.budget.is_some() && self.moment != Some(limit)
-    }
-
-    /// Limits a task that is due at `due` to `budget` from then on. Returns the limit.
-    fn set(&mut self, due: Timestamp, budget: Duration) -> Timestamp {
-        let moment = due.after(budget);
-        (self.moment, self.budget) = (Some(moment), Some(budget));
-        moment
     }
 }
 
 impl Task {
-    /// Adds a time limit, `budget` after `due`, to a task that is not queued yet.
-    pub(crate) fn limit(&self, due: Timestamp, budget: Duration) {
-        self.with(|parts| parts.limit_or_default().set(due, budget));
+    /// Has each limit of the task armed from now on, beginning with the present one.
+    pub(crate) fn arm_limits(&self, arm: Arm) {
+        let present = self.with(|parts| {
+            let limit = parts.limit()?;
+            limit.arm = Some(Arc::clone(&arm));
+            limit.moment
+        });
+        if let Some(present) = present {
+            arm(present);
+        }
     }
 
     /// Begins a run that has a time limit, and so a token of its own.
@@ -178,8 +179,7 @@ impl Task {
         discard(token);
     }
 
-    /// Notes that the token of that run is about to be raised, because its time is up. If another run has begun meanwhile,
-    /// it has another limit.
+    /// Notes that the token of that run is about to be raised, because its time is up. Another run has another limit.
     pub(crate) fn note_run_over_limit(&self, limit: Timestamp) {
         self.with(|parts| {
             if let Some(own) = parts.limit().filter(|own| own.moment == Some(limit)) {
@@ -188,8 +188,8 @@ impl Task {
         });
     }
 
-    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the
-    /// task itself has raised within the limit is kept, so that the task is then called off.
+    /// Ends that run. Its token ends with it, raised if the limit `is_over`; but a token that the task itself has raised within
+    /// the limit is kept, and calls the task off.
     pub(crate) fn end_limited_run(&self, is_over: bool) {
         let token: Option<CancellationToken> = self.with(|parts| {
             let is_kept = !is_over && parts.is_called_off();
@@ -204,8 +204,8 @@ impl Task {
         }
     }
 
-    /// Keeps the guard that disarms the expiry of `limit` until the task has ended; drops it at once if it has, or
-    /// if the task has another limit meanwhile. It replaces the one before it.
+    /// Keeps the guard that disarms the expiry of `limit` until the task has ended, in place of the one before. Drops it at once
+    /// if the task has ended, or has another limit.
     pub(crate) fn attach(&self, attachment: Attachment, limit: Timestamp) {
         let unused = self.with(|parts| {
             if parts.stage.is_done() || parts.has_moved(limit) {
@@ -236,22 +236,21 @@ impl Parts<'_> {
 
     /// Returns when the token of the task is raised.
     pub(crate) fn token_limit(&mut self) -> Option<Timestamp> {
-        self.limit()?.token_limit()
+        let limit = self.limit()?;
+        limit.moment.filter(|_| limit.budget.is_none() || !limit.is_ignored)
     }
 
-    /// Returns `true` if the task has another limit than this one.
     pub(crate) fn has_moved(&mut self, limit: Timestamp) -> bool {
-        self.limit().is_some_and(|own| own.has_moved(limit))
+        self.limit().is_some_and(|own| own.budget.is_some() && own.moment != Some(limit))
     }
 }
 
 impl Run {
-    /// Returns the time limit, if the run exceeded it.
     pub(crate) fn take_over_limit(&self) -> Option<Duration> {
         self.worker.over_limit.take()
     }
 
-    /// Notes that the innermost run that the calling thread is in exceeded this time limit.
+    /// Notes that the innermost run of the calling thread has exceeded this limit.
     pub(crate) fn note_over_limit(limit: Duration) {
         Self::with_current(|run| run.worker.over_limit.set(Some(limit)));
     }

@@ -8,8 +8,8 @@ use crate::{
     unwind::discard,
 };
 
-/// Moves the entries of parked tasks that wait no longer, because their turn has come or their gate has answered, to when
-/// the tasks are due. The caller holds no lock.
+/// Moves the entries of parked tasks whose turn has come, or whose gate has answered, to when the tasks are due. The caller
+/// holds no lock.
 pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
     let Some(pool) = pool.upgrade() else { return };
     let mut moved = Vec::with_capacity(tasks.len());
@@ -33,7 +33,7 @@ pub(super) fn let_go(pool: &Weak<Pool>, tasks: Vec<(u64, Weak<Task>)>) {
 impl Parts<'_> {
     /// Moves the entry of the task to when it is due, unless a feature keeps it parked.
     fn let_go(&mut self, mover: &mut MoveEntry<'_>) {
-        // The thread that has ended the task takes its entry out, by its place.
+        // The thread that ends a task takes its entry out.
         if self.keeps_parked() || !self.stage.is_scheduled() {
             return;
         }

@@ -485,7 +485,7 @@ impl TaskContext {
         }
         let clock = self.stop.clock();
         let Some(change) = change(clock) else { return false };
-        self.task.control(change, clock, &mut |_, _| Moved::Absent).had_effect
+        self.task.control(change, clock, &mut |_, _| Moved::Absent)
     }
 }
 

@@ -2,23 +2,21 @@
 //!
 //! # Capacity
 //!
-//! The permit of a task is released when the task is taken out of the queue, to run or to be dropped. A
-//! periodic task that has run is queued again in any case, even if that is one too many ([`force_acquire`]):
-//! if it were refused, it would be lost for being late.
+//! The thread that takes a task out of the queue, to run it or to drop it, releases its permit. A periodic task that has run
+//! is queued again in any case, even if that is one too many ([`force_acquire`]): otherwise it would be lost for being late.
 //!
-//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time
-//! ran out concurrently passes it on ([`acquire_before`]). A waiter may also wake for another reason and
-//! acquire a permit that another one was woken for; it is taken off the list then, so no later permit is
-//! announced to it. So no permit is left unused while a submitter waits.
+//! Each released permit wakes one waiter, and that wake-up is a baton (`queue::waiters`): a waiter whose time ran out
+//! concurrently passes it on ([`acquire_before`]). A waiter may also wake for another reason and acquire a permit that another
+//! one was woken for; it then leaves the list, so no later permit is announced to it. So no permit is left unused while a
+//! submitter waits.
 //!
-//! Once the queue is closed there is no bound: every submitter may acquire, and it is the queue that refuses
-//! the task and says why. Whether the queue is closed is asked of the queue, under the lock of the capacity
-//! (`is_closed`, an atomic read). The closer closes the queue first and calls
-//! [`wake_all`](Capacity::wake_all) then; a waiter asks and is listed under that lock.
+//! Once the queue is closed there is no bound: every submitter may acquire, and the queue refuses the task and says why. The
+//! capacity asks the queue under its own lock (`is_closed`, an atomic read). The closing thread closes the queue first and then
+//! calls [`wake_all`](Capacity::wake_all); a waiter asks and is listed under that lock.
 //!
-//! The group of a task that waits is asked once the waiter is listed. A group that is shut down says so
-//! first, under its own lock, and wakes all submitters then. One of its own gives up, and is told that the
-//! group was shut down; so it does not hold up the group's end. The others wait on.
+//! A listed waiter asks the group of its task, too. A thread that shuts a group down says so first, under the group's lock, and
+//! then wakes all submitters. One with a task of the group gives up, so that it does not hold up the group's end; the others
+//! wait on.
 //!
 //! [`force_acquire`]: Capacity::force_acquire
 //! [`acquire_before`]: Capacity::acquire_before
@@ -32,13 +30,14 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
-/// The permits for pending tasks, if there is a bound; see the head of the module.
+/// The permits for pending tasks, if there is a bound.
 pub(crate) struct Capacity {
     pub(crate) bound: Option<usize>,
     /// How many permits are acquired; not counted without a bound.
     acquired: Watched<usize>,
 }
-// What only a pool with a bound needs is in functions of their own, so that other pools have less to carry.
+
+// Only a pool with a bound calls the functions that are not inlined, so others have less to carry.
 impl Capacity {
     pub(super) fn new(bound: Option<usize>) -> Self {
         Self { bound, acquired: Watched::default() }
@@ -62,8 +61,8 @@ impl Capacity {
         }
     }
 
-    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`, whichever is
-    /// first. What has the submitter give up is there before its [wake-up](Self::wake_all).
+    /// Blocks until it can [acquire](Self::try_acquire) a permit, until the deadline, or until `gives_up`. A thread that makes
+    /// the submitter give up does so before it [wakes](Self::wake_all) it.
     pub(super) fn acquire_before(
         &self,
         clock: &Clock,
@@ -89,9 +88,9 @@ impl Capacity {
         room
     }
 
-    /// Releases the permit of a task that is no longer pending, and wakes a submitter that waits for one.
+    /// Releases a permit, and wakes a submitter that waits for one.
     #[inline]
-    pub(super) fn release(&self) {
+    pub(crate) fn release(&self) {
         if self.bound.is_some() {
             self.release_one();
         }
@@ -104,8 +103,7 @@ impl Capacity {
         acquired.wake_one();
     }
 
-    /// Wakes all submitters that wait, after the queue has been closed, or something else that they ask has
-    /// changed.
+    /// Wakes all submitters that wait, after the queue has been closed or a group shut down.
     pub(crate) fn wake_all(&self) {
         self.acquired.lock().wake_all();
     }
@@ -149,7 +147,7 @@ impl Rejections {
         drop(CountOnDrop(&self.rejected));
     }
 
-    pub(super) fn count_caller_run(&self, done: &Totals) {
+    pub(crate) fn count_caller_run(&self, done: &Totals) {
         self.caller_runs.fetch_add(done.runs, Ordering::Relaxed);
         self.caller_panics.fetch_add(done.failed_runs, Ordering::Relaxed);
     }

@@ -1,48 +1,42 @@
-//! Deadlock detection, a protocol of the pool: a wait that could never end is refused.
+//! Deadlock detection, a protocol of the pool: it refuses a wait that could never end.
 //!
-//! # Waits for tasks
-//!
-//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two
-//! such waits are refused:
+//! A worker that waits without a limit for what other workers are to do runs nothing meanwhile. Two such waits are refused:
 //!
 //! * *A task waits for itself*, which the waiter sees (`TaskHandle::wait`).
-//! * *No worker is left that could run it*: every other worker already waits, without a limit, for
-//!   something that has not happened, and the pool has all its workers, or can start no other one.
+//! * *No worker is left that could run it*: every other worker already waits, without a limit, for something that has not
+//!   happened, and the pool has all its workers, or can start no other one.
 //!
-//! No other circle is looked for ([`WouldDeadlock`] says which). The [`JoinRegistry`](super::workers) lists what workers
-//! wait for: a task, a body, or what a user says ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each [`Awaited`] says whether it
-//! is stuck.
+//! The pool looks for no other circle ([`WouldDeadlock`] says which there are). The [`JoinRegistry`](super::workers) lists
+//! what workers wait for: a task, a body, or what a user says ([`Handle::enter_wait`](crate::Handle::enter_wait)). Each
+//! [`Awaited`] says whether it is stuck.
 //!
-//! ## Why no wait is refused wrongly
+//! # Why no wait is refused wrongly
 //!
-//! A worker is on the list for as long as it waits, and each is entered under the lock, so of two
-//! that complete the circle only the second sees it whole. It then copies the list, and looks at
-//! each entry outside the lock. What is done stays done: if something is not done when it is looked
-//! at, it was not done when the list was copied, and its waiter was waiting. If that holds for all,
-//! then at that moment all waited.
+//! A worker is on the list for as long as it waits, and each enters under the lock, so of two that complete the circle only
+//! the second sees it whole. It then copies the list, and looks at each entry outside the lock. A thing that is done stays
+//! done. So if it is not done at the look, it was not done when the list was copied, and its waiter was waiting. If that
+//! holds for all, then at that moment all waited.
 //!
-//! ## Why no wait relies on a worker that never comes
+//! # Why no wait relies on a worker that never comes
 //!
-//! The workers that count are those that have [started](super::workers). A thread that completes the circle while another one is
-//! being started waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it has
-//! answered `Ok`: then the thread that drops this worker looks whether all that are left wait, and starts another one. If
-//! that fails, it is an event, and they wait until the next submission starts one.
+//! Only workers that have [started](super::workers) count. A thread that completes the circle while another thread starts a
+//! worker waits for the permit, and so sees what comes of that. A thread factory may lose a worker after it has answered
+//! `Ok`: then the thread that drops this worker looks whether all that are left wait, and starts another one. If that
+//! fails, it is an event, and they wait until the next submission starts one.
 //!
-//! ## Why no thread relies on a worker that is leaving
+//! # Why no thread relies on a worker that is leaving
 //!
-//! A worker that waits is of no use to the others, so the last one that does not wait does not
-//! [retire](super::workers) until one of the others waits no longer or there is another worker. A
-//! waiting worker is on the list before it counts the workers, and a retiring worker reads the
-//! list, under the lock of the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
+//! The last worker that does not wait does not [retire](super::workers) until another waits no longer or there is one more.
+//! A waiting worker is on the list before it counts the workers, and a retiring worker reads the list, under the lock of
+//! the workers, while it keeps the count ([`queue::waiters`](crate::queue)).
 //!
-//! ## Waits that may still end
+//! # Waits that may still end
 //!
-//! Waits with a timeout or with a token end by themselves and are not on the list. A task of
-//! another pool may be run by that pool's workers. After `shutdown_now` a task may be run by the
-//! holder of its `DrainedTask`, so from then on no wait is refused but that of a task for itself. A task that has a time limit
-//! ends by it, and one that the rejection handler has kept may be run on any thread: a wait for such
-//! a task is on the list, because its worker runs nothing meanwhile, but it is no reason to refuse
-//! another (`Task::needs_worker`).
+//! Waits with a timeout or with a token end by themselves and are not on the list. Another pool's workers may run its tasks.
+//! After `shutdown_now` the holder of a `DrainedTask` may run it, so from then on only the wait of a task for itself is
+//! refused. A task with a time limit ends by it, and any thread may run one that the rejection handler has kept: a wait for
+//! such a task is on the list, because its worker runs nothing meanwhile, but is no reason to refuse another
+//! (`Task::needs_worker`).
 
 use std::fmt;
 
@@ -62,9 +56,8 @@ pub struct WaitGuard<'a> {
 }
 
 impl Pool {
-    /// Registers that the calling thread is about to wait without a limit, until the guard is dropped. Fails if the wait would
-    /// never end. `None` means that the calling thread is not a worker of this pool, or that its wait need not be
-    /// registered.
+    /// Registers that the calling thread waits without a limit, until the guard is dropped. Fails if the wait would never end.
+    /// Returns `None` if the wait need not be registered, as that of a thread which is no worker of this pool.
     pub(crate) fn enter_wait(
         self: &Arc<Self>,
         awaited: impl FnOnce() -> Arc<Awaited>,

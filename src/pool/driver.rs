@@ -6,51 +6,44 @@
 //!                               arm     ── when to call next; the waker is woken if that gets nearer
 //! ```
 //!
-//! A pool with a driver is set up so that nothing asks for a thread: the driver is counted as the one worker
-//! from the beginning to the termination, and the queue of the timer thread is there as if that had been
-//! started (`Timeouts::do_without_thread`). A submission, an end, a change of a schedule is
-//! therefore the same code as always, and costs the same. The driver takes from the same queues under the
-//! same locks, and runs a task by the same [`Runner`] as a worker.
+//! A pool with a driver needs no thread: the driver counts as the one worker from the beginning to the termination, and the
+//! queue of the timer thread is there as if that had been started (`Timeouts::do_without_thread`). So a submission, an end
+//! and a change of a schedule are the same code as always, and cost the same. The driver takes from the same queues under
+//! the same locks, and runs a task by the same [`Runner`] as a worker.
 //!
 //! # Rounds
 //!
-//! A call is a *round*: it lists the tasks that are due when it begins, with the deadlines that they have
-//! then, and takes each of them that is still in the queue with that deadline. What is queued or moved after
-//! that waits for the next round. So each task runs once at most, and the caller comes back, whatever its
-//! tasks do, and on a clock that stands still.
+//! A call is a *round*: it lists the tasks that are due when it begins, with their deadlines, and takes each of them that is
+//! still in the queue with that deadline. A task that is queued or moved after that waits for the next round. So each task
+//! runs at most once, and the call returns whatever its tasks do, also on a clock that stands still.
 //!
-//! A series that has missed runs makes up for one in each round, and for all of them in the order of their
-//! deadlines, as with a worker: if its next moment is later than that of its run and had come when the round
-//! began, the round ends where that next run has its place in the order. The caller is told to come back at
-//! once.
+//! A series that has missed runs makes up for one in each round, and for all of them in the order of their deadlines, as
+//! with a worker. So if its next moment is later than that of its run and had come when the round began, the round ends
+//! where that next run has its place in the order. The caller is told to come back at once.
 //!
-//! The list names entries and does not own them: a task that waits for its turn in a round is pending, and
-//! can be cancelled, moved or drained like any other. A limit is queued anew each time, so limits are bounded
-//! by the sequence that is drawn when the round begins.
+//! The list names entries and does not own them: a task that waits for its turn in a round is pending, and can be
+//! cancelled, moved or drained. A limit is queued anew each time, so a round stops at the sequence that it drew at first.
 //!
 //! # Termination
 //!
-//! A worker holds up termination for as long as it lives. The driver does so only while it runs something:
-//! the pool cannot know when its caller comes next, and with nothing left to do a shutdown need not wait for
-//! that. So there are three threads that may be the one that terminates the pool: a shutdown that finds the
-//! queue finished, a driver that ran the last task, and a driver that is called because the last task was
-//! cancelled after the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
+//! A worker holds up termination for as long as it lives, and the driver only while it runs something, since the pool cannot
+//! know when its caller comes next. So three threads may be the one that terminates the pool: a shutdown that finds the
+//! queue finished, a driver that ran the last task, and a driver that is called because the last task was cancelled after
+//! the shutdown, when no party was registered ([`is_abandoned`](super::lifecycle)).
 //!
 //! # Why no wake-up is lost
 //!
-//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that
-//! turns out to be too late. The driver is a waiter for each reason: the only one, and so the leader, of both
-//! [queues](crate::queue), and one of the waiters for termination. While the driver runs something it is not
-//! listed: it looks at everything before it says when to call again. A waker that was used counts as one that
-//! searches, until the next call of either kind.
+//! [`Driver::arm`] says when the driver has to be called next, and keeps the waker that is woken if that turns out to be too
+//! late. The driver is a waiter for each reason: the only one, and so the leader, of both [queues](crate::queue), and one of
+//! the waiters for termination. It is not listed while it runs something, and looks at everything before it says when to
+//! call again. A waker that was used counts as one that searches, until the next call of either kind.
 //!
 //! # The thread at home
 //!
-//! A driver cannot be sent to another thread, and no other thread runs its tasks. So the thread that has it
-//! is in the [scope](super::lifecycle) of the pool's worker for as long as the driver lives, and not only
-//! while it runs a task: a wait of this thread for one of these tasks, or for the end of the pool, would
-//! never end and is refused, as it is in a task on the only worker of a pool. There is no timer thread
-//! either, so a time limit is no reason to let such a wait begin ([`deadlock`](super::deadlock)).
+//! A driver cannot be sent to another thread. So its thread is in the [scope](super::lifecycle) of the pool's worker for as
+//! long as the driver lives: a wait of this thread for one of these tasks, or for the end of the pool, would never end and
+//! is refused, as on the only worker of a pool. There is no timer thread either, so a time limit is no reason to let such a
+//! wait begin ([`deadlock`](super::deadlock)).
 
 use std::{rc::Rc, task::Waker};
 
@@ -76,7 +69,7 @@ pub(crate) struct Driver {
     runner: Runner,
     worker: Rc<WorkerContext>,
     limits: Arc<ExpiryQueue>,
-    /// Its places in the lists of those that wait: for a task, for a limit, for the termination.
+    /// Its places among the waiters for a task, for a limit and for the termination.
     for_task: AsyncWaiter<()>,
     for_limit: AsyncWaiter<()>,
     for_end: Place,
@@ -92,7 +85,7 @@ pub(crate) struct Round {
 }
 
 impl Driver {
-    /// Becomes the one worker of a pool that was made for a driver, and that no other thread knows yet.
+    /// Becomes the one worker of a pool that was made for a driver and that no other thread knows yet.
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         debug_assert!(pool.is_driven);
         let (number, stats) = pool.workers.add_driver();
@@ -163,8 +156,7 @@ impl Driver {
         round
     }
 
-    /// Lets the limits expire that have come by `moment`. Of a limit and a task with the same moment the
-    /// limit comes first.
+    /// Expires the limits that have come by `moment`: a limit comes before a task with the same moment.
     fn expire_until(&self, moment: Timestamp, end: u64) {
         while let Some(entry) = self.limits.take_due_before(moment, end) {
             expire(&*entry.element, self.pool());
@@ -184,7 +176,7 @@ impl Driver {
         self.unless_finished(self.pool().queue.first_two()[0].min(self.limits.first_two()[0]))
     }
 
-    /// Returns when the first entry is due, which is given, or when the driver has to end the pool.
+    /// Returns `first`, when the first entry is due, or in a finished pool the moment at which the driver has to end it.
     fn unless_finished(&self, first: Timestamp) -> Timestamp {
         match &**self.pool() {
             pool if !pool.queue.is_finished() => first,
@@ -193,19 +185,18 @@ impl Driver {
         }
     }
 
-    /// The same, and from now until the next call the waker is woken if that moment turns out to be too
-    /// late, or the pool terminates.
+    /// Like [`next`](Self::next); and until the next call the waker is woken if that moment turns out to be too late, or the
+    /// pool terminates.
     pub(crate) fn arm(&mut self, waker: &Waker) -> Timestamp {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         let pool = &runner.pool;
         let first = limits.watch(for_limit, waker).min(pool.queue.watch(for_task, waker));
-        if pool.lifecycle.poll_terminated(for_end, waker).is_some() {
+        if pool.lifecycle.poll_terminated(for_end, waker, false).is_some() {
             return Timestamp::NEVER;
         }
         self.unless_finished(first)
     }
 
-    /// Stops waking the driver from now on.
     pub(crate) fn disarm(&mut self) {
         let Self { runner, limits, for_task, for_limit, for_end, .. } = self;
         limits.cancel_wait(for_limit);
@@ -244,7 +235,7 @@ impl Drop for Driver {
 struct Attending<'a> {
     clock: &'a Clock,
     parker: &'a Parker,
-    /// The thread's role before; none if it was a worker of this clock anyway.
+    /// The thread's role before; `None` if it was a worker of this clock.
     before: Option<WorkerOf>,
 }
 

@@ -4,42 +4,33 @@
 //!   Running ──▶ ShuttingDown ──▶ OwnerDropped ──▶ Stopping ──▶ Tidying ──▶ Terminated
 //! ```
 //!
-//! Phases may be skipped, but there is no way back.
+//! A pool may skip phases, but never goes back. The queue decides what is still admitted; this module counts and announces.
 //!
-//! The queue decides what is still admitted; this module counts and announces. Whatever must be over before
-//! termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start it to its last
-//! step, and each shutdown, from advancing the phase until the tasks it took out of the queue have ended. The
-//! party that is the last to deregister, when the pool is at least shutting down and the queue is finished,
-//! *tidies*: it calls the hook for termination, moves to `Terminated`, and wakes the waiters. So a thread
-//! that has seen termination knows that no closure of the pool is alive any more, and that the hook has
-//! returned.
+//! Whatever must be over before termination is a *party*, as in Java's `Phaser`: each worker, from the attempt to start it
+//! to its last step, and each shutdown, from advancing the phase until the tasks that it took out of the queue have ended.
+//! The last party to deregister, when the pool is at least shutting down and the queue is finished, *tidies*: it calls the
+//! hook for termination, moves to `Terminated`, and wakes the waiters. So a thread that has seen termination knows that no
+//! closure of the pool is alive any more, and that the hook has returned.
 //!
-//! A shutdown advances the phase *first* and closes the queue then. So a submission that is refused finds the
-//! pool shut down. And a task that is admitted is seen: the queue is finished only when the task has been
-//! taken or removed, and the pool does not tidy before. That a worker comes for the task is ensured by
-//! [`workers`](crate::pool::workers).
+//! A shutdown advances the phase *first* and then closes the queue. So a submission that is refused finds the pool shut
+//! down; and the queue is not finished, so the pool does not tidy, before each admitted task has been taken or removed.
+//! [`workers`](crate::pool::workers) ensures that a worker comes for the task.
 //!
-//! A shutdown with a deadline is over at its deadline. If something holds up termination still, the pool is
-//! *given up*: it terminates when it can, as before, and the owner's drop does not wait for that, whether it
-//! comes later or waits already. Other waits go on.
+//! A shutdown with a deadline is over at its deadline. If something still holds up termination, the pool is *given up*: it
+//! terminates when it can, and the owner's drop no longer waits for that. Other waits go on.
 //!
-//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of
-//! this module; the queue takes the lock of its ready list and of each stripe for the answer.
+//! [`deregister`](Lifecycle::deregister) asks the queue whether it is finished while it holds the lock of this module; the
+//! queue takes the lock of its ready list and of each stripe for the answer.
 //!
 //! # Threads that would wait for themselves
 //!
-//! Three kinds of threads must not wait for termination: the pool's workers; a thread that is shutting the pool down
-//! and runs user code there, since the captures of a task that it has cancelled may own the
-//! executor, whose drop would wait; and a thread that is starting a worker, since the thread
-//! factory is user code too.
+//! Three kinds of threads must not wait for termination: a worker; a thread that shuts the pool down, since a task that it
+//! cancels may own the executor, whose drop would wait; and a thread that starts a worker, since the thread factory is user
+//! code. A thread can act for several pools at once (a task of one pool shuts down another). So each thread has a stack of
+//! [scopes](PoolScope) in a thread-local: a few addresses, which are valid as long as the guards live.
 //!
-//! A thread can act for several pools at once (a task of one pool shuts down another). So each
-//! thread has a stack of [scopes](PoolScope) in a thread-local: a few addresses, which are
-//! valid as long as the guards live.
-//!
-//! A thread that is being torn down may have lost its stack already, and still drop an executor
-//! that a thread-local owned. It then counts as acting for no pool. That is right unless one of
-//! the tasks that this drop cancels waits, in its own drop, for the same pool: only then it hangs.
+//! A thread that is being torn down may have lost its stack, and still drop an executor that a thread-local owned. It then
+//! counts as acting for no pool. It hangs only if a task that this drop cancels waits, in its own drop, for the same pool.
 
 use std::{cell::RefCell, ptr, task::Waker};
 
@@ -69,8 +60,7 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
-    /// Returns why a task ends that a pool in this phase does not keep. A pool that is running keeps
-    /// all that it has room for.
+    /// Returns the reason with which a task ends that a pool in this phase does not keep.
     pub(super) fn reason(self) -> CancelReason {
         match self {
             Self::Running => CancelReason::Rejected,
@@ -83,14 +73,14 @@ impl Phase {
 
 pub(crate) struct Lifecycle {
     progress: Watched<Progress, { rank::OUTERMOST }>,
-    /// A copy of the phase, written under the lock, to be read without it.
+    /// A copy of the phase, which is written under the lock and read without it.
     phase: AtomicU8,
 }
 
 struct Progress {
     phase: Phase,
     parties: usize,
-    /// A shutdown with a deadline is over, and something still holds up termination.
+    /// True if a shutdown with a deadline is over, and something still holds up termination.
     is_given_up: bool,
 }
 
@@ -119,15 +109,15 @@ impl Lifecycle {
         }
     }
 
-    /// Advances to `phase`, unless the pool is further already, and registers a party.
+    /// Advances to `phase`, unless the pool is further, and registers a party.
     pub(super) fn advance(&self, phase: Phase) {
         let mut progress = self.progress.lock();
         progress.parties += 1;
         self.set(&mut progress, phase);
     }
 
-    /// Registers a party: the pool does not terminate before [`Pool::deregister`](super::Pool) is called. Returns `false`, and
-    /// registers none, if termination has begun.
+    /// Registers a party, which calls [`Pool::deregister`](super::Pool) when it is over. Returns `false`, and registers none,
+    /// if termination has begun.
     #[must_use]
     pub(crate) fn register(&self) -> bool {
         let mut progress = self.progress.lock();
@@ -136,8 +126,8 @@ impl Lifecycle {
         is_in_time
     }
 
-    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to
-    /// [terminate](Self::terminate). `is_finished` is asked under the lock of this module.
+    /// Deregisters a party. Returns `true` if the caller is to tidy, and then to [terminate](Self::terminate). `is_finished` is
+    /// called **under the lock**.
     #[must_use]
     pub(super) fn deregister(&self, is_finished: impl FnOnce() -> bool) -> bool {
         let mut progress = self.progress.lock();
@@ -149,12 +139,11 @@ impl Lifecycle {
         is_end
     }
 
-    /// Returns `true` if the pool is to stop, and no party is left.
     pub(super) fn is_abandoned(&self) -> bool {
         self.progress.lock().is_abandoned()
     }
 
-    /// Terminates the pool. Returns the wakers of those that wait for this.
+    /// Returns the wakers of the waiters.
     #[must_use]
     pub(super) fn terminate(&self) -> Vec<Waker> {
         let mut progress = self.progress.lock();
@@ -162,21 +151,16 @@ impl Lifecycle {
         progress.take_wakers()
     }
 
-    /// Notes that a shutdown with a deadline is over, whatever still holds up termination, and wakes the threads that
-    /// wait, for some wait no longer then.
+    /// Notes that a shutdown with a deadline is over, and wakes the waiters, some of which wait no longer.
     pub(crate) fn give_up(&self) {
         let mut progress = self.progress.lock();
         progress.is_given_up = true;
         progress.wake_all();
     }
 
-    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated.
-    pub(crate) fn poll_terminated(&self, place: &mut Place, waker: &Waker) -> Option<()> {
-        self.poll_over(place, waker, false)
-    }
-
-    /// The same, for a waiter that may wait no longer than a shutdown with a deadline did.
-    pub(crate) fn poll_over(
+    /// The poll of [`wait`](crate::wait): an answer once the pool has terminated, or, for a waiter that waits no longer
+    /// than a shutdown with a deadline did, has been given up.
+    pub(crate) fn poll_terminated(
         &self,
         place: &mut Place,
         waker: &Waker,
@@ -200,12 +184,11 @@ impl Lifecycle {
 }
 
 /// The tasks that a pool keeps when it is shut down.
-// Ordering, of the first two: see `Pool::set_policy`. Of the third: a submitter sets it before it offers the task to the
-// queue, whose locks order it.
+// Ordering: see `Pool::set_policy`. A submitter sets the third before it offers its task, so the queue's locks order it.
 pub(crate) struct Policies {
     pub(crate) keep_delayed: AtomicBool,
     pub(crate) keep_periodic: AtomicBool,
-    /// Whether something other than its kind may keep some task.
+    /// True if some task is kept or not by something other than its kind.
     has_exceptions: AtomicBool,
 }
 
@@ -224,7 +207,7 @@ impl Policies {
         self.has_exceptions.load(Ordering::Relaxed)
     }
 
-    /// Returns the tasks that a pool in this phase keeps, if it was shut down.
+    /// Returns which tasks a pool in this phase keeps; `None` while it runs.
     pub(crate) fn kept_in(&self, phase: Phase) -> Option<Keeps> {
         match phase {
             Phase::Running => None,
@@ -233,16 +216,16 @@ impl Policies {
         }
     }
 
-    /// Returns the tasks that the policies keep. The others end with `reason`.
+    /// Returns which tasks the policies keep. The others end with `reason`.
     pub(crate) fn keeps(&self, reason: CancelReason) -> Keeps {
         let [delayed, periodic] =
             [&self.keep_delayed, &self.keep_periodic].map(|keep| keep.load(Ordering::SeqCst));
-        Keeps { due: true, delayed, periodic, chosen: true, reason }
+        Keeps { any: true, delayed, periodic, reason }
     }
 }
 
 thread_local! {
-    /// What the thread acts for: the addresses of lifecycles.
+    /// The pools that the thread acts for, by the addresses of their lifecycles.
     static SCOPES: RefCell<Vec<(usize, Role)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -261,8 +244,7 @@ pub(crate) struct PoolScope((usize, Role));
 
 impl Drop for PoolScope {
     fn drop(&mut self) {
-        // As a rule the last one that was entered. A [driver](super::driver) leaves when it is dropped,
-        // whatever was entered since.
+        // As a rule the last one. A [driver](super::driver) leaves when it is dropped, whatever was entered since.
         let _ = SCOPES.try_with(|scopes| {
             let mut scopes = scopes.borrow_mut();
             if let Some(index) = scopes.iter().rposition(|scope| *scope == self.0) {
@@ -283,8 +265,7 @@ impl Lifecycle {
         self.has_caller(|own| own == role)
     }
 
-    /// Returns `true` if the pool cannot terminate before the calling thread has gone on: the thread acts for it, in
-    /// whichever role.
+    /// Returns `true` if the calling thread acts for the pool in any role, so that the pool cannot terminate before it goes on.
     pub(crate) fn would_wait_for_itself(&self) -> bool {
         self.has_caller(|_| true)
     }
@@ -349,7 +330,7 @@ mod tests {
     fn who_waits_is_told_of_the_end_and_not_before() {
         let (lifecycle, parker, mut place) =
             (Lifecycle::new(), Parker::current(), Place::default());
-        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker());
+        let mut poll = || lifecycle.poll_terminated(&mut place, parker.waker(), false);
         lifecycle.advance(Phase::Tidying);
         assert_eq!(poll(), None, "the hook is still to be called");
         assert_eq!(lifecycle.terminate().len(), 1);

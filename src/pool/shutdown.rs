@@ -6,11 +6,10 @@
 //! | `stop` (drop) | tasks that have to wait for their groups | what is not yet due | – |
 //! | `shutdown_now` | nothing | everything, given back | raised |
 //!
-//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait
-//! for capacity, and ends the tasks it has taken out. Whether a task is due is decided once the queue is
-//! closed, so a task that was admitted without delay is due. Workers end when the queue is closed and empty;
-//! the last party to deregister brings about termination. `shutdown_within` is the first way, followed by the
-//! third if that takes too long; after that it gives up.
+//! Each way advances the [`lifecycle`](super::lifecycle), closes the queue, wakes the submitters that wait for capacity, and
+//! ends the tasks that it has taken out. It decides once the queue is closed whether a task is due, so a task that was
+//! admitted without delay is due. Workers end when the queue is closed and empty, and the last party to deregister
+//! terminates the pool. `shutdown_within` is the first way, followed by the third if that takes too long; then it gives up.
 
 use std::time::Duration;
 
@@ -69,8 +68,8 @@ impl Pool {
         DrainedTasks::new(drained, self.detached_context())
     }
 
-    /// Terminates the pool if the last entry of its closed queue was taken out, and by no worker: all of them may
-    /// have retired, since none stays for a task that is parked. A driver is called for that.
+    /// Terminates the pool if its closed queue is finished. The caller has taken an entry out, and is no worker: all of them
+    /// may have retired, since none stays for a task that is parked. A driver is called for that.
     #[cold]
     pub(super) fn terminate_if_finished(&self) {
         if !self.is_driven && self.queue.is_finished() && self.lifecycle.register() {
@@ -80,8 +79,6 @@ impl Pool {
 
     /// Deregisters a party, and terminates the pool if that was the last.
     pub(crate) fn deregister(&self) {
-        // The queue is asked under the lifecycle's lock, and takes its own locks: the ready list's
-        // and then each stripe's.
         if !self.lifecycle.deregister(|| self.queue.is_finished()) {
             return;
         }
@@ -99,7 +96,7 @@ impl Pool {
     }
 }
 
-/// A shutdown that is under way. The pool does not terminate before this is dropped.
+/// A shutdown that is under way: a party until this is dropped.
 struct Stopping<'a> {
     pool: &'a Arc<Pool>,
     phase: Phase,
@@ -120,10 +117,10 @@ impl<'a> Stopping<'a> {
         self.pool.capacity.wake_all();
     }
 
-    /// Closes the queue as far as `admission` says. Takes the tasks out that are unwanted by what keeps them and by whether
-    /// they are still to become due, and ends them, and those that their groups have called off. First all are taken
-    /// out: what is dropped and woken at their end is user code, which could move others. If a worker was lost, it looks
-    /// for another for what is left: no submission does so from now on.
+    /// Closes the queue as far as `admission` says, and ends the tasks that are unwanted by what keeps them and by whether they
+    /// are still to become due, and those that their groups have called off. It takes all of them out before it ends the
+    /// first, because their end calls user code, which could move others. If a worker was lost, it looks for another for
+    /// what is left: no submission does so from now on.
     fn cancel(self, admission: Admission, is_unwanted: &dyn Fn(AtShutdown, bool) -> bool) {
         let (pool, reason) = (self.pool, self.phase.reason());
         self.close_queue(admission);
@@ -156,11 +153,10 @@ impl Drop for Stopping<'_> {
 
 // The two policies.
 impl Pool {
-    /// Changes a policy, and applies it if the pool was shut down. The queue only ever closes further:
-    /// switching a policy on again brings nothing back.
+    /// Changes a policy, and applies it if the pool was shut down. A policy that is switched on again brings nothing back.
     ///
-    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the
-    /// phase and then reads the policies. All four are sequentially consistent; see `queue::waiters`.
+    /// Ordering: this writes the policy and then reads the phase; a shutdown advances the phase and then reads the policies.
+    /// All four are sequentially consistent; see `queue::waiters`.
     pub(crate) fn set_policy(self: &Arc<Self>, policy: fn(&Policies) -> &AtomicBool, keep: bool) {
         policy(&self.policies).store(keep, Ordering::SeqCst);
         if self.lifecycle.phase() == Phase::ShuttingDown {
@@ -171,20 +167,20 @@ impl Pool {
 
 // Waiting for termination.
 impl Pool {
-    /// Waits for termination, but no longer than `timeout`. Returns `true` if the pool has
-    /// terminated.
-    pub(crate) fn await_termination(&self, timeout: Duration) -> Result<bool, WouldDeadlock> {
-        self.await_end(timeout, false)
-    }
-
-    fn await_end(&self, timeout: Duration, or_given_up: bool) -> Result<bool, WouldDeadlock> {
+    /// Waits for termination, or, for the owner's drop, until the pool is given up, but no longer than `timeout`. Returns
+    /// `true` if that has come.
+    pub(crate) fn await_termination(
+        &self,
+        timeout: Duration,
+        or_given_up: bool,
+    ) -> Result<bool, WouldDeadlock> {
         if self.lifecycle.would_wait_for_itself() && self.lifecycle.phase() < Phase::Terminated {
             return Err(WouldDeadlock(()));
         }
         self.remove_released();
         let deadline = self.clock().read().after(timeout);
         let mut place = Place::default();
-        let poll = |waker: &_| self.lifecycle.poll_over(&mut place, waker, or_given_up);
+        let poll = |waker: &_| self.lifecycle.poll_terminated(&mut place, waker, or_given_up);
         let is_over = wait::block_until(self.clock(), deadline, poll).is_some();
         self.lifecycle.forget(&mut place);
         Ok(is_over)
@@ -193,8 +189,8 @@ impl Pool {
     /// Waits by `await_end` for at most `patience`, then calls `stop`, and waits for at most `grace`. Returns `true` if the
     /// end has come.
     ///
-    /// The first wait takes no longer than something can still come before its limit. No event tells of that, so this looks
-    /// again and again. On a manual clock, and without workers, another thread decides what comes.
+    /// The first wait ends early if nothing can come before its limit. No event tells of that, so this looks again and again.
+    /// On a manual clock, and without workers, another thread decides what comes.
     pub(crate) fn await_or_stop(
         &self,
         grace: Grace,
@@ -217,28 +213,27 @@ impl Pool {
         await_end(grace.then)
     }
 
-    /// Returns `true` if a worker has a task, or may have one by `deadline`. The workers are counted between two looks at
-    /// the queue: what one of them took before the first is seen with the worker, and what it queued again with the second.
+    /// Returns `true` if a worker has a task, or may have one by `deadline`. It counts the workers between two looks at the
+    /// queue: a task that a worker took before the first counts with the worker, and one that it queued again is in the second.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_pending = || self.queue.has_any_until(deadline);
         is_pending() || self.queue.sleeping() < self.workers.live() || is_pending()
     }
 
-    /// Waits for termination without a limit, or, for the owner's drop, until a shutdown with a deadline is over. Once the
-    /// pool has terminated, the threads are gone as well when this returns.
+    /// Waits for termination without a limit, or, for the owner's drop, until the pool is given up. If the pool has terminated
+    /// when this returns, its threads are gone as well.
     pub(crate) fn join(&self, or_given_up: bool) -> Result<(), WouldDeadlock> {
-        self.await_end(Duration::MAX, or_given_up)?;
+        self.await_termination(Duration::MAX, or_given_up)?;
         if self.lifecycle.phase() == Phase::Terminated {
             self.workers.join_threads();
         }
         Ok(())
     }
 
-    /// Takes the entries of those tasks out of the closed queue whose closures this thread is dropping. A thread that
-    /// cancels a task takes its entry out only when it has dropped the closure, and may wait in that drop for the end of
-    /// the pool. No worker takes the entry meanwhile if it is parked, and otherwise none does before it is due. What
-    /// another thread is dropping stays, for the pool does not end before that closure is gone. Linear in the queue, but
-    /// only in such a drop.
+    /// Takes the entries of the tasks whose closures this thread is dropping out of the closed queue. A thread that cancels a
+    /// task takes its entry out only when it has dropped the closure, and may wait in that drop for the end of the pool.
+    /// Tasks that another thread is dropping stay, because the pool does not end before their closures are gone. Linear in
+    /// the queue, but only in such a drop.
     pub(super) fn remove_released(&self) {
         if !is_releasing() || !self.queue.is_closed() || self.queue.is_finished() {
             return;
@@ -253,9 +248,9 @@ impl Pool {
         listed.into_iter().for_each(|entry| discard(entry.element));
     }
 
-    /// Takes those out of the closed queue that are unwanted by when they are due at that very step. What else keeps a task is
-    /// behind its own lock, which comes before those of the queue, and never changes: so each task is asked beforehand, and a
-    /// caller who moves it meanwhile hides it from no shutdown. One that is queued after it was listed was admitted as kept.
+    /// Takes the unwanted tasks out of the closed queue, by when they are due at that very step. Whatever else keeps a task
+    /// never changes, and is behind the task's lock, which comes before those of the queue. So this asks each task beforehand,
+    /// and a thread that moves a task meanwhile hides it from no shutdown. A task that is queued later was admitted as kept.
     fn remove_unwanted(
         &self,
         is_unwanted: &dyn Fn(Timestamp, AtShutdown) -> bool,

@@ -15,8 +15,7 @@ use super::{
 use crate::{sync::Arc, thread_factory::factory_error, time::Timestamp, trace, unwind::discard};
 
 impl Pool {
-    /// Starts a worker if there are fewer than are wanted. Blocks while another thread starts one.
-    /// Returns `true` if it started one.
+    /// Starts a worker if there are fewer than are wanted, and returns `true` then. Blocks while another thread starts one.
     pub(super) fn start_worker(self: &Arc<Self>) -> io::Result<bool> {
         self.start_worker_below(Workers::wanted)
     }
@@ -42,7 +41,7 @@ impl Pool {
         let is_needed = |started| started < wanted(&self.workers);
         let Some(permit) = self.workers.spawn_permit(&is_needed) else { return Ok(false) };
         let has_started = self.spawn_worker(permit)?;
-        // Threads that wanted a worker too, and did not wait for the permit, have left it to this one.
+        // Threads that did not wait for the permit have left their tasks to this one.
         self.compensate_or_report();
         Ok(has_started)
     }
@@ -67,8 +66,8 @@ impl Pool {
         }
     }
 
-    /// Starts a worker if a task is pending for which none would come, although the pool may have one
-    /// more. Does not block if another thread starts one. See the head of [`workers`](super::workers).
+    /// Starts a worker if a task is pending for which none would come; see the head of [`workers`](super::workers). Does not
+    /// block if another thread starts one.
     #[inline]
     pub(super) fn compensate(self: &Arc<Self>) -> io::Result<()> {
         // A task that is never due needs no worker.
@@ -82,7 +81,7 @@ impl Pool {
     fn compensate_slow(self: &Arc<Self>) -> io::Result<()> {
         // Asked under the lock of the workers; the number of waiters takes the lock of their list.
         let is_uncovered = || self.queue.waiting() == 0 && !self.queue.seems_empty();
-        // More than once: threads that wanted to compensate meanwhile have left it to this one.
+        // More than once, for threads that wanted to compensate meanwhile.
         while let Some(permit) = self.workers.try_spawn_permit(is_uncovered) {
             self.spawn_worker(permit)?;
         }
@@ -104,8 +103,7 @@ impl Pool {
         Ok(true)
     }
 
-    /// Starts a thread that is no worker, if it `is_needed`, and calls `started` then. Blocks while another caller starts a
-    /// thread.
+    /// Starts a thread that is no worker, if it `is_needed`, and then calls `started`. Blocks while another thread starts one.
     pub(crate) fn start_helper(
         self: &Arc<Self>,
         name: &str,
@@ -124,13 +122,13 @@ impl Pool {
         }
         let name = format!("{}-{name}", self.spawner.thread_name);
         let result = self.start_thread(permit, (name, None), Box::new(started), work());
-        // Threads that wanted a worker meanwhile have left it to the holder of the permit.
+        // As in `start_worker_below`.
         self.compensate_or_report();
         self.deregister();
         result
     }
 
-    /// Has the factory start a thread, numbered if it is a worker; if it did, calls `started`, and then returns the permit.
+    /// Has the factory start a thread, with a number if it is a worker. If that succeeds, calls `started` and returns the permit.
     fn start_thread(
         &self,
         permit: SpawnPermit<'_>,
@@ -156,8 +154,7 @@ impl Pool {
         }
     }
 
-    /// Like [`compensate`](Self::compensate), but reports it if no worker can be started, and leaves the pending tasks to the
-    /// next step that looks. In a closed queue there may be none.
+    /// Like [`compensate`](Self::compensate), but reports an error, and leaves the pending tasks to the next step that looks.
     pub(super) fn compensate_or_report(self: &Arc<Self>) {
         self.compensate().unwrap_or_else(|error| self.go_without_worker(&error));
     }
@@ -168,8 +165,8 @@ impl Pool {
         self.end_stranded();
     }
 
-    /// Ends the tasks that are to come and that no worker would take: the queue is closed, so no submission looks for a
-    /// worker, and there is none. A parked task stays: what moves it looks for one.
+    /// Ends the tasks that are to come if no worker would take them: there is none, and the queue is closed, so no submission
+    /// looks for one. A parked task stays: the thread that moves it looks for one.
     #[cold]
     pub(super) fn end_stranded(&self) {
         if !self.queue.is_closed() || self.workers.live() > 0 || !self.lifecycle.register() {

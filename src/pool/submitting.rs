@@ -7,36 +7,35 @@
 //!                     retry ◀── reject ◀─────────┴────────────── rescue ──▶ the ticket
 //! ```
 //!
-//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that
-//! the pool has all of them. A queued task therefore always has a worker that will come for it, and a task
-//! for which no worker could be started was never queued. A task that is not admitted goes to the
-//! [handler](crate::rejection), until that has a final answer; the verbs of the task ask the pool to make room, and to
-//! wait for room ([`Refuser`]).
+//! A submission first ensures that there is a worker ([`staffing`](super::staffing)), unless it has seen that the pool has
+//! all of them. So a queued task always has a worker that will come for it, and a task for which no worker could be started
+//! was never queued. A task that is not admitted goes to the [handler](crate::rejection), until that has a final answer.
 //!
 //! # References
 //!
-//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the
-//! pool, every submission and every drop of a future, on whichever thread, would write to the same cache
-//! line. A pool therefore has as many reference counts as its queue has stripes, each on cache lines of its
-//! own. A thread submits through the [`PoolRef`] of its number, into the stripe of that number, and the
-//! futures that it gets count there.
+//! Every future keeps the pool alive, so that it can cancel. If all of them counted in the one `Arc` of the pool, every
+//! submission and every drop of a future would write to the same cache line. So a pool has as many reference counts as its
+//! queue has stripes, each on cache lines of its own. A thread submits through the [`PoolRef`] of its number, into the stripe
+//! of that number, and its futures count there.
 //!
 //! # Where a submission meets a shutdown
 //!
-//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock before the
-//! shutdown does, the task is admitted and the shutdown sees it; otherwise the queue refuses it. A task can
-//! still be refused with [`Saturated`](RejectionReason::Saturated) while the queue is being closed, since the
-//! bound is asked before that, and an admitted task can be taken back by a rescue, as follows.
+//! At the lock of a stripe of the queue, and nowhere else. If the submission gets that lock first, the task is admitted and
+//! the shutdown sees it; otherwise the queue refuses it. While the queue is being closed, a task can still be refused with
+//! [`Saturated`](RejectionReason::Saturated), since the submission asks the bound first.
 //!
 //! # Rescue
 //!
-//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission
-//! looks again once the task is queued. If there are fewer workers than wanted, it starts one; if there is
-//! none at all and none can be started, it takes the task out again and reports the error. The head of
-//! [`workers`](super::workers) has the argument why either the submission or the retiring worker sees the
-//! other.
+//! Between `ensure_worker` and the offer, workers may have retired or begun other tasks. So the submission looks again once
+//! the task is queued. If there are fewer workers than wanted, it starts one; if there is none at all and none can be
+//! started, it takes the task out again and reports the error. The head of [`workers`](super::workers) has the argument why
+//! either the submission or the retiring worker sees the other.
 
-use std::{io, mem, time::Duration};
+use std::{
+    io, mem,
+    ops::ControlFlow::{self, Break, Continue},
+    time::Duration,
+};
 
 use crossbeam_utils::CachePadded;
 
@@ -47,8 +46,7 @@ use crate::{
     entry::{Ticket, Timing},
     feature::Change,
     queue::{InsertError, QueueEntry, RefusedElement},
-    rejection::{CapacityPermit, Decision, Refuser, RejectedExecutionHandler, RejectedTask, Room},
-    statistics::Totals,
+    rejection::{CapacityPermit, Decision, RejectedExecutionHandler, RejectedTask, Room},
     sync::{Arc, thread, thread_number},
     task::Task,
     time::Timestamp,
@@ -56,19 +54,18 @@ use crate::{
     unwind::{Contained, discard},
 };
 
-/// A counted reference to a pool, through one stripe of its queue; this is what a future holds.
+/// A counted reference to a pool, through one stripe of its queue. A future has one.
 #[derive(Clone)]
 pub(crate) struct PoolRef(Arc<CachePadded<Target>>);
 
-/// The pool and the stripe that the clones of one [`PoolRef`] share.
 struct Target {
     pool: Arc<Pool>,
     stripe: usize,
 }
 
-/// The references to one pool, one for each stripe; this is what a handle holds.
+/// The references to one pool, one for each stripe. A handle has them.
 pub(crate) struct PoolRefs {
-    /// The pool that all of them refer to, without the indirection.
+    /// The same pool, without the indirection.
     pool: Arc<Pool>,
     refs: Box<[PoolRef]>,
 }
@@ -88,25 +85,6 @@ pub(super) struct NotAdmitted {
     task: Arc<Task>,
 }
 
-/// The fate of a task that was submitted and is not in the queue.
-pub(crate) enum NotQueued {
-    /// The rejection handler has dealt with it. It would have had this sequence.
-    Handled(u64),
-    /// The submission has failed. The error owns the task.
-    Refused(RejectedExecutionError),
-}
-
-impl NotQueued {
-    /// Returns the ticket of a task that was handled, which finds nothing in the queue.
-    #[cold]
-    pub(crate) fn ticket(self) -> Result<Ticket, RejectedExecutionError> {
-        match self {
-            Self::Handled(sequence) => Ok(Ticket::without_slot(sequence)),
-            Self::Refused(refused) => Err(refused),
-        }
-    }
-}
-
 impl PoolRefs {
     pub(crate) fn to_new_pool(config: Config) -> Arc<Self> {
         let pool = Pool::new(config);
@@ -123,7 +101,7 @@ impl PoolRefs {
         &self.pool
     }
 
-    /// The reference that the calling thread submits through.
+    /// Returns the reference through which the calling thread submits.
     #[inline]
     pub(crate) fn local(&self) -> &PoolRef {
         // Their number is a power of two, so this is the remainder without a division.
@@ -142,9 +120,9 @@ impl PoolRef {
         self.0.stripe
     }
 
-    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler
-    /// is asked, or the submission fails.
-    // Always inlined, with all of the usual way into the queue: a call of its own would save and load a dozen registers.
+    /// Admits a task, through the stripe of this reference, to a pool that has a worker. If it is refused, the handler is
+    /// asked, or the submission fails. The ticket of a task that the handler has dealt with has no slot.
+    // Inlined with the usual way into the queue: a call would save and load a dozen registers.
     #[inline(always)]
     pub(crate) fn admit(
         &self,
@@ -153,17 +131,16 @@ impl PoolRef {
         timing: Timing,
         staffing: Staffing,
         asks_handler: bool,
-    ) -> Result<Ticket, NotQueued> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         match self.offer(task, now, timing, staffing, false) {
             Ok(ticket) => Ok(ticket),
             Err(refused) => self.reject(refused, now, timing, asks_handler),
         }
     }
 
-    /// Submits a timer through the stripe of this reference. It takes a permit even if that is one too many, and no
-    /// rejection handler is asked: one that runs the task in the caller would end a wait too early, and one that blocks
-    /// would block a thread that polls. Fails if the queue does not admit it, or if there is no worker and none can be
-    /// started.
+    /// Submits a timer. It takes a permit even if that is one too many, and asks no rejection handler: one that runs the task
+    /// in the caller would end a wait too early, and one that blocks would block a thread that polls. Fails if the queue does
+    /// not admit it, or if there is no worker and none can be started.
     #[inline(always)]
     pub(crate) fn admit_timer(
         &self,
@@ -181,7 +158,7 @@ impl PoolRef {
         })
     }
 
-    /// Offers a task to the queue, if there is capacity for it or it has a permit already.
+    /// Offers a task to the queue, if there is capacity for it or it has a permit.
     #[inline(always)]
     pub(super) fn offer(
         &self,
@@ -218,12 +195,23 @@ impl PoolRef {
         now: Timestamp,
         timing: Timing,
         asks_handler: bool,
-    ) -> Result<Ticket, NotQueued> {
+    ) -> Result<Ticket, RejectedExecutionError> {
         let counting = CountOnDrop(&self.pool().rejections.rejected);
         loop {
             let (task, sequence) = (Arc::clone(&refused.task), refused.sequence);
-            let permit = self.ask_handler(refused, timing.due(), asks_handler)?;
-            match self.retry(task, permit, sequence, now, timing) {
+            let permit = match self.ask_handler(refused, timing.due(), asks_handler) {
+                Break(answer) => return answer,
+                Continue(permit) => permit,
+            };
+            let is_refused = task.own_group().is_some_and(|group| group.roll().refuses_more());
+            let retried = if is_refused {
+                // Its group was shut down meanwhile.
+                Err(NotAdmitted { reason: RejectionReason::GroupShutdown, sequence, task })
+            } else {
+                let has_permit = permit.map(CapacityPermit::hand_over).is_some();
+                self.offer(task, now, timing, Staffing::Complete, has_permit)
+            };
+            match retried {
                 Err(again) => refused = again,
                 Ok(ticket) => {
                     // It has been admitted, so it does not count as rejected.
@@ -234,13 +222,14 @@ impl PoolRef {
         }
     }
 
-    /// Asks the handler, or else fails the submission. Returns a permit if the task is to be offered once more.
+    /// Asks the handler, or else fails the submission. Continues, perhaps with a permit, if the task is to be offered once
+    /// more.
     fn ask_handler(
         &self,
         NotAdmitted { reason, sequence, task: own }: NotAdmitted,
         due: Timestamp,
         asks_handler: bool,
-    ) -> Result<Option<CapacityPermit>, NotQueued> {
+    ) -> ControlFlow<Result<Ticket, RejectedExecutionError>, Option<CapacityPermit>> {
         let pool = self.pool();
         if trace::is_listening() {
             trace::rejected(sequence, own.name().as_deref(), &reason);
@@ -250,44 +239,24 @@ impl PoolRef {
         let decision = if is_final || !asks_handler {
             Decision::Abort(task)
         } else {
-            // Contained also where it panics: if the handler has been replaced meanwhile, this
-            // thread may be the last to hold it.
+            // If the handler has been replaced meanwhile, this thread may drop it, also where it panics.
             let handler = Contained::new(pool.rejections.handler.get());
-            let refuser: Arc<dyn Refuser> = Arc::clone(pool) as _;
-            let task = RejectedTask { refuser: &refuser, task, reason: &reason };
-            handler.rejected_execution(task).0
+            handler.rejected_execution(RejectedTask::new(pool, task, &reason)).0
         };
         let is_own =
             |task: &DrainedTask| task.task.as_ref().is_some_and(|it| Arc::ptr_eq(it, &own));
         match decision {
             Decision::Abort(task) if is_own(&task) => {
-                Err(NotQueued::Refused(RejectedExecutionError::new(reason, task)))
+                Break(Err(RejectedExecutionError::new(reason, task)))
             }
             Decision::Retry(mut task, permit) if is_own(&task) => {
                 drop(task.task.take());
-                Ok(permit)
+                Continue(permit)
             }
             Decision::Handled | Decision::Abort(_) | Decision::Retry(..) => {
-                Err(NotQueued::Handled(sequence))
+                Break(Ok(Ticket::without_slot(sequence)))
             }
         }
-    }
-
-    /// Offers a task, perhaps with a permit, once more, unless its group was shut down meanwhile.
-    fn retry(
-        &self,
-        task: Arc<Task>,
-        permit: Option<CapacityPermit>,
-        sequence: u64,
-        now: Timestamp,
-        timing: Timing,
-    ) -> Result<Ticket, NotAdmitted> {
-        if task.own_group().is_some_and(|group| group.roll().refuses_more()) {
-            let reason = RejectionReason::GroupShutdown;
-            return Err(NotAdmitted { reason, sequence, task });
-        }
-        let has_permit = permit.map(CapacityPermit::hand_over).is_some();
-        self.offer(task, now, timing, Staffing::Complete, has_permit)
     }
 
     /// Returns a task that was never offered to the queue, as the error of its submission.
@@ -304,25 +273,19 @@ impl PoolRef {
         RejectedExecutionError::new(reason, pool.refused_task(task, sequence, deadline))
     }
 
-    /// Changes the moment at which a live task runs next; see the head of [`pool`](super). Returns `true` if
-    /// that had an effect.
+    /// Changes when a live task runs next; see the head of [`pool`](super). Returns `true` if that had an effect.
     pub(crate) fn control(&self, task: &Arc<Task>, ticket: Ticket, change: Change) -> bool {
         let pool = self.pool();
         if pool.lifecycle.phase() >= Phase::OwnerDropped {
             discard(change);
             return false;
         }
-        let changed = pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry));
-        if let Some(limit) = changed.limit {
-            pool.set_timeout(self.stripe(), Arc::clone(task), ticket, limit);
-        }
-        changed.had_effect
+        pool.with_entry(ticket, |entry| task.control(change, pool.clock(), entry))
     }
 }
 
 impl Pool {
-    /// Starts a worker, unless there are as many as the core pool size or the pool was shut down.
-    /// Fails only if there is none at all, since a pool that has one can do its work.
+    /// Starts a worker, unless there are as many as are wanted or the queue is closed. Fails only if there is none at all.
     #[inline]
     pub(crate) fn ensure_worker(self: &Arc<Self>) -> io::Result<Staffing> {
         // Not the phase: it advances before the queue is closed, and until then tasks are admitted.
@@ -333,8 +296,7 @@ impl Pool {
         started.or_else(|error| self.workers.tolerate(error).map(|()| Staffing::Short))
     }
 
-    /// Ensures a worker for a task that is in the queue while there are fewer workers than wanted, or
-    /// takes the task out again; see the head of the module.
+    /// Ensures a worker for a task that is in the queue, or takes the task out again; see the head of the module.
     #[cold]
     fn rescue(self: &Arc<Self>, ticket: Ticket, staffing: Staffing) -> Result<Ticket, NotAdmitted> {
         let started = match staffing {
@@ -369,12 +331,10 @@ impl Pool {
     }
 }
 
-impl Refuser for Pool {
-    fn count_caller_run(&self, done: &Totals) {
-        self.rejections.count_caller_run(done);
-    }
-
-    fn discard_oldest(&self) {
+// The verbs of a rejected task.
+impl Pool {
+    /// Ends the pending task that is due first, to make room for another.
+    pub(crate) fn discard_oldest(&self) {
         let Some(QueueEntry { sequence, element, .. }) = self.queue.remove_first() else {
             // Another submitter has the room and has yet to queue its task, so this one would only ask again.
             return thread::yield_now();
@@ -384,17 +344,15 @@ impl Refuser for Pool {
         self.displace(element, sequence, CancelReason::Rejected, why);
     }
 
-    fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
+    /// Blocks until there is a permit for another task, until the time is up, or until `gives_up`. The time is up at once
+    /// where no wait can help.
+    pub(crate) fn wait_for_room(&self, timeout: Duration, gives_up: &dyn Fn() -> bool) -> Room {
         if self.capacity.bound.is_none() || self.lifecycle.has_caller_as(Role::Worker) {
             return Room::TimeIsUp;
         }
         let (clock, queue) = (self.clock(), &self.queue);
         let deadline = clock.read().after(timeout);
         self.capacity.acquire_before(clock, deadline, || queue.is_closed(), gives_up)
-    }
-
-    fn release_permit(&self) {
-        self.capacity.release();
     }
 }
 

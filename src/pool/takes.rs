@@ -1,9 +1,9 @@
-//! The steps of a take that only some pools have, which one flag covers ([`Pool::follows_takes`](Pool)): the worker gives
-//! the permit of the bound on pending tasks back, and calls the observers of runs.
+//! The steps of a take that only some pools have ([`Pool::follows_takes`](Pool)): the worker releases the permit of the bound
+//! on pending tasks, and calls the observers of runs.
 //!
-//! Two readings of the clock say how long a run took, and a third would cost more than all the rest of what is recorded. A
-//! worker reads the clock when it looks for a task, which it does right after each run. So the facts of a run are kept until
-//! then, and that reading is its end. Therefore another thread may see an outcome before the observers hear of its run.
+//! Two readings of the clock say how long a run took, and a third would cost more than the rest of the record. A worker reads
+//! the clock when it looks for a task, right after each run. So this keeps the facts of a run until then, and that reading is
+//! its end. Therefore another thread may see an outcome before the observers hear of its run.
 
 use std::cell::Cell;
 

@@ -1,18 +1,16 @@
 //! The worker: it takes a task when the task is due, runs it, and queues it again if it is to run again.
 //!
 //! It ends when the queue is closed and empty, or when it has been surplus and idle for long enough
-//! ([`workers`](super::workers)). Nothing that a task does ends it: the task catches the panics of its
-//! closure and of its drops, and what is left to drop here is dropped through `unwind` as well.
+//! ([`workers`](super::workers)). No task ends it: the task catches the panics of its closure and of its drops, and the
+//! worker drops what is left through `unwind`.
 //!
-//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters, one
-//! after the other. That order, task before queue, is never reversed: nothing under a lock of the queue
-//! touches a task's lock. It makes "the task is not cancelled" and "the task is in the queue" one step, so a
-//! cancelled periodic task is never queued again, not even for a moment.
+//! [`Runner::requeue`] holds the task's lock while the queue takes those of a stripe and of the waiters, one after the
+//! other. The order, task before queue, is never reversed. It makes "the task is not cancelled" and "the task is in the
+//! queue" one step, so a cancelled periodic task is never queued again, not even for a moment.
 //!
-//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to
-//! be run. The pool counts a worker for as long as its [`WorkerThread`] lives, which is part of that value:
-//! wherever it is dropped, at the end of the run or by a factory that never ran it, the worker is removed
-//! from the count.
+//! The thread comes from a [`ThreadFactory`](crate::ThreadFactory), which is handed the worker as a value to be run. The pool
+//! counts a worker for as long as its [`WorkerThread`] lives, which is part of that value: its drop, at the end of the run or
+//! by a factory that never ran it, removes the worker from the count.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -40,11 +38,10 @@ pub(super) struct Runner {
     pub(super) pool: Arc<Pool>,
     number: usize,
     stats: Arc<WorkerStats>,
-    /// Other threads may rely on this worker to look for a task: it has been idle, or is about to
-    /// search.
+    /// True if other threads may rely on this worker to look for a task: it has been idle, or is about to search.
     is_relied_on: Cell<bool>,
     pub(super) takes: Takes,
-    /// It is about to search, as [`Workers`](super::workers::Workers) knows, and has not yet.
+    /// True if it has announced a search and has not searched yet.
     will_search: Cell<bool>,
 }
 
@@ -70,7 +67,7 @@ impl WorkerThread {
 }
 
 impl Runner {
-    /// Makes the runner of a worker which is about to search at first, or on which no other thread ever relies.
+    /// `will_search` is true for a worker that is about to search at first, and false for one on which no thread relies.
     pub(super) fn new(
         pool: Arc<Pool>,
         number: usize,
@@ -82,7 +79,6 @@ impl Runner {
         Self { pool, number, stats, is_relied_on, takes, will_search }
     }
 
-    /// Returns how many runs there have been; called on the worker's thread.
     pub(super) fn runs(&self) -> u64 {
         self.stats.counted().0
     }
@@ -96,9 +92,8 @@ impl Runner {
     /// Takes and runs tasks until there is nothing more to do for this worker.
     fn run_tasks(&self) {
         let (pool, worker) = (&*self.pool, self.context());
-        // The queue calls `parker` only if nothing was due at first, and from then on counts this
-        // worker as idle; it calls `limit` each time it has looked in vain. So a worker that finds
-        // its next task at once is never relied on.
+        // The queue calls `parker` only if nothing was due at first, and from then on counts this worker as idle; it calls
+        // `limit` each time it has looked in vain. So no thread relies on a worker that finds its next task at once.
         let limit = |since| {
             self.takes.look(&pool.callbacks.hooks, &worker, since);
             self.search_done();
@@ -141,7 +136,6 @@ impl Runner {
         hooks.drops(sequence).discard(task);
     }
 
-    /// Carries out a verdict that few runs have.
     #[cold]
     fn carry_out(&self, verdict: Verdict, stats: &WorkerStats, task: &Arc<Task>, sequence: u64) {
         let pool = &self.pool;
@@ -162,8 +156,8 @@ impl Runner {
         }
     }
 
-    /// Offers a task to the queue, which may admit it no more; and the task may have been cancelled. See the head of
-    /// the module for the locks.
+    /// Offers a task to the queue, which may be closed; and the task may have been cancelled. The head of the module has the
+    /// locks.
     fn try_requeue(&self, task: &Arc<Task>, sequence: u64, next: Timestamp) -> Requeued {
         let Pool { queue, capacity, .. } = &*self.pool;
         let mut wake = None;
@@ -179,7 +173,6 @@ impl Runner {
         requeued
     }
 
-    /// Ends a task that was not queued again.
     #[cold]
     fn end_refused(
         &self,
@@ -194,15 +187,13 @@ impl Runner {
         self.end_taken(&**task, sequence, reason, stats);
     }
 
-    /// Ends a task as cancelled that a worker has taken and that is not queued again. The worker
-    /// counts its end, since the queue no longer does.
+    /// Ends a task as cancelled that a worker has taken. The worker counts its end, since the queue no longer does.
     fn end_taken(&self, task: &Task, id: u64, reason: CancelReason, stats: &WorkerStats) {
         stats.count_cancelled();
         self.pool.end_as_cancelled(task, id, reason);
     }
 
-    /// Announces that this worker is about to queue a task again and to search then, so that no other
-    /// need be started for that task.
+    /// Announces that this worker will queue a task again and then search, so that no thread starts another for that task.
     #[inline]
     fn announce_search(&self) {
         if !self.pool.workers.is_complete() {
@@ -212,16 +203,15 @@ impl Runner {
         }
     }
 
-    /// Takes the announcement back: this worker has searched, and either is idle now, as the queue
-    /// knows, or has found a task.
+    /// Takes the announcement back: this worker has found a task, or is idle, as the queue knows.
     fn search_done(&self) {
         if self.will_search.take() {
             self.pool.workers.search_done(self.number);
         }
     }
 
-    /// Called before something that may take long. If other threads have relied on this worker,
-    /// another is started in its place where one is needed.
+    /// Called before something that may take long. If other threads have relied on this worker, starts another if one is
+    /// needed.
     #[inline]
     fn stop_being_relied_on(&self) {
         if self.is_relied_on.get() {
@@ -243,8 +233,8 @@ impl Drop for WorkerThread {
         pool.workers.remove(*number);
         pool.deregister();
         pool.clock().worker_ended();
-        // A factory may have kept the worker until now, and dropped it. No submission looks for another in a closed queue, and
-        // workers that wait for tasks may have relied on this one.
+        // A factory may have kept the worker until now. No submission looks for another in a closed queue, and workers that
+        // wait for tasks may have relied on this one.
         if pool.queue.is_closed() || pool.has_only_waiting_workers() {
             pool.compensate_or_report();
         }

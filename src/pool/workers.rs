@@ -1,4 +1,4 @@
-//! The workers: how many there are, how many there are to be, and which thread may start one.
+//! The workers of a pool: how many there are, how many it may have, and which thread may start one.
 //!
 //! ```text
 //!            permit, add_worker      begins, or the factory returns Ok
@@ -9,91 +9,75 @@
 //!
 //! # Starting
 //!
-//! The thread factory is user code, so no lock is held while it works. In place of a lock there is
-//! a *permit*: one thread at a time starts a worker, and others that want one wait for the permit.
-//! So no thread relies on a worker that never comes to be: what others see is the number of **started**
-//! workers, those that have begun, or for which the factory has returned `Ok`. A worker that runs is
-//! counted as started whatever its factory is doing meanwhile, so every worker that checks whether
-//! it is surplus is counted itself. If there are too many now, the workers that checked before the
-//! new one was counted check again ([`Workers::mark_started`]).
+//! The thread factory is user code, so no thread holds a lock while it works. In place of a lock there is a *permit*: one
+//! thread at a time starts a worker, and others that want one wait for the permit. Other threads rely only on **started**
+//! workers: those that have begun, or for which the factory has returned `Ok`. A worker that runs counts as started
+//! whatever its factory is doing, so every worker that checks whether it is surplus is counted itself. If there are too
+//! many now, the workers that checked before the new one was counted check again ([`Workers::mark_started`]).
 //!
 //! # The rule
 //!
 //! > A task that is due never waits while the pool may have another worker.
 //!
-//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*.
-//! A started worker that waits for a task to take is *idle*, as the queue knows. A worker is *about
-//! to search* if it has not looked for a task yet: it is new, or it is queuing a periodic task again.
-//! The rule holds if the following does whenever no thread is in the middle of one of the steps
-//! below:
+//! A pool may have as many workers as its core size says, but at least one: that many are *wanted*. A started worker that
+//! waits for a task to take is *idle*, as the queue knows. A worker is *about to search* if it has not looked for a task
+//! yet: it is new, or it is queuing a periodic task again. The queue ensures that an idle worker wakes up in time. So the
+//! rule holds if the following does whenever no thread is in the middle of one of the steps below:
 //!
-//! > If a task is pending, a worker is idle, is about to search or is being started, or as many are
-//! > started as are wanted.
+//! > If a task is pending, a worker is idle, is about to search or is being started, or as many are started as are wanted.
 //!
-//! For the queue ensures that an idle worker wakes up in time. (A start that fails is the one
-//! exception: the thread that tried goes on, and the next step tries again. In a closed queue there may be no next
-//! step: a thread that fails there, while no worker lives, ends the tasks that are to come; a submission takes its own out
-//! before.) The statement is
-//! preserved by those that could break it:
+//! Each step that could break this preserves it:
 //!
-//! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is
-//!   queued it looks again: other workers may have retired, or the new one has found another task.
-//! * *An idle worker that takes an entry* looks at what it leaves behind before it runs the entry. If
-//!   no other worker is idle or about to search, it starts one (`Pool::compensate`). So does a worker
-//!   that was about to search. One that finds its next entry at once need not, since no thread has
-//!   relied on it.
-//! * *An idle worker that retires* leaves an idle worker behind if a task is pending. In fact it
-//!   leaves two behind if there are two tasks, which is more than the rule needs, so that a pool with
-//!   two periodic tasks does not start and end a thread at every run.
-//! * *A worker that queues a periodic task again* looks for a task itself, as the next thing it does. It
-//!   announces this before; otherwise another thread might start a worker for that task.
+//! * *A submission* starts a worker first, unless there are as many as are wanted. Once the task is queued it looks again:
+//!   other workers may have retired, or the new one has found another task.
+//! * *An idle worker that takes an entry*, or one that was about to search, looks at what it leaves behind before it runs
+//!   the entry. If no other worker is idle or about to search, it starts one (`Pool::compensate`). A worker that finds its
+//!   next entry at once need not, since no thread has relied on it.
+//! * *An idle worker that retires* leaves an idle worker behind if a task is pending, and two if there are two tasks. That
+//!   is more than the rule needs, so that a pool with two periodic tasks does not start and end a thread at every run.
+//! * *A worker that queues a periodic task again* looks for a task next. It announces this before, so that no other thread
+//!   starts a worker for that task.
 //! * *A thread that enlarges the core* starts workers for the pending tasks.
 //! * *A worker that is dropped in a closed queue, or beside workers that all wait for tasks*, perhaps late by a thread
 //!   factory that kept it, looks for another.
-//! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since: its start has failed, or
-//!   the thread of the factory's has ended before the worker ran.
+//! * *A shutdown* looks once the queue is closed, if a worker was lost and none has started since.
 //! * *A wait for a task* is refused only if no worker can be started for that task (`deadlock`).
 //!
-//! None of this asks whether the queue is closed: the tasks that a shutdown has left fall due as
-//! well.
+//! A start that fails is the one exception: the thread that tried goes on, and the next step tries again. In a closed queue
+//! there may be no next step. So a thread that fails there, while no worker lives, ends the tasks that are to come. Apart
+//! from that no step asks whether the queue is closed: the tasks that a shutdown has left fall due as well.
 //!
 //! # Retiring
 //!
-//! A worker is *surplus* if there are more than the core pool size, or if core threads may time
-//! out. One that has been surplus and idle for the keep-alive asks whether it may retire
-//! ([`Workers::try_retire`]). If there are more than are wanted, it may. Otherwise it must not leave
-//! a task behind, and neither a submission nor a worker that takes an entry may rely on a worker that
-//! is leaving. The retiring worker and each of these are two sides as in
-//! [`queue::waiters`](crate::queue):
+//! A worker is *surplus* if there are more than the core pool size, or if core threads may time out. One that has been
+//! surplus and idle for the keep-alive asks whether it may retire ([`Workers::try_retire`]). If there are more than are
+//! wanted, it may. Otherwise it must not leave a task behind, and no thread may rely on a worker that is leaving. These are
+//! two sides as in [`queue::waiters`](crate::queue):
 //!
 //! | the submission, or the taking worker | the retiring worker |
 //! |---|---|
 //! | 1. puts the task into the queue, or is no longer idle | 1. lowers the number of started workers by one |
 //! | 2. reads the number of started workers; if it is too small, looks | 2. counts tasks and idle workers; stays if it has to |
 //!
-//! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent.
-//! A worker asks while the queue counts it as one that waits, so no thread starts another worker only
-//! because this one asks. If it retires it leaves the queue under the lock of this module, so no
-//! thread that counts under that lock takes it for idle any more.
+//! The lock of a stripe orders a submission; the steps of a taking worker are sequentially consistent. A worker asks while
+//! the queue counts it as one that waits, so no thread starts another only because this one asks. If it retires it leaves
+//! the queue under the lock of this module, so no thread that counts under that lock takes it for idle any more.
 //!
-//! *To look* is to take the lock of this module and to count the workers that are idle, about to
-//! search or being started ([`Workers::try_spawn_permit`]). Of two that take an entry at once, the
-//! one that leaves the queue later sees that the other has left; and of two that look, the first has
-//! the permit, which the second sees. No thread waits for the permit with an entry in its hands: the
-//! thread that has it may be one that starts no worker, or its worker may have found an entry
-//! already. So a thread that has had a permit looks when it has given it back.
+//! *To look* is to take the lock of this module and to count the workers that are idle, about to search or being started
+//! ([`Workers::try_spawn_permit`]). Of two workers that take an entry at once, the one that leaves the queue later sees that
+//! the other has left; and of two threads that look, the second sees the permit of the first. No thread waits for the
+//! permit with an entry in its hands, because the thread that has it may start no worker. So a thread that has had a permit
+//! looks when it has given it back. A worker says under the lock of this module that it has searched; by then the queue
+//! knows that it waits, or it takes an entry. How a worker that stays comes to retire: [`retiring`].
 //!
-//! A worker that was about to search says under the lock of this module that it has searched. By
-//! then the queue knows that it waits, or it is one that takes an entry. How a worker that stays comes to retire:
-//! [`retiring`].
+//! # Settings
 //!
-//! Settings are changed under the lock of this module, also while the workers work. A retiring worker reads them under
-//! that lock; a submission reads them when its task is queued, so the queue's locks order it after the change; and a thread
-//! that enlarges the core then looks at the queue, and starts as many workers as there are new places and tasks.
-//! Where the core gets smaller the workers that are now too many are woken once, see that they are surplus, and retire
-//! after the keep-alive if no task comes.
+//! A thread changes a setting under the lock of this module, also while the workers work. A retiring worker reads it under
+//! that lock. A submission reads it when its task is queued, so the queue's locks order it after the change; and a thread
+//! that enlarges the core looks at the queue then. Where the core gets smaller, the thread wakes the workers once; those
+//! that are surplus retire after the keep-alive if no task comes.
 //!
-//! One lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
+//! The lock protects everything in [`Roster`]. [`Workers::try_retire`], [`Workers::try_spawn_permit`] and [`Workers::count`]
 //! call a closure under it, which looks at the queue while the count cannot change (`docs/locks.md`).
 
 mod retiring;
@@ -120,10 +104,11 @@ use crate::{
     wait::{self, Place, Watched},
 };
 
+#[derive(Default)]
 pub(crate) struct Workers {
-    /// Watched by threads that wait for the permit.
+    /// Threads that wait for the permit watch it.
     roster: Watched<Roster, { rank::OUTERMOST }>,
-    /// The number of workers that can be relied on; written under the lock.
+    /// The number of started workers; written under the lock.
     started: AtomicUsize,
     /// Written under the lock, as the two settings below.
     core_size: AtomicUsize,
@@ -141,14 +126,11 @@ struct Roster {
     slots: Vec<WorkerSlot>,
     /// The number of these that are started.
     started: usize,
-    /// The number of started ones that are about to search.
-    about_to_search: usize,
     /// The most that have ever been started at once.
     largest: usize,
     /// Set while a [`SpawnPermit`] is out.
     is_spawning: bool,
-    /// Set when a worker is lost that had started, or that was the only one, until one starts: a task that is due may
-    /// have none.
+    /// Set when a started worker, or the only one, is lost, until one starts: a task that is due may have none.
     is_short: bool,
     /// The number of the last worker that was added.
     last_number: usize,
@@ -162,7 +144,7 @@ struct WorkerSlot {
     number: usize,
     stats: Arc<WorkerStats>,
     has_started: bool,
-    /// Set if it has not looked for a task since it was added, or since it queued one again.
+    /// Set if it has not looked for a task since it was added, and so while it starts, or since it queued one again.
     will_search: bool,
 }
 
@@ -183,23 +165,18 @@ impl Roster {
             return false;
         }
         self.started += 1;
-        self.about_to_search += 1;
         self.largest = self.largest.max(self.started);
         self.is_short = false;
         true
     }
 
     fn set_will_search(&mut self, number: usize, will_search: bool) {
-        let slot = self.index_of(number).map(|index| &mut self.slots[index]);
-        if let Some(slot) = slot.filter(|slot| slot.has_started) {
-            let before = mem::replace(&mut slot.will_search, will_search);
-            self.about_to_search =
-                self.about_to_search + usize::from(will_search) - usize::from(before);
+        if let Some(index) = self.index_of(number) {
+            self.slots[index].will_search = will_search;
         }
     }
 
     fn remove(&mut self, number: usize) {
-        self.set_will_search(number, false);
         if let Some(slot) = self.index_of(number).map(|index| self.slots.remove(index)) {
             self.started -= usize::from(slot.has_started);
             self.retired = self.retired.plus(slot.stats.totals());
@@ -208,7 +185,7 @@ impl Roster {
 
     /// Returns `true` if a worker is about to search for a task, or is being started.
     fn is_search_imminent(&self) -> bool {
-        self.is_spawning || self.slots.len() > self.started || self.about_to_search > 0
+        self.is_spawning || self.slots.iter().any(|slot| slot.will_search)
     }
 
     fn worker_stats(&self) -> impl Iterator<Item = &Arc<WorkerStats>> {
@@ -219,27 +196,23 @@ impl Roster {
 impl Workers {
     pub(super) fn new(core_size: usize, core_timeout: bool, keep_alive: Duration) -> Self {
         Self {
-            roster: Watched::default(),
-            started: AtomicUsize::new(0),
             core_size: AtomicUsize::new(core_size),
             core_timeout: AtomicBool::new(core_timeout),
             keep_alive: AtomicU64::new(saturating_nanos(keep_alive)),
-            staying: Staying::default(),
-            joins: JoinRegistry::default(),
+            ..Self::default()
         }
     }
 
     // Counts.
 
-    /// Returns the number of workers that can be relied on.
+    /// Returns the number of started workers, on which other threads rely.
     #[inline]
     pub(super) fn started(&self) -> usize {
         // Ordering: see the head of the module.
         self.started.load(Ordering::SeqCst)
     }
 
-    /// Returns the number of started workers, read under the lock: a worker that is deciding whether
-    /// to retire still counts.
+    /// Returns the number of started workers, under the lock: one that is deciding whether to retire still counts.
     pub(crate) fn size(&self) -> usize {
         self.roster.lock().started
     }
@@ -249,18 +222,13 @@ impl Workers {
         self.roster.lock().slots.len()
     }
 
-    pub(crate) fn largest(&self) -> usize {
-        self.roster.lock().largest
-    }
-
     /// Returns `true` if there are as many workers as the core pool size wants.
     #[inline]
     pub(crate) fn is_complete(&self) -> bool {
         self.started() >= self.wanted()
     }
 
-    /// Passes the error of a worker that could not be started on if there is no other worker, and
-    /// otherwise only reports it.
+    /// Returns the error of a worker that could not be started if there is no other worker, and otherwise reports it.
     #[cold]
     pub(super) fn tolerate(&self, error: io::Error) -> io::Result<()> {
         if self.size() == 0 {
@@ -277,7 +245,7 @@ impl Workers {
     }
 
     /// Returns how many workers are started, the most that ever were, and what `read` returns. That is called **under the
-    /// lock**, while none is added or removed, with a function that sums up what all workers have done.
+    /// lock**, with a function that sums up what all workers have done.
     pub(crate) fn count<R>(
         &self,
         read: impl FnOnce(&dyn Fn() -> Totals) -> R,
@@ -320,8 +288,7 @@ impl Workers {
         self.core_timeout.load(Ordering::Relaxed)
     }
 
-    /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would
-    /// time out at once.
+    /// Changes when idle workers retire. Returns `false`, and changes nothing, if core threads would time out at once.
     pub(crate) fn set_times(&self, keep_alive: Option<Duration>, timeout: Option<bool>) -> bool {
         let _roster = self.roster.lock();
         let keep_alive = keep_alive.unwrap_or_else(|| self.keep_alive());
@@ -336,9 +303,8 @@ impl Workers {
 
     // Starting.
 
-    /// Waits for the permit to start a thread, until no other thread has it. Returns `None` once the
-    /// permit is not needed any more: `is_needed` is asked, **under the lock**, with the number of
-    /// started workers, and reads nothing but atomics.
+    /// Waits for the permit to start a thread. Returns `None` once the permit is not needed any more: `is_needed` is called
+    /// **under the lock**, with the number of started workers, and reads nothing but atomics.
     pub(super) fn spawn_permit(
         &self,
         is_needed: &dyn Fn(usize) -> bool,
@@ -357,10 +323,9 @@ impl Workers {
         })
     }
 
-    /// Returns the permit to start a worker for a task for which none would come: if the pool may
-    /// have one more, and none is about to search. `is_uncovered` returns `true` if there is such a
-    /// task and no idle worker. It is called **under the lock**, and takes the lock of the queue's
-    /// waiters.
+    /// Returns the permit to start a worker for a task for which none would come, if the pool may have one more and none is about
+    /// to search. `is_uncovered` returns `true` if there is such a task and no idle worker. It is called **under the lock**, and
+    /// takes the lock of the queue's waiters.
     pub(super) fn try_spawn_permit(
         &self,
         is_uncovered: impl FnOnce() -> bool,
@@ -387,9 +352,8 @@ impl Workers {
         (number, stats)
     }
 
-    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if
-    /// idle workers are to check again: there are too many now, or one that stayed because all others
-    /// waited for tasks need not any more.
+    /// Counts a worker as started: it has begun, or its factory has returned `Ok`. Returns `true` if idle workers are to check
+    /// again: there are too many now, or one stayed because all others waited for tasks.
     pub(super) fn mark_started(&self, number: usize) -> bool {
         let mut roster = self.roster.lock();
         if !roster.mark_started(number) {
@@ -402,7 +366,6 @@ impl Workers {
         is_surplus | self.staying.ends_beside_joins()
     }
 
-    /// Counts a worker as started from now on.
     pub(super) fn begin<E>(&self, number: usize, queue: &DelayedWorkQueue<E>) {
         if self.mark_started(number) {
             queue.reconsider();

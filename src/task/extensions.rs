@@ -113,16 +113,14 @@ impl Queuing {
     }
 }
 
-/// The answer of the features about another moment for which a task waits.
-#[derive(Default)]
-pub(crate) struct Replan {
+/// Another moment for which a task waits.
+pub(crate) struct Replan<'a> {
     /// The plan, if it is another one, or the same moment was asked for.
     pub(crate) plan: Option<Timestamp>,
     pub(crate) due: Option<Timestamp>,
-    /// The answer: when the task has to have ended, if that has moved.
-    pub(crate) expiry: Option<Timestamp>,
+    /// The answer of the gate: the task goes on waiting for the answer to its question.
     pub(crate) awaits_answer: bool,
-    pub(crate) deferred: Deferred,
+    pub(crate) deferred: &'a mut Deferred,
 }
 
 #[derive(Default)]
@@ -225,7 +223,7 @@ impl Extensions {
         }
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
         if let Some(limit) = &mut self.limit {
             limit.on_replan(replan);
         }

@@ -20,8 +20,8 @@ use crate::{
     CancelReason, MissedRuns, RejectedExecutionError, RejectionReason, ScheduledFuture, Submission,
     TaskHandle,
     entry::{Ticket, Timing},
-    feature::{AtShutdown, Control, Gated, Membership},
-    pool::{IfRunning, NotQueued, Pool, PoolRef, PoolRefs, Staffing},
+    feature::{AtShutdown, Control, Gated, Membership, TimeLimit},
+    pool::{IfRunning, Pool, PoolRef, PoolRefs, Staffing},
     schedule::Schedule,
     sync::Arc,
     task::{Around, Drops, Extensions, Node, Plan, Task},
@@ -106,7 +106,7 @@ impl TaskBuilder<'_> {
             Some(reason) => Err(reason),
             None => ensure_threads(pool_ref, self.timeout),
         };
-        let budget = self.timeout.filter(|_| !task.is_periodic());
+        let is_limited = self.timeout.is_some() && !task.is_periodic();
         let listened_to = trace::is_listening().then(|| self.name.clone());
         let (group, asks_handler) = (self.group.clone(), !self.aborts);
         if let Err(payload) = self.extend(&*task, has_trigger, now, deadline) {
@@ -121,20 +121,20 @@ impl TaskBuilder<'_> {
         let admitted = pool_ref.admit(task.clone(), now, timing, staffing, asks_handler);
         if group.is_some() {
             match admitted {
-                Ok(ticket) => enter_group(pool_ref.pool(), &task, ticket, deadline, now),
-                Err(_) => task.leave_group(),
+                Ok(ticket) if ticket.has_slot() => {
+                    enter_group(pool_ref.pool(), &task, ticket, deadline, now);
+                }
+                _ => task.leave_group(),
             }
         }
-        let is_queued = admitted.is_ok();
-        let ticket = match admitted.or_else(NotQueued::ticket) {
+        let ticket = match admitted {
             Ok(ticket) => ticket,
             Err(refused) => return end_or_error(task, pool_ref, refused),
         };
-        if let Some(budget) = budget {
-            let limit = deadline.after(budget);
-            pool_ref.pool().set_timeout(pool_ref.stripe(), task.clone(), ticket, limit);
+        if is_limited {
+            pool_ref.watch_limit(&task, ticket);
         }
-        if let Some(name) = listened_to.filter(|_| is_queued) {
+        if let Some(name) = listened_to.filter(|_| ticket.has_slot()) {
             trace::scheduled(ticket.sequence, name.as_deref(), deadline.since(now));
         }
         Ok(TaskHandle::new(task, pool_ref.clone(), ticket))
@@ -165,22 +165,21 @@ impl TaskBuilder<'_> {
             pool_ref.pool().policies.note_exception();
         }
         let Self { name, gate, group, timeout, runs_once, .. } = self;
+        let budget = timeout.filter(|_| !is_periodic);
         let kept = at_shutdown.unwrap_or_else(|| task.kind_at_shutdown());
-        let extensions = Extensions {
+        let mut extensions = Extensions {
             control: has_trigger.then(|| Box::new(Control::of_trigger(runs_once))),
             group: group.map(|group| Box::new(Membership::new(group, kept))),
             gate: gate.map(|gate| Box::new(Gated::new(gate, Arc::downgrade(pool_ref.pool())))),
             at_shutdown,
             ..Extensions::default()
         };
+        extensions.limit = budget.map(|budget| Box::new(TimeLimit::new(deadline, budget)));
         if name.is_some() || around.is_some() || submitter.is_some() || !extensions.is_empty() {
             task.extend(|extras| {
                 (extras.name, extras.submitter) = (name, submitter);
                 (extras.around, extras.extensions) = (around, extensions);
             });
-        }
-        if let Some(budget) = timeout.filter(|_| !is_periodic) {
-            task.limit(deadline, budget);
         }
         Ok(())
     }
@@ -254,7 +253,7 @@ fn submit(
     }
     let pool_ref = pool_refs.local();
     let admitted = pool_ref.admit(task.clone(), now, timing, Staffing::Complete, true);
-    match admitted.or_else(NotQueued::ticket) {
+    match admitted {
         Ok(ticket) => Ok(TaskHandle::new(task, pool_ref.clone(), ticket)),
         Err(refused) => end_or_error(task, pool_ref, refused),
     }
@@ -273,7 +272,7 @@ fn submit_unawaited(
         return TaskBuilder::new(pool_refs).launch(task, now, Timing::At(now)).map(drop);
     }
     let admitted = pool_ref.admit(task, now, Timing::At(now), Staffing::Complete, true);
-    match admitted.or_else(NotQueued::ticket) {
+    match admitted {
         Ok(_) => Ok(()),
         Err(refused) if has_ended(&refused) => Ok(()),
         Err(refused) => Err(refused),

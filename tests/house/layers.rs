@@ -25,7 +25,7 @@ const BESIDE: [(&str, &[&str]); 22] = [
     ("task", &["feature", "schedule", "token", "trigger"]),
     ("feature", &["drained", "executor", "pool", "shutdown_report", "task_builder"]),
     ("drained", &["feature"]),
-    ("rejection", &["drained"]),
+    ("rejection", &["drained", "pool"]),
     ("pool", &["drained", "feature", "rejection", "shutdown_report", "thread_factory"]),
     ("task_builder", &["future"]),
     ("driven", &["executor"]),

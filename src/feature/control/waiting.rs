@@ -1,15 +1,15 @@
 //! A task that waits in the queue: its plan, the other requests, and how a change moves it.
 //!
-//! A [`Standing`] is plain data: when the planned run is, what else was asked for, and when the entry is therefore due.
-//! [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change), and
-//! moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
+//! A [`Standing`] is plain data: when the planned run is, what else a caller has asked for, and when the entry is therefore
+//! due. [`control`](super) derives it from the entry and from what it has kept beside the entry, applies a [change](Change),
+//! and moves the entry to where it then belongs, in one step under the locks of the task and of the queue.
 
-use super::{Change, Changed};
+use super::Change;
 use crate::{
     entry::{MoveEntry, Moved, Timing},
-    schedule::Schedule,
-    task::{Parts, Plan, Replan},
+    task::{Deferred, Parts, Replan},
     time::Timestamp,
+    unwind::discard,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Standing {
     pub(super) is_paused: bool,
     /// When an extra run was asked for.
     pub(super) extra: Option<Timestamp>,
-    /// When a planned run that was due already was asked for: its lateness begins anew then.
+    /// When a caller asked for a planned run that was due already: its lateness begins anew then.
     pub(super) asked: Option<Timestamp>,
 }
 
@@ -27,8 +27,8 @@ impl Standing {
         Self { plan, is_paused: false, extra: None, asked: None }
     }
 
-    /// Returns when the extra run is due, if the entry stands for that: it comes before the plan, or the plan waits for the
-    /// end of a pause. A gate may put an extra run off, also to a moment behind the plan.
+    /// Returns when the extra run is due, if it comes before the plan, or the plan waits for the end of a pause. A gate may
+    /// put it off, also to a moment behind the plan.
     pub(super) fn next_extra(self) -> Option<Timestamp> {
         self.extra.filter(|moment| self.is_paused || *moment <= self.plan)
     }
@@ -56,7 +56,7 @@ impl Standing {
         self.simplified()
     }
 
-    /// An extra run of a task without a plan is its next run: there is no other that could stay.
+    /// Makes the extra run of a task without a plan its next run.
     pub(super) fn simplified(self) -> Self {
         match self.extra {
             Some(moment) if self.plan == Timestamp::NEVER && !self.is_paused => {
@@ -67,14 +67,7 @@ impl Standing {
     }
 }
 
-/// How a task stood, and how it stands after a change.
-struct Stood {
-    before: Standing,
-    after: Standing,
-    leaves_wall: bool,
-}
-
-/// Carries out a change of a task that waits.
+/// Carries out a change of a task that waits. Returns `true` if it had an effect.
 ///
 /// # Errors
 ///
@@ -83,7 +76,8 @@ pub(super) fn change_waiting(
     parts: &mut Parts<'_>,
     change: Change,
     mover: &mut MoveEntry<'_>,
-) -> Result<Changed, Change> {
+    deferred: &mut Deferred,
+) -> Result<bool, Change> {
     let (slot, repeats) = (parts.slot(), parts.repeats());
     let (keeps_parked, wall) = (parts.keeps_parked(), parts.view_wall());
     let next_on_wall = match &change {
@@ -101,11 +95,10 @@ pub(super) fn change_waiting(
         let leaves_wall = match change {
             Change::At(_) => true,
             Change::Within(_) => after.plan != before.plan,
-            // The plan of a task that is paused may be this moment.
             Change::RunNow(_) => (after.plan, after.is_paused) != (before.plan, before.is_paused),
             _ => false,
         };
-        found = Some(Stood { before, after, leaves_wall });
+        found = Some((before, after, leaves_wall));
         let due = after.due();
         let is_planned = !leaves_wall && after.next_extra().is_none();
         let look = next_on_wall.filter(|_| is_planned).map(|view| view.look);
@@ -120,36 +113,30 @@ pub(super) fn change_waiting(
             if let Some(slot) = slot {
                 parts.set_slot(slot);
             }
-            Ok(carry_out(parts, change, found))
+            Ok(carry_out(parts, change, found, deferred))
         }
         (Moved::Absent, _) => Err(change),
-        _ => Ok(Changed::nothing(change)),
+        _ => {
+            deferred.push(|| discard(change));
+            Ok(false)
+        }
     }
 }
 
+/// Keeps what the entry does not show, once it has moved, and tells the features. It is passed how the task stood and
+/// stands, and whether its plan leaves the wall clock.
 fn carry_out(
     parts: &mut Parts<'_>,
     change: Change,
-    Stood { before, after, leaves_wall }: Stood,
-) -> Changed {
+    (before, after, leaves_wall): (Standing, Standing, bool),
+    deferred: &mut Deferred,
+) -> bool {
     if parts.control().is_some() || after != Standing::planned(after.due()) {
         parts.control_or_default().keep(after);
     }
     let is_toggle = matches!(change, Change::Pause | Change::Resume);
     let replaces_plan = matches!(change, Change::At(_) | Change::Schedule(..));
-    let unused = change_plan(parts.plan(), change, leaves_wall);
-    let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
-    let mut replan = Replan { plan, due: Some(after.due()), ..Replan::default() };
-    if let Some(extensions) = parts.extensions() {
-        extensions.on_replan(&mut replan);
-    }
-    let Replan { expiry: limit, deferred, .. } = replan;
-    Changed { had_effect: !is_toggle || before != after, limit, deferred, unused }
-}
-
-/// Gives the plan another schedule, or has it leave the wall clock. Returns the schedule that is not used any more.
-fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Option<Schedule> {
-    match (change, plan) {
+    let unused = match (change, parts.plan()) {
         (Change::Schedule(schedule, _), Some(plan)) => Some(plan.set_schedule(schedule)),
         (Change::Schedule(schedule, _), None) => Some(schedule),
         (_, Some(plan)) if leaves_wall => {
@@ -157,5 +144,15 @@ fn change_plan(plan: Option<&mut Plan>, change: Change, leaves_wall: bool) -> Op
             None
         }
         _ => None,
+    };
+    let plan = Some(after.plan).filter(|plan| replaces_plan || *plan != before.plan);
+    if let Some(extensions) = parts.extensions() {
+        let due = Some(after.due());
+        extensions.on_replan(&mut Replan { plan, due, awaits_answer: false, deferred });
     }
+    // Last, because a trigger is the user's, and other tasks are not to wait for its drop.
+    if unused.is_some() {
+        deferred.push(|| discard(unused));
+    }
+    !is_toggle || before != after
 }

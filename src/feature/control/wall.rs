@@ -4,15 +4,14 @@
 //! the next look: a multiple of 30 s on the executor's clock. A worker that has taken it looks at the wall clock, on every
 //! system in the same way:
 //!
-//! * If it is *too early*, the task is queued again, for a better estimate or the next look. No closure is taken out, no
-//!   run is counted, and no trigger is asked.
-//! * If the clock was set back, the trigger may have moments between now and the plan: it is *asked again*, with no lock
-//!   held and the task in the state of one that runs, only that no run is counted. After that it is queued again, due or
-//!   not; if it is due another taking runs it.
+//! * If it is *too early*, the worker queues the task again, for a better estimate or the next look. It takes no closure out,
+//!   counts no run, and asks no trigger.
+//! * If the clock was set back, the trigger may have moments between now and the plan. The worker *asks it again*, with no
+//!   lock held and the task in the state of one that runs, and then queues the task again. No run is counted.
 //! * If the clock was set ahead of the moment, the run is late by what that clock shows.
 //!
-//! So a task follows the clock within 30 s of its being set, and the looks of all tasks fall together. The moment of a look
-//! is in the entry and nowhere else: the plan, and what is shown of the task, is the estimate (`Task::due_by`).
+//! So a task follows the clock within 30 s, and the looks of all tasks fall together. Only the entry has the moment of a look:
+//! the plan, and what the task shows, is the estimate (`Task::due_by`).
 
 use std::time::SystemTime;
 
@@ -58,12 +57,12 @@ impl Call<'_> {
 }
 
 impl Run {
-    /// Records for which moment of the wall clock the run was planned, if it was on that clock.
+    /// Notes for which moment of the wall clock the run was planned, if any.
     pub(crate) fn plan_on_wall(&self, moment: Option<SystemTime>) {
         self.worker.planned_wall.set(moment.map(|moment| (self.id, moment)));
     }
 
-    /// Returns the moment of the wall clock for which the run was planned, if it was on that clock.
+    /// Returns the moment of the wall clock for which the run was planned, if any.
     pub(crate) fn planned_wall(&self) -> Option<SystemTime> {
         let (id, moment) = self.worker.planned_wall.get()?;
         (id == self.id).then_some(moment)
@@ -71,7 +70,7 @@ impl Run {
 }
 
 impl Task {
-    /// Returns when the task is due whose entry is due then: the entry may be there for a look.
+    /// Returns when the task is due if its entry is due at `entry`, which may be for a look.
     pub(crate) fn due_by(&self, entry: Timestamp) -> Timestamp {
         if !self.is_periodic() {
             return entry;
@@ -98,15 +97,17 @@ impl Parts<'_> {
         self.is_periodic() && self.stage.is_scheduled()
     }
 
-    /// Returns when a worker is to take the task at the latest that waits for its plan on the wall clock.
+    /// Returns when a worker has to look at a task that waits for its plan on the wall clock.
     pub(crate) fn look(&mut self) -> Option<Timestamp> {
         let look = self.view_wall()?.look;
-        (!self.is_extra_next()).then_some(look)
+        let is_extra_next = self.control().is_some_and(|control| control.is_extra_next);
+        (!is_extra_next).then_some(look)
     }
 
-    /// Returns how the task stands whose entry is due then.
+    /// Returns how the task stands if its entry is due at `due`.
     pub(super) fn standing(&mut self, due: Timestamp, wall: Option<WallView>) -> Standing {
-        let standing = self.kept_standing(due);
+        let kept = self.control().map(|control| control.standing(due));
+        let standing = kept.unwrap_or(Standing::planned(due));
         Standing { plan: wall.map_or(standing.plan, |view| view.due), ..standing }
     }
 }

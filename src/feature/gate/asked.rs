@@ -1,10 +1,9 @@
-//! A task with a [gate](crate::gate): the gate is asked before each run, and may put the run off.
+//! A task with a [gate](crate::gate): the worker asks the gate before each run, and the gate may put the run off.
 //!
-//! The gate is user code and may block. So it is called as a body is: the closure has been taken out of the
-//! task, which is [running](crate::TaskState::Running) meanwhile, and no lock is held. Everything that races with a run
-//! races with the question in the same way: a cancellation ends the task at once and leaves the closure to
-//! the worker, and what is asked of a periodic task is noted in [`control`](crate::feature).
-//! The [question](Question::Gate) is a part of [`Call::carry_out`].
+//! The gate is user code and may block. So the worker calls it as it calls a body: the closure is out of the task, which is
+//! [running](crate::TaskState::Running), and the worker holds no lock. Everything that races with a run races with the
+//! question in the same way: a cancellation ends the task at once and leaves the closure to the worker, and a request to a
+//! periodic task is noted in [`control`](crate::feature). The [question](Question::Gate) is a part of [`Call::carry_out`].
 //!
 //! # From the answer to the body
 //!
@@ -17,51 +16,48 @@
 //!     └──▶ Skip ──▶ Plan::skip ──▶ publish ──▶ Verdict::Again, Verdict::Cancelled
 //! ```
 //!
-//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or
-//! after the answer, which may have taken long.
+//! A run that is [overdue](crate::schedule) is left out before `enter`, so that no tick is claimed in vain, or after the
+//! answer, which may have taken long.
 //!
-//! *Looked at once more* (`Call::look_again`) is one step under the task's lock. It comes after the last call of the gate, so
-//! whatever has ended the task before that step keeps the body from running, and whatever comes after it
-//! finds a body that runs. From there on the run goes the way of all runs. A run that does not take place
-//! is published as one that another is to follow, and the task is then ended as one that waits
+//! *Looked at once more* (`Call::look_again`) is one step under the task's lock, after the last call of the gate. A thread
+//! that ends the task before that step keeps the body from running, and one that comes later finds a body that runs. A run
+//! that does not take place is published as one that another is to follow, and the task is then ended as one that waits
 //! ([`give_back`](Call::give_back)).
 //!
 //! # A tick that waits
 //!
-//! To be asked again is another deadline for the entry in the queue, as everything in
-//! [`control`](crate::feature) is. What the entry does not say is for which moment the run was planned and
-//! how often the gate was asked; that is kept here, in [`Asked`], together with the deadline for which the
-//! task was queued. A worker that takes the task for just that deadline has the same tick before it, unless
-//! the gate was told of another plan meanwhile: that is another tick, also if it comes back to the same moment. No
-//! change of a plan has to know about gates. An extra run is beside the plan, and its tick as well.
+//! To be asked again is another deadline for the entry in the queue. [`Asked`] keeps what the entry does not say: for which
+//! moment the run was planned and how often the gate was asked, and the deadline for which the task was queued. A worker that
+//! takes the task for just that deadline has the same tick before it, unless the gate was told of another plan meanwhile:
+//! that is another tick, also if it comes back to the same moment. An extra run has a tick of its own, beside the plan.
 //!
 //! # An answer that comes later
 //!
 //! While a gate has not answered yet its task is in the queue, due at the moment for which it was taken, but
-//! [parked](crate::entry::Timing). The thread that gives the answer first puts it into the slot, and then lets the task go as a
-//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the
-//! answer when it queues the task. So no answer is overlooked.
+//! [parked](crate::entry::Timing). The thread that answers first puts the answer into the slot, and then lets the task go as a
+//! group does: it waits for the task's lock, and finds the entry in the queue, or a worker that has it and sees the answer
+//! when it queues the task. So no answer is overlooked.
 //!
-//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it another
-//! one, under the task's lock, drops the wait, and with it an answer that has come; if the entry was parked it is let go.
+//! The task waits for an answer ([`AwaitedReply`]) only as long as its entry is due at that moment. Each step that gives it
+//! another one, under the task's lock, drops the wait, and lets the entry go if it was parked.
 //!
 //! # The token of a leased run
 //!
-//! A lease that is lost has to raise the token of its run and must not call the task off, which is what a
-//! raised token of a task means. So it is given a token between that of the pool and that of the task. A run
-//! under a lease therefore has a task's token of its own, as one with a time limit has.
+//! A lease that is lost has to raise the token of its run, and must not call the task off, which is what the task's raised
+//! token means. So a leased run has a task's token of its own, as one with a time limit has; the lease gets its parent.
 
 use std::time::Duration;
 
 use super::{Entry, Lease, PendingEntry, RunEnd, RunGate, Tick};
 use crate::{
     CancelReason, CancellationToken,
-    entry::{Requeue, Ticket, Timing},
+    entry::{Requeue, Timing},
     feature::parked::let_go,
     pool::Pool,
     sync::{Arc, Weak},
     task::{
-        Call, Core, FailureSource, Leftovers, Question, Queuing, Replan, Run, RunOutcome, Task,
+        Call, Core, Deferred, FailureSource, Leftovers, Question, Queuing, Replan, Run, RunOutcome,
+        Task,
     },
     time::Timestamp,
     trace,
@@ -72,9 +68,9 @@ pub(crate) struct Gated {
     /// Until the task has ended.
     gate: Option<Arc<dyn RunGate>>,
     pool: Weak<Pool>,
-    planned: Option<Asked>,
-    extra: Option<Asked>,
-    /// The answer that the one of the two is for whose entry is queued.
+    /// The tick of the plan that waits, and that of an extra run.
+    ticks: [Option<Asked>; 2],
+    /// The answer for the tick of the two whose entry is queued.
     awaited: Option<AwaitedReply>,
 }
 
@@ -97,7 +93,8 @@ struct AwaitedReply {
 pub(crate) struct GateQuestion {
     gate: Arc<dyn RunGate>,
     asked: Asked,
-    answer: Option<PendingEntry>,
+    /// The entry that was pending.
+    answer: Option<Entry>,
 }
 
 /// The lease that a run holds.
@@ -105,27 +102,19 @@ pub(crate) struct HeldLease {
     pub(crate) lease: Arc<dyn Lease>,
     /// Raised when the lease is lost; the parent of the task's token.
     pub(crate) token: CancellationToken,
-    /// The token that the task had before, to be dropped when no lock is held.
-    pub(crate) replaced: Option<CancellationToken>,
 }
 
 impl Gated {
     pub(crate) fn new(gate: Arc<dyn RunGate>, pool: Weak<Pool>) -> Self {
-        Self { gate: Some(gate), pool, planned: None, extra: None, awaited: None }
+        Self { gate: Some(gate), pool, ticks: [None; 2], awaited: None }
     }
 
-    fn tick(&mut self, is_extra: bool) -> &mut Option<Asked> {
-        if is_extra { &mut self.extra } else { &mut self.planned }
-    }
-
-    /// Returns the awaited answer if it is about another tick than the one for which the task is due. Another plan may be for
-    /// the same moment.
+    /// Takes the awaited answer if it is about another tick than the one for which the task is due.
     fn take_outdated(&mut self, due: Timestamp, is_replanned: bool) -> Option<AwaitedReply> {
-        self.planned.take_if(|_| is_replanned);
-        let Self { planned, extra, awaited, .. } = self;
+        let Self { ticks, awaited, .. } = self;
+        ticks[0].take_if(|_| is_replanned);
         awaited.take_if(|awaited| {
-            let asked = if awaited.is_extra { extra } else { planned };
-            asked.is_none_or(|asked| asked.entry != due)
+            ticks[usize::from(awaited.is_extra)].is_none_or(|asked| asked.entry != due)
         })
     }
 
@@ -133,13 +122,13 @@ impl Gated {
         self.awaited.as_ref().is_some_and(|awaited| !awaited.answer.is_given())
     }
 
-    /// Notes the question for the gate, about the tick for which the task was queued.
     pub(crate) fn before_run(&mut self, call: &mut Call<'_>) {
         let Some(gate) = self.gate.clone().filter(|_| !call.run.is_by_hand()) else { return };
         let entry = call.run.planned();
-        let asked = self.tick(call.run.is_extra.get()).take().filter(|asked| asked.entry == entry);
+        let asked = self.ticks[usize::from(call.run.is_extra.get())].take();
+        let asked = asked.filter(|asked| asked.entry == entry);
         let mut asked = asked.unwrap_or(Asked { entry, planned: entry, attempt: 0 });
-        let answer = self.awaited.take().map(|awaited| awaited.answer);
+        let answer = self.awaited.take().map(|awaited| Entry::Later(awaited.answer));
         if answer.is_none() {
             asked.attempt = asked.attempt.saturating_add(1);
         }
@@ -162,7 +151,7 @@ impl Gated {
         }
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
         let Some(due) = replan.due else { return };
         let outdated = self.take_outdated(due, replan.plan.is_some());
         replan.awaits_answer = self.awaited.is_some();
@@ -189,10 +178,7 @@ impl Task {
     }
 
     pub(crate) fn has_gate(&self) -> bool {
-        self.with(|parts| {
-            let gated = parts.extensions().and_then(|extensions| extensions.gate.as_ref());
-            gated.is_some_and(|gated| gated.gate.is_some())
-        })
+        self.with(|parts| Some(parts.extensions()?.gate.as_ref()?.gate.is_some())) == Some(true)
     }
 }
 
@@ -223,10 +209,7 @@ impl Call<'_> {
             drops.discard(answer);
             return Err(left_out);
         }
-        let mut entry = match answer {
-            Some(answer) => Some(Entry::Later(answer)),
-            None => self.ask_gate(&*gate, asked.attempt),
-        };
+        let mut entry = answer.or_else(|| self.ask_gate(&*gate, asked.attempt));
         drops.discard(gate);
         while let Some(Entry::Later(answer)) = entry {
             entry = answer.take();
@@ -255,7 +238,7 @@ impl Call<'_> {
         }
     }
 
-    /// Looks once more whether the run may begin that the gate has let through.
+    /// Begins the run that the gate has let through, if it still may take place.
     fn begin_leased(&mut self, asked: Asked) -> Result<(), RunOutcome> {
         self.run.started.set(self.run.clock().read());
         if self.has_lost_lease() {
@@ -267,28 +250,21 @@ impl Call<'_> {
         })
     }
 
-    /// Looks at the task once more when its gate has let the run through: whatever has ended the task before this step
-    /// keeps the body from running.
-    ///
-    /// # Errors
-    ///
-    /// The outcome of a run that does not take place.
     fn look_again(&mut self) -> Result<(), RunOutcome> {
         let run = self.run;
-        let is_alive = run.task.with(|parts| {
+        let (is_alive, replaced) = run.task.with(|parts| {
             let is_alive = !parts.stage.is_done() && !parts.is_called_off();
             let is_alive = is_alive && !parts.is_over(run.clock()) && !run.is_stopped();
-            if let (true, Some(held)) = (is_alive, &mut *run.worker.held.borrow_mut()) {
-                // A run under a lease has a token of its own.
-                held.replaced = parts.extras().token.take();
-            }
-            is_alive
+            // A run under a lease has a token of its own.
+            let is_replaced = is_alive && run.is_leased();
+            (is_alive, is_replaced.then(|| parts.extras().token.take()))
         });
+        discard(replaced);
         // If it is neither its time nor its own token that ends the task, the pool was told to stop.
         if is_alive { Ok(()) } else { Err(self.give_back(CancelReason::ShutdownNow)) }
     }
 
-    /// Returns `true` if the run holds a lease that is lost before it begins. A lease that panics is none.
+    /// Returns `true` if the lease of the run is lost before it begins, or panics.
     fn has_lost_lease(&self) -> bool {
         let Some(lease) = self.run.lease() else { return false };
         let mut is_lost = true;
@@ -322,25 +298,21 @@ impl Call<'_> {
         entry
     }
 
-    /// Calls a part of the gate. User code: the caller holds no lock. Returns `false` if it panics.
+    /// Calls a part of the gate, with no lock held. Returns `false` if it panics.
     fn call_gate(&self, part: FailureSource, call: &mut dyn FnMut()) -> bool {
         let called = self.hooks.contain(part, self.run, &mut || self.run.scoped(&mut *call));
         called.map_err(discard).is_ok()
     }
 
-    /// Gives the run a lease, and has the lease watched. Returns `false` if the lease has panicked.
+    /// Gives the run a lease, and hands its token over. Returns `false` if the lease has panicked.
     fn hold(&mut self, lease: Arc<dyn Lease>) -> bool {
         let token = self.run.stop().child();
-        let (watched, mut raised) = (Arc::clone(&lease), Some(token.clone()));
-        let held = HeldLease { lease, token, replaced: None };
+        let (watched, raised) = (Arc::clone(&lease), token.clone());
+        let held = HeldLease { lease, token };
         let before = self.run.worker.held.borrow_mut().replace(held);
         debug_assert!(before.is_none(), "a worker has one run at a time");
-        let watch = &mut || {
-            if let Some(token) = raised.take() {
-                watched.watch(token);
-            }
-        };
-        let is_watched = self.call_gate(FailureSource::Lease, watch);
+        let is_watched =
+            self.call_gate(FailureSource::Lease, &mut || watched.watch(raised.clone()));
         if !is_watched {
             self.leave_lease(RunEnd::NotRun, None);
         }
@@ -354,7 +326,7 @@ impl Call<'_> {
         self.hooks.drops(self.run.id).discard(held);
     }
 
-    /// Leaves the lease of the run, with the token of its own.
+    /// Leaves the lease of the run, and its token.
     #[cold]
     pub(crate) fn leave_leased(&self) {
         let (end, next) = match &self.outcome {
@@ -374,25 +346,21 @@ impl Call<'_> {
         discard(token);
     }
 
-    /// Makes another tick of the run, which is at `planned`.
+    /// Makes another tick of the run, planned for that moment.
     fn plan_anew(&mut self, planned: Timestamp) -> RunOutcome {
         let run = self.run;
-        if !self.run.is_extra.get() {
+        if !run.is_extra.get() {
             if let Some(plan) = &mut self.plan {
                 plan.leave_wall();
             }
-            let mut replan = Replan { plan: Some(planned), ..Replan::default() };
-            let pool = run.task.with(|parts| {
-                let extensions = parts.extensions()?;
-                extensions.on_replan(&mut replan);
-                extensions.gate.as_ref()?.pool.upgrade()
+            let mut deferred = Deferred::default();
+            run.task.with(|parts| {
+                let (plan, deferred) = (Some(planned), &mut deferred);
+                let mut replan = Replan { plan, due: None, awaits_answer: false, deferred };
+                parts.extensions()?.on_replan(&mut replan);
+                Some(())
             });
-            if let (Some(limit), Some(pool)) = (replan.expiry, &pool) {
-                // Seldom, so one stripe serves for all.
-                let ticket = Ticket::without_slot(run.id);
-                pool.set_timeout(0, Arc::clone(&run.task), ticket, limit);
-            }
-            discard(pool);
+            deferred.run();
         }
         self.put_off(Asked { entry: planned, planned, attempt: 0 })
     }
@@ -407,7 +375,7 @@ impl Call<'_> {
         self.keep_tick(asked, None)
     }
 
-    /// Keeps the tick of a task that is queued again, to wait for the `answer` of its gate if that is still to come.
+    /// Keeps the tick of a task that is queued again, to wait for the `answer` if that is still to come.
     fn keep_tick(&mut self, asked: Asked, answer: Option<PendingEntry>) -> RunOutcome {
         let (run, is_extra) = (self.run, self.run.is_extra.get());
         let plan = self.plan.as_mut().filter(|_| !is_extra);
@@ -418,7 +386,7 @@ impl Call<'_> {
         run.task.with(|parts| {
             let Some(extensions) = parts.extensions() else { return };
             if let Some(gated) = &mut extensions.gate {
-                *gated.tick(is_extra) = Some(asked);
+                gated.ticks[usize::from(is_extra)] = Some(asked);
                 if let Some(answer) = answer {
                     let (pool, waits) = (Weak::clone(&gated.pool), parked.clone());
                     answer.when_given(move || let_go(&pool, vec![waits]));

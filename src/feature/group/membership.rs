@@ -1,33 +1,31 @@
 //! A task in a [group](super): its record of the membership, and its reports to the group.
 //!
-//! The membership is one of the task's extensions, and is protected by the task's lock. The
-//! group has a lock of its own, which is taken under that of the task. So the group knows of a step of the task as soon as
-//! any thread can see it: that it starts, is queued again, is due at another moment, or has ended.
-//!
-//! A thread makes the group's changes to *other* tasks ([`Deferred`]) after it has released the task's lock.
+//! The membership is one of the task's extensions, so the task's lock protects it. The group has a lock of its own, which the
+//! thread takes under that of the task. So the group knows of a step of the task as soon as any thread can see it: that it
+//! starts, is queued again, is due at another moment, or has ended. The thread makes the group's changes to *other* tasks
+//! ([`Deferred`]) after it has released the task's lock.
 //!
 //! # When a permit is released
 //!
-//! In two places. A member that will be queued again gives its permit back in the step that queues it
-//! ([`on_requeue`](Membership::on_requeue)), whether it has run, or its gate has skipped the run or put it off. Every other member
-//! leaves ([`on_end`](Membership::on_end)) in the step in which its end becomes visible, but not while its body still runs: one
-//! that was cancelled meanwhile leaves when the body has returned.
+//! A member that will be queued again gives its permit back in the step that queues it ([`on_requeue`](Membership::on_requeue)),
+//! whether it has run, or its gate has skipped the run or put it off. Every other member leaves ([`on_end`](Membership::on_end))
+//! in the step in which its end becomes visible; one that was cancelled in its run, when the body has returned.
 //!
-//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. For
-//! everything else it is a pending member. It gives the permit back if it gets another moment meanwhile
-//! ([`on_replan`](Membership::on_replan)), or if its group is paused when the answer comes.
+//! A member that waits for the answer of its gate keeps its permit, or others would overtake it at each question. It gives
+//! the permit back if it gets another moment meanwhile ([`on_replan`](Membership::on_replan)), or if its group is paused when
+//! the answer comes.
 
 use super::{
-    roll::{Member, MemberKey},
+    roll::{Member, MemberKey, WaitsFor},
     state::GroupState,
 };
 use crate::{
     CancelReason,
-    entry::{Requeue, Ticket},
+    entry::{Requeue, Ticket, Timing},
     feature::AtShutdown,
     statistics::Ended,
     sync::Arc,
-    task::{Call, Core, Deferred, Leftovers, Parts, Queuing, Replan, Task, TaskState, Verdict},
+    task::{Call, Core, Deferred, Leftovers, Queuing, Replan, Task, TaskState, Verdict},
     time::Timestamp,
 };
 
@@ -112,33 +110,35 @@ impl Membership {
             return;
         };
         let refused = self.refused.take();
-        let is_queued = if queuing.awaits_answer && refused.is_none() {
-            self.group.step(&mut queuing.deferred, |roll| roll.await_answer(key, due))
-        } else {
-            // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed
-            // must not admit it as one that does.
-            let waits = refused.is_some_and(|planned| due <= planned);
-            if waits {
-                queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
-            }
-            let timing =
-                self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits));
-            timing.map(|timing| queuing.elsewhere = Some(timing))
+        // A task that was paused or put off meanwhile does not wait for its group, and a queue that is closed must not
+        // admit it as one that does.
+        let waits_for = match refused {
+            None if queuing.awaits_answer => WaitsFor::Answer,
+            Some(planned) if due <= planned => WaitsFor::Turn,
+            _ => WaitsFor::Nothing,
         };
-        match is_queued {
-            Ok(()) => self.key = Some((due, key.1)),
+        if waits_for == WaitsFor::Turn {
+            queuing.why = if task.is_periodic { Requeue::SeriesTurn } else { Requeue::Turn };
+        }
+        match self.group.step(&mut queuing.deferred, |roll| roll.requeue(key, due, waits_for)) {
+            Ok(is_parked) => {
+                self.key = Some((due, key.1));
+                if is_parked {
+                    queuing.elsewhere = Some(Timing::Parked { due });
+                }
+            }
             Err(reason) => queuing.ends = Some(reason),
         }
     }
 
-    pub(crate) fn on_replan(&mut self, replan: &mut Replan) {
+    pub(crate) fn on_replan(&mut self, replan: &mut Replan<'_>) {
         let Some(due) = replan.due.filter(|_| !self.has_left) else { return };
         match self.key {
             None => self.replanned = Some(due),
             // It waits on for the same answer, with its permit.
             Some(_) if replan.awaits_answer => {}
             Some(key) => {
-                let key = self.group.step(&mut replan.deferred, |roll| roll.replan(key, due));
+                let key = self.group.step(replan.deferred, |roll| roll.replan(key, due));
                 self.key = Some(key);
             }
         }
@@ -174,8 +174,8 @@ impl Task {
         self.with(|parts| {
             let membership = parts.extensions().and_then(|extensions| extensions.group.as_mut());
             let Some(membership) = membership else { return Ok(()) };
-            if let Some(key) = membership.key {
-                membership.group.roll().set_slot(key, ticket.slot);
+            if membership.key.is_some() {
+                // A worker has taken the task before, and has entered it.
                 return Ok(());
             }
             if membership.has_left {
@@ -204,12 +204,9 @@ impl Task {
 
     /// Returns the group of a task that has not left it, whether it has entered it already or not.
     pub(crate) fn own_group(&self) -> Option<Arc<GroupState>> {
-        self.with(|parts| parts.membership().map(|membership| Arc::clone(&membership.group)))
-    }
-}
-
-impl Parts<'_> {
-    fn membership(&mut self) -> Option<&mut Membership> {
-        self.extensions()?.group.as_deref_mut().filter(|membership| !membership.has_left)
+        self.with(|parts| {
+            let membership = parts.extensions()?.group.as_ref()?;
+            (!membership.has_left).then(|| Arc::clone(&membership.group))
+        })
     }
 }

@@ -1,21 +1,20 @@
 //! The groups of a pool: operations that need a group, its members and their entries in the queue at once.
 //!
-//! A group decides under its own lock, and knows no queue ([`GroupState`]). What follows from its decisions
-//! is done here, one member after the other, with no lock held. The pool lists its groups, weakly, for what
-//! all of them have to know: another core pool size, and a shutdown.
+//! A group decides under its own lock, and knows no queue ([`GroupState`]). The functions here carry its decisions out, one
+//! member after the other, with no lock held. The pool lists its groups, weakly, for what all of them have to know: another
+//! core pool size, and a shutdown.
 //!
 //! # Where groups meet a shutdown
 //!
-//! A member that its group has parked is due all the same, and the queue knows when
-//! ([`Timing`](crate::entry::Timing)). So a shutdown decides about it as about any other entry, in the same
-//! step, and a closed queue still admits a task that was taken and has to wait
+//! A member that its group has parked is due all the same, and the queue knows when ([`Timing`](crate::entry::Timing)). So a
+//! shutdown decides about it as about any other entry, and a closed queue still admits a task that was taken and has to wait
 //! ([`Requeue::Turn`](crate::entry::Requeue)), if what closed it would have kept the task.
 //!
-//! A member that is parked because its group is *paused* is as good as a paused task: an executor that does
-//! not keep delayed tasks ends it. A group that is told so under its lock ends what comes later as well, and
-//! is never paused again; so a pause cannot keep an executor from its end where that of a task would not.
+//! A member that is parked because its group is *paused* is as good as a paused task: an executor that does not keep delayed
+//! tasks ends it. The group is told so under its lock, ends what comes later as well, and is never paused again. So the pause
+//! of a group keeps an executor from its end only where that of a task would.
 
-use super::{GroupState, Members, Roll, roll::Member};
+use super::{GroupState, Member, Roll};
 use crate::{
     CancelReason,
     drained::DrainedTask,
@@ -45,7 +44,6 @@ impl Groups {
         self.list.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Applies a change of the pool to each group.
     pub(crate) fn tell(&self, change: &mut dyn FnMut(&mut Roll)) {
         for group in self.all() {
             group.change(&mut *change);
@@ -59,12 +57,12 @@ impl Pool {
     /// faster with one that was called off.
     pub(crate) fn end_called_off(
         &self,
-        members: Members,
+        members: Vec<Member>,
         reason: CancelReason,
         if_running: IfRunning,
     ) -> usize {
         let mut ended = 0;
-        for member in members.into_values() {
+        for member in members {
             let task = member.task.upgrade();
             let end = |task: &Arc<Task>| self.cancel(&**task, member.ticket, reason, if_running);
             ended += usize::from(task.as_ref().is_some_and(end) || !member.is_running());

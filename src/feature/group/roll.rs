@@ -1,36 +1,35 @@
 //! The roll of a group: its members, the order in which they may start, and its counts.
 //!
-//! It only decides: every function here runs under the group's lock and calls nothing else. A member is
-//! *pending*, *asking*, *running* or *called off*.
+//! It only decides: every function here runs under the group's lock and calls nothing else. A member is *pending*, *asking*,
+//! *running* or *called off*.
 //!
 //! ```text
 //!   enter ──▶ pending ◀──────── requeue ────── running ──▶ leave
 //!              │  ▲ release          ask ──────▶ ▲ │ ▲ ask
-//!              ▼  │                               │ ▼ │ await_answer
+//!              ▼  │                               │ ▼ │ requeue, for an answer
 //!           parked └── ask ───────────────────────┘ asking       call_off: pending, asking ──▶ called off ──▶ leave
 //! ```
 //!
-//! A member that is *asking* has its permit, and waits in the queue for the answer of its gate. For every caller it is a
-//! pending member like any other: only the permits count it.
+//! An *asking* member has its permit, and waits in the queue for the answer of its gate. Only the permits count it; for every
+//! caller it is pending.
 //!
 //! These hold whenever the lock is free:
 //!
 //! * `pending` has the pending members, in their order, and `others` has all others; `parked` counts those that are parked.
-//! * `running` and `asking` count the members that stand so. Together they are at most the number of permits, unless that
+//! * `running` and `asking` count the members that stand so: together at most as many as there are permits, unless the limit
 //!   was lowered.
 //! * `submitted = pending + asking + running + called off + completed + failed + cancelled`.
 //!
 //! # The end
 //!
-//! A group ends in two ways. It is shut down itself; or its executor is, and then the group ends with its last
-//! member although it was not shut down itself. Once either has begun no pause begins any more, as no task can be
-//! paused then: a pause would put off the end without limit.
+//! A group is shut down itself, or ends with its last member after a shutdown of its executor. Once either has begun no pause
+//! begins any more, because it would put off the end without limit.
 
 use std::{collections::BTreeMap, mem};
 
 use crate::{
     CancelReason,
-    entry::{Ticket, Timing},
+    entry::Ticket,
     feature::{AtShutdown, ShutdownPolicy},
     shutdown_report::{ShutdownReport, TaskSummary},
     statistics::{Ended, Totals},
@@ -39,10 +38,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// When a member is due, and its sequence. The task knows the key with which its group lists it.
+/// When a member is due, and its sequence. The task knows its key.
 pub(crate) type MemberKey = (Timestamp, u64);
 
-pub(crate) type Members = BTreeMap<MemberKey, Member>;
+type Members = BTreeMap<MemberKey, Member>;
 
 #[derive(Clone)]
 pub(crate) struct Member {
@@ -82,15 +81,24 @@ enum Stands {
     CalledOff(CancelReason),
 }
 
+/// Why a member that is queued again does not start when it is due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    Nothing,
+    Turn,
+    /// Its gate has not answered yet; it keeps the permit that a worker has taken for it.
+    Answer,
+}
+
 #[derive(Default)]
 pub(crate) struct Roll {
     pub(crate) limit: usize,
-    /// The number of workers that the group leaves to others, and the number that the pool is to have.
+    /// The numbers of workers that the group leaves to others, and that the pool is to have.
     pub(crate) reserved: usize,
     pub(crate) workers: usize,
     pub(crate) is_paused: bool,
     pub(crate) submitted: u64,
-    /// The number of submissions that were refused because the group was shut down.
+    /// The number of submissions that the group has refused.
     pub(crate) rejected: u64,
     pub(crate) totals: Totals,
     /// The pending members, in the order in which they start.
@@ -100,9 +108,9 @@ pub(crate) struct Roll {
     pub(crate) running: usize,
     asking: usize,
     pub(crate) parked: usize,
-    /// Members that were parked and are to be let go, by the step that is under way.
+    /// The parked members that the step under way lets go.
     let_go: Vec<(u64, Weak<Task>)>,
-    /// The tasks that the group keeps since its own shutdown, and those that it keeps since the shutdown of its executor.
+    /// What the group keeps since its own shutdown, and since that of its executor.
     keeps: Option<Keeps>,
     executor_keeps: Option<Keeps>,
     /// The number of submissions that are under way.
@@ -117,8 +125,8 @@ impl Roll {
         Self { limit, reserved, workers, ..Self::default() }
     }
 
-    /// Returns how many members may run at once: at least one, whatever is reserved. A member that waits for the answer of
-    /// its gate has a permit and no worker, so there are more permits than workers if none is reserved.
+    /// Returns how many members may run at once: at least one, whatever is reserved. A member that asks has a permit and no
+    /// worker, so the number of workers counts only if some are reserved.
     fn permits(&self) -> usize {
         let Self { limit, reserved, workers, .. } = *self;
         let left = if reserved > 0 { workers.saturating_sub(reserved) } else { usize::MAX };
@@ -130,7 +138,7 @@ impl Roll {
         if self.is_paused { 0 } else { self.permits().saturating_sub(taken) }
     }
 
-    /// Returns `true` if it is the turn of a pending member: fewer members than free permits stand before it.
+    /// Returns `true` if fewer members than free permits stand before a pending one.
     fn is_first(&self, key: MemberKey) -> bool {
         let free = self.free();
         // The second comparison spares a group with a loose limit the walk.
@@ -153,7 +161,7 @@ impl Roll {
         self.pending.get(&key).or_else(|| self.others.get(&key))
     }
 
-    /// Enters a pending member. If it came too late it is called off at once: this fails with the reason why it has to end.
+    /// Enters a pending member. Calls it off if it came too late, and fails with the reason why it has to end.
     pub(crate) fn enter(
         &mut self,
         mut member: Member,
@@ -168,16 +176,8 @@ impl Roll {
         admitted
     }
 
-    /// Notes the slot of the queue in which a member has been from the beginning.
-    pub(crate) fn set_slot(&mut self, key: MemberKey, slot: u32) {
-        if let Some(mut member) = self.take(key) {
-            member.ticket.slot = slot;
-            self.insert(member);
-        }
-    }
-
-    /// Decides whether a member that a worker has taken may start, and has it start then. Otherwise it is queued again, and
-    /// waits. Fails with the reason why it ends instead.
+    /// Starts a member that a worker has taken, if it may start; otherwise it is queued again, and waits. Fails with the reason
+    /// why it ends instead.
     pub(crate) fn ask(&mut self, key: MemberKey) -> Result<bool, CancelReason> {
         // The executor has given the others back.
         let member = self.member(key).ok_or(CancelReason::ShutdownNow)?;
@@ -196,61 +196,43 @@ impl Roll {
         Ok(may_start)
     }
 
-    /// Has a member wait for the answer of its gate, with the permit that a worker has taken for it.
-    ///
-    /// # Errors
-    ///
-    /// Why it ends instead.
-    pub(crate) fn await_answer(
-        &mut self,
-        key: MemberKey,
-        until: Timestamp,
-    ) -> Result<(), CancelReason> {
-        self.go_on(key)?;
-        self.stand(key, until, Stands::Asking);
-        Ok(())
-    }
-
-    /// Returns `Err` if the member, which a worker has, is not to be queued again: it was called off, or ran when the group
-    /// was stopped.
-    fn go_on(&mut self, key: MemberKey) -> Result<(), CancelReason> {
-        let Some(member) = self.member(key) else { return Ok(()) };
-        if let Stands::CalledOff(reason) = member.stands {
-            return Err(reason);
-        }
-        let admitted = Keeps::admit(self.keeps, member.at_shutdown, false);
-        if let Err(reason) = admitted {
-            self.stand(key, key.0, Stands::CalledOff(reason));
-        }
-        admitted
-    }
-
-    /// Makes a member pending again that a worker has. Returns how it is queued again: it is parked if `was_refused`
+    /// Notes that a member which a worker has is queued again. Returns `true` if it is parked: it is to wait for its turn,
     /// and it is still not its turn.
     ///
     /// # Errors
     ///
-    /// Why it ends instead.
+    /// Why it ends instead: it was called off, or ran when the group was stopped.
     pub(crate) fn requeue(
         &mut self,
         key: MemberKey,
         due: Timestamp,
-        was_refused: bool,
-    ) -> Result<Timing, CancelReason> {
-        self.go_on(key)?;
-        let Some(member) = self.member(key) else { return Ok(due.into()) };
-        let may_wait = was_refused && self.admit_to_wait(member.at_shutdown).is_ok();
+        waits_for: WaitsFor,
+    ) -> Result<bool, CancelReason> {
+        let Some(member) = self.member(key) else { return Ok(false) };
+        let at = member.at_shutdown;
+        if let Stands::CalledOff(reason) = member.stands {
+            return Err(reason);
+        }
+        if let Err(reason) = Keeps::admit(self.keeps, at, false) {
+            self.stand(key, key.0, Stands::CalledOff(reason));
+            return Err(reason);
+        }
+        if waits_for == WaitsFor::Answer {
+            self.stand(key, due, Stands::Asking);
+            return Ok(false);
+        }
         self.stand(key, due, Stands::Pending { is_parked: false });
         let key = (due, key.1);
-        if !may_wait || self.is_first(key) {
-            return Ok(due.into());
+        let may_wait = waits_for == WaitsFor::Turn && self.admit_to_wait(at).is_ok();
+        let is_parked = may_wait && !self.is_first(key);
+        if is_parked {
+            self.stand(key, due, Stands::Pending { is_parked });
         }
-        self.stand(key, due, Stands::Pending { is_parked: true });
-        Ok(Timing::Parked { due })
+        Ok(is_parked)
     }
 
-    /// Notes that a member in the queue is due at another moment, for which it has no permit. If it is parked and due later
-    /// it is let go: it waits for no turn until a worker finds it due again. Returns its key.
+    /// Notes that a member in the queue is due at another moment, for which it has no permit. A parked one that is due later
+    /// is let go: it waits for its turn when a worker finds it due again. Returns its key.
     pub(crate) fn replan(&mut self, key: MemberKey, due: Timestamp) -> MemberKey {
         let Some(member) = self.member(key) else { return key };
         if !matches!(member.stands, Stands::Pending { .. } | Stands::Asking) {
@@ -264,7 +246,6 @@ impl Roll {
         (due, key.1)
     }
 
-    /// Changes how a member stands, and when it is due.
     fn stand(&mut self, key: MemberKey, due: Timestamp, stands: Stands) {
         if let Some(mut member) = self.take(key) {
             (member.due, member.stands) = (due, stands);
@@ -298,12 +279,11 @@ impl Roll {
         }
     }
 
-    /// Returns `true` if a member is in the queue and waits for its turn there.
     pub(crate) fn parks(&self, key: MemberKey) -> bool {
         self.pending.get(&key).is_some_and(Member::is_parked)
     }
 
-    /// Returns the members to let go: those parked ones whose turn has come, which are parked no longer.
+    /// Returns the parked members whose turn has come, which are parked no longer, for the caller to let them go.
     pub(super) fn release(&mut self) -> Vec<(u64, Weak<Task>)> {
         let mut released = mem::take(&mut self.let_go);
         if self.parked == 0 {
@@ -320,10 +300,15 @@ impl Roll {
         released
     }
 
-    /// Removes a member that has ended, or that is no longer part of the schedule, and notes it if a report was asked for.
+    /// Removes a member that has ended or is no longer part of the schedule, and logs it for a report.
     pub(crate) fn leave(&mut self, key: MemberKey, ended: Ended, name: &Option<Arc<str>>) {
-        if !self.remove(key, ended) {
+        if self.take(key).is_none() {
             return;
+        }
+        match ended {
+            Ended::Completed => self.totals.completed += 1,
+            Ended::Failed => self.totals.failed += 1,
+            Ended::Cancelled => self.totals.cancelled += 1,
         }
         if let Some(log) = &mut self.log {
             let list = if ended == Ended::Cancelled { &mut log.cancelled } else { &mut log.ran };
@@ -331,20 +316,6 @@ impl Roll {
         }
     }
 
-    /// Returns `true` unless the member had left before.
-    fn remove(&mut self, key: MemberKey, ended: Ended) -> bool {
-        if self.take(key).is_none() {
-            return false;
-        }
-        match ended {
-            Ended::Completed => self.totals.completed += 1,
-            Ended::Failed => self.totals.failed += 1,
-            Ended::Cancelled => self.totals.cancelled += 1,
-        }
-        true
-    }
-
-    /// Pauses the group. Returns `false` if it is paused already, or was shut down, or its executor was.
     pub(crate) fn pause(&mut self) -> bool {
         let is_closed = self.is_shut_down() || self.executor_keeps.is_some();
         let is_possible = !self.is_paused && !is_closed;
@@ -352,35 +323,32 @@ impl Roll {
         is_possible
     }
 
-    /// Calls off the pending members that are `unwanted`: none of them starts from here on. Returns all that are
-    /// unwanted, for the caller to end them, in the order in which they were submitted.
+    /// Calls off the `unwanted` members that do not run: none of them starts from here on. Returns all unwanted ones, for the
+    /// caller to end them, in the order in which they were submitted.
     pub(crate) fn call_off(
         &mut self,
         reason: CancelReason,
         unwanted: &dyn Fn(&Member) -> bool,
-    ) -> Members {
-        let mut listed = Members::new();
-        for members in [&self.pending, &self.others] {
-            for member in members.values().filter(|member| unwanted(member)) {
-                listed.insert((Timestamp::PAST, member.ticket.sequence), member.clone());
-            }
-        }
-        for member in listed.values().filter(|member| !member.is_running()) {
+    ) -> Vec<Member> {
+        let all = self.pending.values().chain(self.others.values());
+        let mut listed = all.filter(|member| unwanted(member)).cloned().collect::<Vec<_>>();
+        listed.sort_unstable_by_key(|member| member.ticket.sequence);
+        for member in listed.iter().filter(|member| !member.is_running()) {
             self.stand(member.key(), member.due, Stands::CalledOff(reason));
         }
         listed
     }
 
     /// Admits no more members, and ends a pause. Returns the members that are not kept, called off.
-    pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Members {
+    pub(crate) fn shut_down(&mut self, keeps: Keeps, now: Timestamp) -> Vec<Member> {
         let keeps = keeps.narrow(&mut self.keeps);
         self.is_paused = false;
         self.call_off(keeps.reason, &|it| !keeps.keeps(it.at_shutdown, it.due > now))
     }
 
-    /// Called when the executor is shut down. Returns the members, called off, that a paused group would
-    /// keep from running although the executor does not keep them.
-    pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Members {
+    /// Called when the executor is shut down. If the group is paused, returns the members that the executor does not keep,
+    /// called off, since the pause would keep them from running.
+    pub(crate) fn executor_closes(&mut self, keeps: Keeps) -> Vec<Member> {
         keeps.narrow(&mut self.executor_keeps);
         let is_paused = self.is_paused;
         self.call_off(keeps.reason, &|member| {
@@ -388,27 +356,25 @@ impl Roll {
         })
     }
 
-    /// Called when the executor has given its pending tasks back: they are no members any more.
+    /// Called when the executor has given its pending tasks back: removes them.
     pub(crate) fn dissolve(&mut self) {
         let reason = CancelReason::ShutdownNow;
-        for member in self.call_off(reason, &|member| !member.is_running()).values() {
-            self.remove(member.key(), Ended::Cancelled);
+        for member in self.call_off(reason, &|member| !member.is_running()) {
+            self.take(member.key());
+            self.totals.cancelled += 1;
         }
         self.executor_keeps = Some(Keeps::none(reason));
     }
 
-    /// Returns `Err` if a member that would wait for the end of a pause has to end: the executor was shut down, and does not
-    /// keep it.
+    /// Fails if a member must not wait for the end of a pause: the executor was shut down, and does not keep it.
     fn admit_to_wait(&self, at: AtShutdown) -> Result<(), CancelReason> {
         Keeps::admit(self.executor_keeps.filter(|_| self.is_paused), at, true)
     }
 
-    /// Returns the number of members that do not run.
     pub(crate) fn pending(&self) -> usize {
         self.pending.len() + self.others.len() - self.running
     }
 
-    /// Returns `true` if a member runs, or may run by `deadline`.
     pub(crate) fn can_run_until(&self, deadline: Timestamp) -> bool {
         let is_due = self.pending.keys().next().is_some_and(|(due, _)| *due <= deadline);
         is_due || !self.others.is_empty() || self.joining > 0
@@ -420,7 +386,7 @@ impl Roll {
         (self.log.clone().unwrap_or_default(), running.cloned().collect())
     }
 
-    /// Ends the group if nothing of it is left. Returns `true` if it has ended.
+    /// Ends the group if it is to end and nothing of it is left. Returns `true` if it has ended.
     pub(super) fn terminate(&mut self) -> bool {
         let is_ending = self.is_shut_down() || self.executor_keeps.is_some();
         let is_empty = self.pending.is_empty() && self.others.is_empty() && self.joining == 0;
@@ -432,43 +398,39 @@ impl Roll {
 /// Which tasks a shutdown keeps, and why the others end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Keeps {
-    /// Those that are due.
-    pub(crate) due: bool,
+    /// Those that are due, and those whose own policy says so.
+    pub(crate) any: bool,
     pub(crate) delayed: bool,
     pub(crate) periodic: bool,
-    /// Those whose own policy says so.
-    pub(crate) chosen: bool,
     pub(crate) reason: CancelReason,
 }
 
 impl Keeps {
     pub(crate) fn none(reason: CancelReason) -> Self {
-        Self { due: false, delayed: false, periodic: false, chosen: false, reason }
+        Self { any: false, delayed: false, periodic: false, reason }
     }
 
     pub(crate) fn keeps(self, at_shutdown: AtShutdown, is_delayed: bool) -> bool {
         match at_shutdown {
             AtShutdown::OneShot if is_delayed => self.delayed,
-            AtShutdown::OneShot => self.due,
+            AtShutdown::OneShot => self.any,
             AtShutdown::Series => self.periodic,
-            AtShutdown::Chosen(policy) => self.chosen && policy == ShutdownPolicy::Keep,
+            AtShutdown::Chosen(policy) => self.any && policy == ShutdownPolicy::Keep,
         }
     }
 
-    /// Restricts what a shutdown keeps to no more than this, and returns the result: a policy that is switched on again brings
-    /// nothing back.
+    /// Restricts `kept` to no more than this, and returns it: a policy that is switched on again brings nothing back.
     fn narrow(self, kept: &mut Option<Self>) -> Self {
         let before = kept.unwrap_or(self);
         *kept.insert(Self {
-            due: before.due && self.due,
+            any: before.any && self.any,
             delayed: before.delayed && self.delayed,
             periodic: before.periodic && self.periodic,
-            chosen: before.chosen && self.chosen,
             reason: self.reason,
         })
     }
 
-    /// Returns `Err` if a shutdown ends such a task.
+    /// Fails if a shutdown ends such a task.
     fn admit(kept: Option<Self>, at: AtShutdown, is_delayed: bool) -> Result<(), CancelReason> {
         match kept {
             Some(kept) if !kept.keeps(at, is_delayed) => Err(kept.reason),

@@ -1,48 +1,44 @@
 //! A group of tasks: how many of them may run at once, in which order, and whether they may at all.
 //!
-//! A group is a limit on a part of a pool. It has a lock of its own and knows its members, but neither the
-//! queue nor what a member runs. A task knows its group by a [`Membership`](super::Membership), which only a
-//! task in a group has, so no other task is asked anything.
+//! A group has a lock of its own and knows its members, but neither the queue nor what a member runs. A task in a group knows
+//! it by a [`Membership`](super::Membership); no other task is asked anything.
 //!
 //! # A task that waits for its group
 //!
-//! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it
-//! again, [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it,
-//! and every call that counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
+//! A worker that has taken a member asks the group whether it may start. If it may not, the worker queues it again,
+//! [parked](crate::entry::Timing). So a member that waits occupies no worker, other tasks that are due pass it, and every call
+//! that counts, lists, moves, cancels or drains finds it pending: its entry says when it is due.
 //!
 //! # The order
 //!
-//! Pending members stand in an ordered set, by the moment when they are due and then by their sequence, as they
-//! would in the queue. A member may start if fewer than *free* members stand before it, where *free* is the
-//! number of permits that are left. That is strict: of two workers that have taken two members, the one with
-//! the later member is refused even if it asks first and a permit is free.
+//! Pending members stand in an ordered set, by the moment when they are due and then by their sequence, as in the queue. A
+//! member may start if fewer than *free* members stand before it, where *free* is the number of permits that are left. That
+//! is strict: of two workers that have taken two members, the one with the later member is refused even if it asks first and
+//! a permit is free.
 //!
 //! # Why each member starts eventually
 //!
-//! While the group is not paused, none of its first *free* pending members is parked, except for those that a
-//! thread is about to let go. Every step that gives a member another rank, or the group another
-//! number of permits, ends by looking for parked members among the first *free*: a run that ends, a member that
-//! leaves, is queued again or gets another plan, another limit, another size of the pool, and the end of a pause. It
-//! marks these as no longer parked under the group's lock. With that lock released the thread moves their
-//! entries to when they are due. Nothing can keep it from doing so, because no user code runs in between.
+//! While the group is not paused, none of its first *free* pending members is parked, except for those that a thread is about
+//! to let go. Every step that gives a member another rank, or the group another number of permits, ends by looking for parked
+//! members among the first *free*: a run that ends, a member that leaves, is queued again or gets another plan, another
+//! limit, another size of the pool, and the end of a pause. The thread marks these as no longer parked under the group's
+//! lock, and moves their entries to when they are due once it has released the lock. No user code runs in between.
 //!
-//! A group parks a member in one place, in the step that queues it again. That step holds the task's lock, and
-//! asks the group a second time: a permit that was released since the refusal is seen there. What
-//! comes after that step finds a parked member, and a thread that lets it go waits for the task's lock, and
-//! finds the entry in the queue. The start of a member takes one permit and one place before all others, so it
-//! changes the turn of no other member.
+//! Only the step that queues a member again parks it. That step holds the task's lock, and asks the group a second time: it
+//! sees a permit that was released since the refusal. A later step finds a parked member, and a thread that lets it go waits
+//! for the task's lock, and finds the entry in the queue. The start of a member takes one permit and one place before all
+//! others, so it changes the turn of no other member.
 //!
 //! # Locks
 //!
-//! The lock of a group comes after the lock of a task, and no lock is taken under it. A call leaves its work on other
-//! tasks in [`Deferred`], for a thread that holds no lock.
+//! The lock of a group comes after the lock of a task, and no lock is taken under it. A call leaves its work on other tasks in
+//! [`Deferred`], for a thread that holds no lock.
 //!
 //! # Members that are not known yet
 //!
-//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, if that
-//! is first. It is not in the order before that: a submitter that waits for room may wait for a task that would
-//! have to wait for it. A submission that is under way keeps a group that was shut down from its end
-//! ([`Joining`]); so one that waits for room is told of the shutdown, and is refused.
+//! A task enters its group when its submission has put it into the queue, or when a worker asks for it, if that is first. It
+//! is not in the order before that, since a submitter that waits for room may wait for a task behind it. A submission that is
+//! under way keeps a group that was shut down from its end ([`Joining`]); so one that waits for room is told of the shutdown.
 
 use std::task::Waker;
 
@@ -79,21 +75,15 @@ impl GroupState {
         self.roll.lock()
     }
 
-    /// Changes the group, under the lock of a member.
+    /// Changes the group, under the lock of a member. Lets the members go whose turn has come then, and wakes the threads
+    /// that wait for the end of the group.
     pub(crate) fn step<R>(
         &self,
         deferred: &mut Deferred,
         change: impl FnOnce(&mut Roll) -> R,
     ) -> R {
         let mut roll = self.roll.lock();
-        let answer = change(&mut roll);
-        self.follow_up(roll, deferred);
-        answer
-    }
-
-    /// After a change, lets the members go whose turn has come, and wakes the threads that wait for the end of the group.
-    fn follow_up(&self, mut roll: WatchedGuard<'_, Roll>, deferred: &mut Deferred) {
-        let released = roll.release();
+        let (answer, released) = (change(&mut roll), roll.release());
         if roll.terminate() {
             let wakers = roll.take_wakers();
             deferred.push(|| wake_all(wakers));
@@ -102,6 +92,7 @@ impl GroupState {
             let pool = Weak::clone(&self.pool);
             deferred.push(move || let_go(&pool, released));
         }
+        answer
     }
 
     /// Changes the group, with no lock held, and lets go the members whose turn has come.

@@ -1,9 +1,8 @@
 //! The time limit of a series, which applies to each run.
 //!
-//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]), and when the body
-//! has returned it disarms that and looks at the clock: if the time is up by then, the worker does what the timer thread
-//! was late to do. So each run that took its time or longer has failed, and no other has, on a manual clock to the
-//! nanosecond.
+//! It is code [around](Around) the closure. When the body begins it arms an expiry for the run ([`Timer`]); when the body has
+//! returned it disarms that and looks at the clock. If the time is up by then, the worker does what the timer thread was late
+//! to do. So a run has failed if and only if it took its time or longer, on a manual clock to the nanosecond.
 //!
 //! If the task's policy would end it at the first failure, the expiry ends the task. Otherwise the expiry only raises the
 //! token, which is the run's own, and when the body has returned the run has failed, whatever it has returned

@@ -1,29 +1,26 @@
 //! The timer thread, which acts at a moment although every worker may be busy.
 //!
 //! A worker cannot watch its own task, and all workers may be busy with what takes too long. So the time limits of tasks and
-//! of runs have a queue of their own, and a thread that takes from it. It is started with the first *expiry*, a call at a
-//! moment, and ends with the pool; until then there is neither.
+//! of runs have a queue of their own, and a thread that takes from it. It starts with the first *expiry*, a call at a moment,
+//! and ends with the pool.
 //!
 //! # More than one thread
 //!
-//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a
-//! thread that is about to act on one, and is the last that is in no user code, starts another first. The
-//! first limit that expires therefore makes the second thread, and these two take turns as leader and
-//! follower. A thread that comes back and finds two others ends. If no thread can be started, the limits wait
-//! for the user code of this one, or for the next task that has a limit, whose submission tries again.
+//! An expiry calls user code, such as the drop of a capture, which may block or wait for another limit. So a thread that is
+//! about to act on one, and is the last that is in no user code, starts another first. The first limit that expires therefore
+//! makes the second thread, and these two take turns as leader and follower. A thread that comes back and finds two others
+//! ends. If no thread can be started, the limits wait for the user code of this one, or for the next task that has a limit,
+//! whose submission tries again.
 //!
-//! A thread is counted from before its start, so that no two threads start one for the same reason. The
-//! thread factory may lose it although the start has not failed: the drop of a [`TimerThread`] that has not
-//! run takes it off the count and starts another. It does not ask whether a limit is pending: a submission
-//! that has seen the thread counted may be about to arm one.
+//! A thread counts from before its start, so that no two threads start one for the same reason. The thread factory may lose it
+//! although the start has not failed: the drop of a [`TimerThread`] that has not run takes it off the count and starts another.
+//! It does so whether or not a limit is pending, because a submission that has seen the thread counted may be about to arm
+//! one.
 //!
 //! # The end
 //!
-//! An expiry runs user code. So each is a party of the pool's termination, and the pool does not end in the
-//! middle of one. When the pool ends the queue is emptied, and nothing expires any more: no thread looks at
-//! the limit of a task that is run by hand then.
-//!
-//! The entry of a task for its timeout refers to this queue and not to the pool. Otherwise a task that the
+//! Each expiry is a party of the pool's termination, since it runs user code. When the pool ends it empties the queue, and
+//! nothing expires any more. The entry of a timeout refers to this queue and not to the pool: otherwise a task that the
 //! pool's own rejection handler has kept would keep the pool alive.
 
 use std::{io, time::Duration};
@@ -65,11 +62,11 @@ pub(crate) struct Timeouts {
     queue: OnceLock<Arc<ExpiryQueue>>,
     /// A thread has been started, or is not needed.
     is_running: AtomicBool,
-    /// The number of heaps that the queue is to have, and how early its thread is to wake.
+    /// How many heaps the queue gets, and how early its thread wakes.
     stripes: usize,
     lead: Duration,
     /// The number of timer threads that are in no user code; a thread that is being started is one of them.
-    // Ordering: relaxed. Whoever makes it zero starts another, unless one has become free meanwhile.
+    // Ordering: relaxed. The thread that makes it zero starts another, unless one has become free meanwhile.
     free: AtomicUsize,
     pub(crate) exceeded: Exceeded,
 }
@@ -121,8 +118,7 @@ impl Timeouts {
     }
 }
 
-/// A timer thread, which is counted as free from before its start. If this is dropped before it runs, the thread has
-/// been lost.
+/// A timer thread, which counts as free from before its start. If this is dropped before it runs, the thread is lost.
 struct TimerThread {
     pool: Arc<Pool>,
     queue: Arc<ExpiryQueue>,
@@ -185,12 +181,9 @@ pub(super) struct Timer {
 impl Timer {
     /// Returns `None` if there has never been a timer thread: then the pool is at its end.
     pub(super) fn of(pool_ref: &PoolRef) -> Option<Self> {
-        Self::on_stripe(pool_ref.stripe(), pool_ref.pool())
-    }
-
-    pub(super) fn on_stripe(stripe: usize, pool: &Pool) -> Option<Self> {
+        let pool = pool_ref.pool();
         let queue = Arc::clone(pool.timeouts.queue.get()?);
-        Some(Self { queue, stripe, clock: pool.clock().clone() })
+        Some(Self { queue, stripe: pool_ref.stripe(), clock: pool.clock().clone() })
     }
 
     /// Arms a call of `expiry` by the timer thread at `deadline`, unless the pool ends before.
@@ -227,8 +220,7 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts another timer thread if each that there is is in user code, or has been lost. If none can be started there
-    /// is no other.
+    /// Starts another timer thread if all are in user code, or have been lost.
     fn ensure_free_timer_thread(self: &Arc<Self>) {
         let is_needed = || self.timeouts.free.load(Ordering::Relaxed) == 0;
         if !self.is_driven && is_needed() && !self.lifecycle.has_caller_as(Role::Starter) {

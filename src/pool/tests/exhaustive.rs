@@ -243,7 +243,7 @@ fn a_task_without_a_worker_delays_termination() {
         });
         pool.shutdown();
         let is_admitted = submitter.join().expect("nobody panics");
-        assert_eq!(pool.await_termination(Duration::MAX), Ok(true));
+        assert_eq!(pool.await_termination(Duration::MAX, false), Ok(true));
         assert_eq!(task.state() == TaskState::Completed, is_admitted);
     });
 }

@@ -1,32 +1,25 @@
 //! Retiring: when an idle worker leaves, and why it stays.
 //!
 //! An idle worker asks, before it sleeps and after each wake-up, until when it is to wait for a task
-//! ([`Workers::idle_limit`]). The answer is decided under the lock of the workers
-//! ([`Workers::try_retire`]); the [module above](super) has the argument why no task is forgotten by
-//! workers that retire.
+//! ([`Workers::idle_limit`]). [`Workers::try_retire`] decides under the lock of the workers; the [module above](super) says
+//! why workers that retire forget no task.
 //!
 //! # Staying
 //!
-//! A worker that may retire wakes up after the keep-alive. One that may not has nothing to wake for,
-//! so it sleeps until it is woken, and an idle pool makes no wake-ups. What it has seen may change,
-//! and the thread that changes it then has the worker ask again. There are two reasons to stay:
+//! A worker that may retire wakes up after the keep-alive. One that may not sleeps until it is woken, so an idle pool makes
+//! no wake-ups. The thread that changes what the worker has seen has it ask again. There are two reasons to stay:
 //!
-//! * **Tasks wait for a moment**, and too few others are idle. That is over when there are fewer such tasks. A
-//!   thread that takes out a task that is not run checks for this (`Pool::entry_removed`), and so
-//!   does a worker that has run one, when it becomes idle itself. It does not check before, because
-//!   a periodic task is pending again by then.
-//! * **All others wait for tasks** to end. That is over when one of them no longer waits, or when
-//!   there is another worker.
+//! * **Tasks wait for a moment**, and too few others are idle. That ends when there are fewer such tasks. A thread that
+//!   takes out a task without running it checks for this (`Pool::entry_removed`), and so does a worker that has run one,
+//!   when it becomes idle itself: a periodic task is pending again by then.
+//! * **All others wait for tasks** to end. That ends when one of them no longer waits, or when there is another worker.
 //!
-//! ## Why no worker stays for a reason that is gone
+//! # Why no worker stays for a reason that is gone
 //!
-//! A worker that stays notes the reason and looks *then*; a thread that changes something does so
-//! and reads the note then. What is looked at is behind locks, which order these two sides
-//! ([`queue::waiters`](crate::queue)). Since the reason is known only after the look, the note says at
-//! first that it may be either one ([`note`](Staying::note)).
-//!
-//! A note is withdrawn by the thread that finds that its reason is gone, and *all* workers are woken
-//! after that; one that still has to stay makes a new note.
+//! A worker that stays notes the reason and looks *then*; a thread that changes something does so and reads the note then.
+//! What both look at is behind locks, which order the two ([`queue::waiters`](crate::queue)). The worker knows its reason
+//! only after the look, so the note says at first that it may be either one ([`note`](Staying::note)). The thread that finds
+//! a reason gone withdraws the note and wakes *all* workers; one that still has to stay makes a new note.
 
 use super::{Roster, Workers};
 use crate::{
@@ -39,11 +32,11 @@ use crate::{
     unwind::wake_all,
 };
 
-/// Says whether what a worker waits for is stuck: it is not done, and only a worker of its pool can do it, which has a
-/// timer thread or has none. Another thread may cancel a task, but no one can know that it will.
+/// Returns `true` if what a worker waits for is stuck: it is not done, and only a worker of its pool can do it. The argument
+/// says whether that pool has a timer thread. Another thread may cancel a task, but the pool cannot know that it will.
 pub(crate) type Awaited = dyn Fn(bool) -> bool + Send + Sync;
 
-/// The waits of a pool's workers, one entry for each worker that waits.
+/// What the workers of a pool wait for, one entry for each worker that waits.
 #[derive(Default)]
 pub(in crate::pool) struct JoinRegistry(Mutex<Vec<Arc<Awaited>>>);
 
@@ -52,7 +45,7 @@ impl JoinRegistry {
         self.0.lock().len()
     }
 
-    /// Adds an entry. Returns how many there are then.
+    /// Returns how many there are then.
     pub(in crate::pool) fn add(&self, awaited: Arc<Awaited>) -> usize {
         let mut entries = self.0.lock();
         entries.push(awaited);
@@ -67,7 +60,6 @@ impl JoinRegistry {
         }
     }
 
-    /// Returns a copy, to be looked at outside of the lock.
     pub(in crate::pool) fn all(&self) -> Vec<Arc<Awaited>> {
         self.0.lock().clone()
     }
@@ -83,7 +75,7 @@ pub(in crate::pool) enum Retirement<L> {
     Retired(L),
 }
 
-/// The state of the pool as seen by an idle worker that asks whether it may retire.
+/// What an idle worker sees of the pool when it asks whether it may retire.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pool) struct PoolView {
     /// The number of workers that wait for a task to end.
@@ -94,13 +86,11 @@ pub(in crate::pool) struct PoolView {
     pub(in crate::pool) pending: usize,
 }
 
-/// The most workers that stay for pending tasks. For the first two tasks the queue has a leader and a
-/// deputy, which are awake when these are due. For a third that is due with them a worker is started
-/// (`Pool::compensate`).
+/// The most workers that stay for pending tasks: the queue's leader and its deputy, which wake for the first two. If a third
+/// is due with these, a worker is started for it (`Pool::compensate`).
 pub(super) const MAX_STAYING: usize = 2;
 
-/// The reasons for which workers stay; see the head of the module. Notes are made under the lock of
-/// the workers.
+/// The reasons for which workers stay. Notes are made under the lock of the workers.
 #[derive(Default)]
 pub(in crate::pool) struct Staying {
     /// A worker stays until fewer tasks are pending than this; zero if none does.
@@ -109,19 +99,9 @@ pub(in crate::pool) struct Staying {
     joins: AtomicBool,
 }
 
-/// Why a worker stays.
-#[derive(Clone, Copy)]
-pub(super) enum Reason {
-    /// At least as many tasks as this are pending, and fewer others are idle.
-    Tasks(usize),
-    /// All other workers wait for tasks.
-    Joins,
-}
-
 impl PoolView {
-    /// Returns what a worker sees that is one of those that wait in the queue. Called under the lock
-    /// of the workers; takes, one after the other, the locks of the join registry, of the queue's
-    /// waiters, and of the queue's ready list with all stripes.
+    /// Returns what a worker sees that waits in the queue. Called under the lock of the workers; takes, one after the other,
+    /// the locks of the join registry, of the queue's waiters, and of the queue's ready list with all stripes.
     pub(in crate::pool) fn under_workers_lock<E: Clone>(
         joins: &JoinRegistry,
         queue: &DelayedWorkQueue<E>,
@@ -162,7 +142,6 @@ impl Workers {
         }
     }
 
-    /// Called when fewer tasks may be pending than a worker stays for.
     #[inline]
     pub(in crate::pool) fn pending_decreased<E: Clone>(&self, queue: &DelayedWorkQueue<E>) {
         if self.staying.ends_for_tasks(|count| queue.has_at_least(count)) {
@@ -177,12 +156,9 @@ impl Workers {
         }
     }
 
-    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it
-    /// retires, and leaves the queue, in this very step. If it has to stay, the reason is noted, for
-    /// the threads that change what the worker has seen.
-    ///
-    /// `view` and `leave_queue` are called **under the lock**, and take locks of the queue and of the
-    /// join registry; see `docs/locks.md`.
+    /// Decides whether an idle worker may retire. If it has been idle for long enough (`is_over`), it retires, and leaves the
+    /// queue, in this very step. If it has to stay, this notes the reason. `view` and `leave_queue` are called **under the
+    /// lock**, and take locks of the queue and of the join registry (`docs/locks.md`).
     pub(in crate::pool) fn try_retire<L>(
         &self,
         number: usize,
@@ -213,41 +189,36 @@ impl Workers {
         answer
     }
 
-    /// Returns why an idle worker has to stay, if it has to.
-    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> Option<Reason> {
+    /// Returns why an idle worker has to stay: until fewer tasks are pending than the number, or because all others wait
+    /// for tasks. It need not if that is zero and `false`.
+    fn reason_to_stay(&self, roster: &Roster, view: PoolView) -> (usize, bool) {
         let PoolView { joined, idle, pending } = view;
         let others = roster.started.saturating_sub(1);
         if joined > 0 && others <= joined {
-            Some(Reason::Joins)
+            (0, true)
         } else if others >= self.wanted() || idle >= pending.min(MAX_STAYING) {
-            None
+            (0, false)
         } else {
-            Some(Reason::Tasks(idle + 1))
+            (idle + 1, false)
         }
     }
 }
 
 impl Staying {
-    /// Notes the reason that `look` finds, if any, beside earlier ones; while it looks, the note says that it may be either
-    /// one. Returns `true` if there is one.
-    fn note(&self, look: impl FnOnce() -> Option<Reason>) -> bool {
+    /// Notes the reason that `look` finds beside earlier ones. Returns `true` if there is one.
+    fn note(&self, look: impl FnOnce() -> (usize, bool)) -> bool {
         // Relaxed, in all of this file: ordered by the locks behind which the workers look.
         let (tasks, joins) =
             (self.tasks.load(Ordering::Relaxed), self.joins.load(Ordering::Relaxed));
         self.tasks.store(MAX_STAYING, Ordering::Relaxed);
         self.joins.store(true, Ordering::Relaxed);
-        let (own_tasks, own_joins) = match look() {
-            None => (0, false),
-            Some(Reason::Tasks(count)) => (count, false),
-            Some(Reason::Joins) => (0, true),
-        };
+        let (own_tasks, own_joins) = look();
         self.tasks.store(tasks.max(own_tasks), Ordering::Relaxed);
         self.joins.store(joins || own_joins, Ordering::Relaxed);
         own_joins || own_tasks > 0
     }
 
-    /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` returns
-    /// whether that many tasks are pending.
+    /// Returns `true` if the workers that stay for tasks are to ask again. `has_at_least` says whether that many are pending.
     #[inline]
     pub(super) fn ends_for_tasks(&self, has_at_least: impl FnOnce(usize) -> bool) -> bool {
         let tasks = self.tasks.load(Ordering::Relaxed);
@@ -258,8 +229,7 @@ impl Staying {
         is_over
     }
 
-    /// Returns `true` if the workers that stay because all others wait for tasks are to ask again.
-    /// Called when this is no longer so.
+    /// Called when a worker no longer waits for a task. Returns `true` if those that stay for this reason are to ask again.
     pub(super) fn ends_beside_joins(&self) -> bool {
         self.joins.load(Ordering::Relaxed) && self.joins.swap(false, Ordering::Relaxed)
     }

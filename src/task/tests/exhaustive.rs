@@ -7,7 +7,7 @@ use super::{hooks::Hooks, *};
 use crate::{
     CancelReason, Clock, ManualClock,
     entry::{Moved, Timing},
-    feature::Change,
+    feature::{Change, TimeLimit},
     schedule::{MissedRuns, Schedule},
     statistics::Ended,
     sync::{
@@ -189,6 +189,12 @@ fn a_running_task_is_shown_with_its_own_name() {
     });
 }
 
+/// Gives a task a time limit, `budget` after `due`.
+fn limit_to(task: &Arc<Task>, due: Timestamp, budget: Duration) {
+    let limit = Box::new(TimeLimit::new(due, budget));
+    task.extend(|extras| extras.extensions.limit = Some(limit));
+}
+
 /// The time limit of a task is over, and both the timer thread and a worker see that: one of them
 /// times the task out, it does not run, and its closure is dropped once.
 #[test]
@@ -201,7 +207,7 @@ fn a_task_times_out_once() {
             drop(capture);
         });
         let limit = Timestamp::PAST;
-        task.limit(limit, Duration::ZERO);
+        limit_to(&task, limit, Duration::ZERO);
         let other = Arc::clone(&task);
         let worker = thread::spawn(move || run(other));
         let found = task.time_out(limit, None, Drops::UNREPORTED);
@@ -264,7 +270,7 @@ fn a_series_is_moved_and_not_lost() {
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         worker.join().expect("no thread panics");
-        assert!(changed.had_effect);
+        assert!(changed);
         assert_eq!(*queue.lock(), Some(moment), "after {} runs", runs.get());
     });
 }
@@ -279,8 +285,7 @@ fn a_pause_that_is_over_leaves_nothing() {
         let (of_worker, its_queue) = (Arc::clone(&task), Arc::clone(&queue));
         let worker = thread::spawn(move || work(of_worker, &its_queue));
         for change in [Change::Pause, Change::Resume] {
-            let changed = task.control(change, &manual(), &mut mover_of(&queue));
-            assert!(changed.had_effect);
+            assert!(task.control(change, &manual(), &mut mover_of(&queue)));
         }
         worker.join().expect("no thread panics");
         let entry = *queue.lock();
@@ -300,9 +305,9 @@ fn a_task_is_put_off_or_it_is_too_late() {
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         worker.join().expect("no thread panics");
-        let expected = if changed.had_effect { Some(moment) } else { None };
+        let expected = if changed { Some(moment) } else { None };
         let entry = *queue.lock();
-        assert_eq!((entry, task.state().is_done()), (expected, !changed.had_effect));
+        assert_eq!((entry, task.state().is_done()), (expected, !changed));
     });
 }
 
@@ -313,7 +318,7 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
     check(|| {
         let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
         let task: Arc<Task> = Node::once(|| ());
-        task.limit(due, budget);
+        limit_to(&task, due, budget);
         let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
         let of_timer = Arc::clone(&task);
         let timer =
@@ -321,37 +326,40 @@ fn a_limit_that_has_moved_does_not_end_the_task() {
         let moment = Timestamp::from_nanos(1_000);
         let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
         let found = timer.join().expect("no thread panics");
-        assert_eq!(changed.had_effect, found == Cancellation::TooLate);
-        assert_eq!(changed.had_effect, task.state() == TaskState::Scheduled);
-        assert_eq!(changed.limit, changed.had_effect.then(|| moment.after(budget)));
+        assert_eq!(changed, found == Cancellation::TooLate);
+        assert_eq!(changed, task.state() == TaskState::Scheduled);
+        let limit = if changed { moment } else { due }.after(budget);
+        assert_eq!(task.with(|parts| parts.expiry()), Some(limit));
     });
 }
 
-/// M142: two threads move the limit and hand the task a guard each: the guard that stays is that of the limit
+/// M142: two threads move the limit, and each arms a guard for its own: the guard that stays is that of the limit
 /// that the task has.
 #[test]
 fn the_guard_of_the_last_limit_stays() {
     check(|| {
         let (due, budget) = (Timestamp::PAST, Duration::from_nanos(u64::MAX / 2));
         let task: Arc<Task> = Node::once(|| ());
-        task.limit(due, budget);
+        limit_to(&task, due, budget);
         let queue: OneEntry = Arc::new(Mutex::new(Some(due)));
-        let drops = [Note::default(), Note::default()];
+        let drops = [Note::default(), Note::default(), Note::default()];
         let moments = [1_000, 2_000].map(Timestamp::from_nanos);
+        let (of_task, of_arm) = (Arc::downgrade(&task), drops.clone());
+        task.arm_limits(Arc::new(move |limit| {
+            let place = moments.iter().position(|moment| moment.after(budget) == limit);
+            let guard = of_arm[place.unwrap_or(2)].drop_of_one();
+            of_task.upgrade().expect("it is there").attach(Box::new(guard), limit);
+        }));
         let put_off = |index: usize| {
-            let (task, queue) = (Arc::clone(&task), Arc::clone(&queue));
-            let (moment, guard) = (moments[index], drops[index].drop_of_one());
-            move || {
-                let changed = task.control(Change::At(moment), &manual(), &mut mover_of(&queue));
-                task.attach(Box::new(guard), changed.limit.expect("it has a limit"));
-            }
+            let (task, queue, moment) = (Arc::clone(&task), Arc::clone(&queue), moments[index]);
+            move || assert!(task.control(Change::At(moment), &manual(), &mut mover_of(&queue)))
         };
         let other = thread::spawn(put_off(0));
         put_off(1)();
         other.join().expect("no thread panics");
         let entry = (*queue.lock()).expect("nobody takes it");
         let stays = moments.map(|moment| usize::from(moment != entry));
-        assert_eq!([drops[0].get(), drops[1].get()], stays);
+        assert_eq!([drops[0].get(), drops[1].get(), drops[2].get()], [stays[0], stays[1], 1]);
     });
 }
 
